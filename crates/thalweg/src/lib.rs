@@ -5,6 +5,9 @@
 //! format; a format opens no threads. `docs/design.md` has the words and the rules.
 
 pub mod codec;
+pub mod engine;
 pub mod error;
+pub mod extent;
+pub mod store;
 
 pub use error::{Error, Fault, Result};
