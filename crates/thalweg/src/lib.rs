@@ -8,6 +8,8 @@ pub mod codec;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod model;
+pub mod plan;
 pub mod store;
 
 pub use error::{Error, Fault, Result};

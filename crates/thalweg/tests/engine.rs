@@ -233,7 +233,7 @@ proptest! {
 
 #[test]
 fn stops_when_cancelled_or_dropped() {
-    let (bytes, _) = records(&vec![1000; 5000]);
+    let (bytes, _) = records(&[1000; 5000]);
     let shape = Shape {
         threads: 2,
         depth: 2,
@@ -265,7 +265,7 @@ fn stops_when_cancelled_or_dropped() {
 #[test]
 fn a_file_that_shrinks_is_an_error() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (bytes, _) = records(&vec![1000; 50]);
+    let (bytes, _) = records(&[1000; 50]);
     let path = dir.path().join("shrinking");
     for direct in [false, true] {
         std::fs::write(&path, &bytes).unwrap();
