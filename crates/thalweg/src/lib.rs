@@ -6,5 +6,6 @@
 
 pub mod codec;
 pub mod error;
+pub mod format;
 
 pub use error::{Error, Fault, Result};
