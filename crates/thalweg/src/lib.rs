@@ -8,6 +8,7 @@ pub mod codec;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod format;
 pub mod model;
 pub mod plan;
 pub mod store;
