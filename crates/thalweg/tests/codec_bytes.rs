@@ -115,3 +115,81 @@ mod zstd {
         assert_eq!(out, b"fir");
     }
 }
+
+mod deflate {
+    use thalweg::codec::deflate::{Compressor, Decompressor};
+
+    use super::*;
+
+    fn stream(plain: &[u8]) -> Vec<u8> {
+        let mut coded = vec![1, 2, 3];
+        Compressor::new(6).unwrap().compress(plain, &mut coded).unwrap();
+        coded
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(plains in prop::collection::vec(plain(), 1..4), n in 0..6000_usize) {
+            let mut codec = Decompressor::new();
+            let mut out = vec![1, 2, 3];
+            for plain in plains {
+                let coded = stream(&plain);
+                codec.decompress(&coded, &mut out, plain.len()).unwrap();
+                prop_assert_eq!(&out, &plain);
+                codec.prefix(&coded, &mut out, n).unwrap();
+                prop_assert_eq!(&out, &plain[..n.min(plain.len())]);
+                if let Some(less) = plain.len().checked_sub(1) {
+                    prop_assert!(codec.decompress(&coded, &mut out, less).is_err());
+                    prop_assert!(out.is_empty());
+                    prop_assert!(codec.decompress_exact(&coded, &mut vec![0; less]).is_err());
+                }
+                prop_assert!(codec.decompress_exact(&coded, &mut vec![0; plain.len() + 1]).is_err());
+                let mut exact = vec![0; plain.len()];
+                codec.decompress_exact(&coded, &mut exact).unwrap();
+                prop_assert_eq!(&exact, &plain);
+                codec.decompress(&coded, &mut out, usize::MAX).unwrap();
+                prop_assert_eq!(&out, &plain);
+            }
+        }
+
+        #[test]
+        fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), header in any::<bool>()) {
+            let bytes = if header { [&[0x78, 0x9c][..], &bytes].concat() } else { bytes };
+            let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+            if codec.decompress(&bytes, &mut out, 1 << 20).is_err() {
+                prop_assert!(out.is_empty());
+            }
+            let _ = codec.prefix(&bytes, &mut out, 100);
+        }
+    }
+
+    #[test]
+    fn truncated_and_changed() {
+        let plain: Vec<u8> = (0..2000_u32).map(|i| ((i * i) >> 5) as u8 & 0x1f).collect();
+        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let good = stream(&plain);
+        for len in 0..good.len() {
+            assert!(codec.decompress(&good[..len], &mut out, 1 << 20).is_err(), "cut to {len}");
+            assert!(codec.prefix(&good[..len], &mut out, 2001).is_err(), "cut to {len}");
+        }
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x55;
+            assert!(codec.decompress(&bad, &mut out, 1 << 20).is_err(), "changed at {at}");
+        }
+        // What follows the end is not the stream's.
+        let longer = [&good[..], b"more"].concat();
+        codec.decompress(&longer, &mut out, 1 << 20).unwrap();
+        assert_eq!(out, plain);
+    }
+
+    #[test]
+    fn bombs_are_named_and_not_allocated() {
+        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let bomb = stream(&vec![0; 10 << 20]);
+        let fault = codec.decompress(&bomb, &mut out, 1 << 20).unwrap_err();
+        assert!(fault.expected.contains("1048576"), "{fault:?}");
+        assert!(out.capacity() <= 2 << 20);
+        assert!(Compressor::new(13).is_err());
+    }
+}
