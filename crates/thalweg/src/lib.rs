@@ -11,5 +11,7 @@ pub mod extent;
 pub mod model;
 pub mod plan;
 pub mod store;
+#[doc(hidden)]
+pub mod testing;
 
 pub use error::{Error, Fault, Result};
