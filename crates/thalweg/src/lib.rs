@@ -10,7 +10,9 @@ pub mod error;
 pub mod extent;
 pub mod model;
 pub mod plan;
+pub mod residency;
 pub mod store;
+mod sys;
 #[doc(hidden)]
 pub mod testing;
 

@@ -5,6 +5,7 @@
 
 pub mod file;
 pub mod memory;
+pub mod mmap;
 pub mod throttled;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 
 pub use file::FileStore;
 pub use memory::MemoryStore;
+pub use mmap::MmapStore;
 pub use throttled::ThrottledStore;
 
 /// Memory and offset granularity of O_DIRECT where the kernel does not tell: the page size covers every device.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use thalweg::Result;
 use thalweg::store::throttled::Limits;
-use thalweg::store::{FileStore, MemoryStore, Store, ThrottledStore};
+use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore};
 use thalweg::testing::{Fault, Faulty, path_suite, shrink_suite, store_suite};
 
 fn dir() -> TempDir {
@@ -74,4 +74,14 @@ fn a_throttled_store_takes_its_time() {
     store.read_at(0, &mut vec![0; 100_000]).unwrap();
     // Never sooner; how much later is the machine's affair, and the schedule is tested without a clock.
     assert!(start.elapsed() >= Duration::from_millis(25));
+}
+
+#[test]
+fn mmap() {
+    suites(|path| Ok(Arc::new(MmapStore::open(path)?)));
+}
+
+#[test]
+fn mmap_that_keeps_nothing() {
+    suites(|path| Ok(Arc::new(MmapStore::open(path)?.keep(0))));
 }
