@@ -11,6 +11,10 @@ pub mod extent;
 pub mod format;
 pub mod model;
 pub mod plan;
+pub mod residency;
 pub mod store;
+mod sys;
+#[doc(hidden)]
+pub mod testing;
 
 pub use error::{Error, Fault, Result};

@@ -5,6 +5,8 @@
 
 pub mod file;
 pub mod memory;
+pub mod mmap;
+pub mod throttled;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use crate::error::{Error, Result};
 
 pub use file::FileStore;
 pub use memory::MemoryStore;
+pub use mmap::MmapStore;
+pub use throttled::ThrottledStore;
 
 /// Memory and offset granularity of O_DIRECT where the kernel does not tell: the page size covers every device.
 pub const PAGE: usize = 4096;
@@ -37,9 +41,23 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Makes `offset..offset + len` quick to touch, for stores with [`Store::bytes`]. A hint that may do nothing.
-    fn touch(&self, offset: u64, len: usize) {
-        let _ = (offset, len);
+    /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.
+    ///
+    /// # Errors
+    /// As for [`Store::read_at`]: the bytes are not there, so they must not be touched.
+    fn touch(&self, offset: u64, len: usize) -> Result<()> {
+        check_inside(self.name(), self.size(), offset, len)
+    }
+
+    /// Reads what `request` wants into its buffer, or touches it if it has none.
+    ///
+    /// # Errors
+    /// As for [`Store::read_at`].
+    fn answer(&self, request: &mut Request) -> Result<()> {
+        match &mut request.buf {
+            Some(buf) => self.read_at(request.offset, &mut buf[request.at..request.at + request.len]),
+            None => self.touch(request.offset, request.len),
+        }
     }
 
     /// Offsets, lengths and addresses that are multiples of this are read without a bounce buffer.
@@ -49,7 +67,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Answers requests from `feed` until it has no more, with up to `depth` of them in flight.
     ///
-    /// This default runs `depth` threads over [`Store::read_at`].
+    /// This default runs `depth` threads over [`Store::answer`].
     fn serve(&self, depth: usize, feed: &dyn Feed) {
         std::thread::scope(|scope| {
             for _ in 1..depth {
@@ -62,13 +80,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
 fn serve_here<S: Store + ?Sized>(store: &S, feed: &dyn Feed) {
     while let Next::Read(mut request) = feed.next(true) {
-        let outcome = match &mut request.buf {
-            Some(buf) => store.read_at(request.offset, &mut buf[request.at..request.at + request.len]),
-            None => {
-                store.touch(request.offset, request.len);
-                Ok(())
-            }
-        };
+        let outcome = store.answer(&mut request);
         feed.done(request, outcome);
     }
 }
@@ -82,7 +94,8 @@ pub struct Request {
     pub len: usize,
     /// Where they go. `None` for stores with [`Store::bytes`], which only need to be told what will be touched.
     pub buf: Option<AlignedBuf>,
-    /// Where in `buf` they go: a multiple of the store's alignment, with room for `len` rounded up to it.
+    /// Where in `buf` they go: a multiple of the store's alignment, with room for `len` rounded up to it. What that
+    /// room beyond `len` holds afterwards means nothing.
     pub at: usize,
     /// The feed's own name for the request.
     pub tag: u64,

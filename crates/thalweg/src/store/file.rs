@@ -1,14 +1,15 @@
 //! A local file, through the page cache or past it.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
 
-use super::{AlignedBuf, PAGE, Store, check_inside};
+use super::{AlignedBuf, PAGE, Request, Store, check_inside};
 use crate::error::{Error, Result};
 
 /// A file read with `pread(2)`.
@@ -22,9 +23,9 @@ pub struct FileStore {
 
 /// The same file, opened with O_DIRECT.
 #[derive(Debug)]
-struct Direct {
-    file: File,
-    alignment: usize,
+pub(super) struct Direct {
+    pub(super) file: File,
+    pub(super) alignment: usize,
     /// Set once the file system has refused an aligned read: the page cache serves from then on.
     refused: AtomicBool,
 }
@@ -57,7 +58,9 @@ impl FileStore {
     pub fn open_direct(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut store = Self::open(path)?;
-        if let Ok(file) = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path) {
+        let file = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok();
+        // Something may have put another file at `path` since: its bytes must not mix with this one's.
+        if let Some(file) = file.filter(|file| same_file(file, &store.file)) {
             let alignment = direct_alignment(&file);
             store.direct = Some(Direct { file, alignment, refused: AtomicBool::new(false) });
         }
@@ -66,7 +69,7 @@ impl FileStore {
 
     /// Whether reads go past the page cache.
     pub fn is_direct(&self) -> bool {
-        self.direct.as_ref().is_some_and(|d| !d.refused.load(Ordering::Relaxed))
+        self.direct().is_some()
     }
 
     /// The open file, for questions about its residency or device.
@@ -74,23 +77,21 @@ impl FileStore {
         &self.file
     }
 
-    fn buffered(&self, mut offset: u64, mut buf: &mut [u8]) -> Result<()> {
-        while !buf.is_empty() {
-            match self.file.read_at(buf, offset) {
-                Ok(0) => return Err(self.shrunk(offset)),
-                Ok(n) => {
-                    offset += n as u64;
-                    buf = &mut buf[n..];
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io_at(&self.name, "reading", offset, e)),
-            }
+    /// The O_DIRECT side, while the file system accepts it.
+    pub(super) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref().filter(|direct| !direct.refused.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn buffered(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        match fill(buf, offset, 1, |buf, at| self.file.read_at(buf, at)) {
+            Ok(n) if n == buf.len() => Ok(()),
+            Ok(n) => Err(self.shrunk(offset + n as u64)),
+            Err((n, e)) => Err(Error::io_at(&self.name, "reading", offset + n as u64, e)),
         }
-        Ok(())
     }
 
     /// The file had these bytes when it was opened.
-    fn shrunk(&self, offset: u64) -> Error {
+    pub(super) fn shrunk(&self, offset: u64) -> Error {
         let size = self.file.metadata().map_or(offset, |m| m.len());
         Error::Truncated {
             file: self.name.clone(),
@@ -103,22 +104,46 @@ impl FileStore {
 }
 
 impl Direct {
-    /// Reads the aligned front part of `buf`; how many bytes that was. `Err(None)` if the file system refuses.
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Option<std::io::Error>> {
+    /// Reads whole units of alignment from `offset` on, up to the end of the file; how many bytes came.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, (usize, io::Error)> {
         let whole = buf.len() / self.alignment * self.alignment;
-        let mut done = 0;
-        while done < whole {
-            match self.file.read_at(&mut buf[done..whole], offset + done as u64) {
-                Ok(0) => break,
-                Ok(n) if n % self.alignment != 0 => return Ok(done + n),
-                Ok(n) => done += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => return Err(None),
-                Err(e) => return Err(Some(e)),
-            }
-        }
-        Ok(done)
+        fill(&mut buf[..whole], offset, self.alignment, |buf, at| self.file.read_at(buf, at))
     }
+
+    /// From now on the page cache serves: the file system has refused an aligned read.
+    pub(super) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether bytes at `offset` can go straight to `buf`.
+    fn accepts(&self, offset: u64, buf: &[u8]) -> bool {
+        offset.is_multiple_of(self.alignment as u64) && buf.as_ptr().align_offset(self.alignment) == 0
+    }
+}
+
+/// Calls `read` until `buf` is full or `read` says that there is no more: no bytes, or not a multiple of `unit`.
+/// Returns how many bytes came, in the error too.
+fn fill(
+    buf: &mut [u8],
+    offset: u64,
+    unit: usize,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> Result<usize, (usize, io::Error)> {
+    let mut done = 0;
+    while done < buf.len() {
+        match read(&mut buf[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => {
+                done += n;
+                if !n.is_multiple_of(unit) {
+                    break;
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err((done, e)),
+        }
+    }
+    Ok(done)
 }
 
 impl Store for FileStore {
@@ -132,23 +157,36 @@ impl Store for FileStore {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         check_inside(&self.name, self.size, offset, buf.len())?;
-        let Some(direct) = self.direct.as_ref().filter(|d| !d.refused.load(Ordering::Relaxed)) else {
+        let Some(direct) = self.direct() else { return self.buffered(offset, buf) };
+        if direct.accepts(offset, buf) && buf.len().is_multiple_of(direct.alignment) {
+            return match self.past_cache(direct, offset, buf, buf.len())? {
+                true => Ok(()),
+                false => self.buffered(offset, buf),
+            };
+        }
+        // The aligned range around it, then a copy.
+        let start = offset / direct.alignment as u64 * direct.alignment as u64;
+        let skip = (offset - start) as usize;
+        let mut bounce = AlignedBuf::new((skip + buf.len()).next_multiple_of(direct.alignment));
+        if !self.past_cache(direct, start, &mut bounce, skip + buf.len())? {
             return self.buffered(offset, buf);
-        };
-        let align = direct.alignment;
-        if !offset.is_multiple_of(align as u64) || buf.as_ptr().align_offset(align) != 0 {
-            return self.bounced(direct, offset, buf);
         }
-        match direct.read(offset, buf) {
-            // What is left is shorter than the alignment, or past the end of a file that shrank.
-            Ok(n) if n < buf.len() => self.buffered_tail(direct, offset + n as u64, &mut buf[n..]),
-            Ok(_) => Ok(()),
-            Err(None) => {
-                direct.refused.store(true, Ordering::Relaxed);
-                self.buffered(offset, buf)
-            }
-            Err(Some(e)) => Err(Error::io_at(&self.name, "reading", offset, e)),
+        buf.copy_from_slice(&bounce[skip..skip + buf.len()]);
+        Ok(())
+    }
+
+    fn answer(&self, request: &mut Request) -> Result<()> {
+        let Request { offset, len, buf: Some(buf), at, .. } = request else { return Ok(()) };
+        check_inside(&self.name, self.size, *offset, *len)?;
+        if let Some(direct) = self.direct()
+            // The request's buffer has room for whole units, so that an odd length needs no copy.
+            && let Some(room) = buf.get_mut(*at..*at + len.next_multiple_of(direct.alignment))
+            && direct.accepts(*offset, room)
+            && self.past_cache(direct, *offset, room, *len)?
+        {
+            return Ok(());
         }
+        self.read_at(*offset, &mut buf[*at..*at + *len])
     }
 
     fn alignment(&self) -> usize {
@@ -157,32 +195,25 @@ impl Store for FileStore {
 }
 
 impl FileStore {
-    /// An unaligned read: the aligned range around it, then a copy.
-    fn bounced(&self, direct: &Direct, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let align = direct.alignment as u64;
-        let start = offset / align * align;
-        let skip = (offset - start) as usize;
-        let len = (skip + buf.len()).next_multiple_of(direct.alignment);
-        let mut bounce = AlignedBuf::new(len);
-        match direct.read(start, &mut bounce) {
-            Ok(n) if n >= skip + buf.len() => {
-                buf.copy_from_slice(&bounce[skip..skip + buf.len()]);
-                Ok(())
+    /// Reads past the page cache at least `wanted` bytes into `buf`, whole units of alignment. False if the file
+    /// system refuses.
+    fn past_cache(&self, direct: &Direct, offset: u64, buf: &mut [u8], wanted: usize) -> Result<bool> {
+        match direct.read(offset, buf) {
+            Ok(n) if n >= wanted => Ok(true),
+            Ok(n) => Err(self.shrunk(offset + n as u64)),
+            Err((_, e)) if e.kind() == io::ErrorKind::InvalidInput => {
+                direct.refuse();
+                Ok(false)
             }
-            Ok(n) => Err(self.shrunk(start + n as u64)),
-            Err(None) => {
-                direct.refused.store(true, Ordering::Relaxed);
-                self.buffered(offset, buf)
-            }
-            Err(Some(e)) => Err(Error::io_at(&self.name, "reading", offset, e)),
+            Err((n, e)) => Err(Error::io_at(&self.name, "reading", offset + n as u64, e)),
         }
     }
+}
 
-    fn buffered_tail(&self, direct: &Direct, offset: u64, buf: &mut [u8]) -> Result<()> {
-        if offset.is_multiple_of(direct.alignment as u64) && buf.len() < direct.alignment {
-            return self.bounced(direct, offset, buf);
-        }
-        Err(self.shrunk(offset))
+fn same_file(one: &File, other: &File) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
     }
 }
 
@@ -196,5 +227,47 @@ fn direct_alignment(file: &File) -> usize {
             (stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize).min(PAGE)
         }
         _ => PAGE,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Answers of pread(2), one a call, over a file of 100 bytes whose value is their offset.
+    fn filled(unit: usize, answers: &[io::Result<usize>]) -> (Result<usize, (usize, io::ErrorKind)>, Vec<u8>) {
+        let mut buf = vec![255; 40];
+        let mut answers = answers.iter();
+        let outcome = fill(&mut buf, 10, unit, |buf, at| match answers.next().unwrap() {
+            Ok(n) => {
+                buf[..*n].iter_mut().enumerate().for_each(|(i, b)| *b = (at as usize + i) as u8);
+                Ok(*n)
+            }
+            Err(e) => Err(e.kind().into()),
+        });
+        assert!(answers.next().is_none(), "not all reads were made");
+        (outcome.map_err(|(n, e)| (n, e.kind())), buf)
+    }
+
+    #[test]
+    fn short_reads_go_on_and_interrupted_ones_again() {
+        let interrupted = || Err(io::ErrorKind::Interrupted.into());
+        let (outcome, buf) = filled(1, &[Ok(1), interrupted(), Ok(20), interrupted(), interrupted(), Ok(19)]);
+        assert_eq!(outcome, Ok(40));
+        assert_eq!(buf, (10..50).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn says_how_far_it_came() {
+        assert_eq!(filled(1, &[Ok(7), Ok(0)]).0, Ok(7));
+        let error = Err(io::ErrorKind::PermissionDenied.into());
+        assert_eq!(filled(1, &[Ok(7), Ok(8), error]).0, Err((15, io::ErrorKind::PermissionDenied)));
+    }
+
+    #[test]
+    fn an_odd_direct_read_is_the_last() {
+        assert_eq!(filled(8, &[Ok(16), Ok(5)]).0, Ok(21));
+        assert_eq!(filled(8, &[Ok(16), Ok(24)]).0, Ok(40));
     }
 }
