@@ -1,5 +1,4 @@
 //! Scratch files on the file system that the build lies on: `/tmp` is often memory.
-#![allow(clippy::unwrap_used, dead_code)]
 
 use std::path::PathBuf;
 

@@ -1,11 +1,8 @@
 //! Eviction on a real file system, with and without somebody who holds the file.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-mod common;
 
 use std::process::{Command, Stdio};
 
-use common::{data_file, scratch};
+use super::common::{data_file, scratch};
 use thalweg_gauge::cache::{EvictOptions, Hold, Method, evict, holders, residency, warm};
 
 /// Whether pages can leave memory here at all; prints why not.

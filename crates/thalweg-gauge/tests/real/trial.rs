@@ -1,12 +1,9 @@
 //! Real processes: what they take, say, and how they end.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{data_file, scratch};
+use super::common::{data_file, scratch};
 use thalweg_gauge::cache::{EvictOptions, evict};
 use thalweg_gauge::trial::run;
 use thalweg_gauge::workload::Workload;

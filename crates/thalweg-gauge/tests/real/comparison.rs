@@ -1,12 +1,9 @@
 //! Whole comparisons of small shell workloads.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{data_file, scratch};
+use super::common::{data_file, scratch};
 use thalweg_gauge::comparison::{Arm, Clock, Comparison, Plan, Progress, Trial, read, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
