@@ -1,0 +1,64 @@
+# Two commands matter: `make bench` measures, `make test` checks. Both set up what they need first, are quick when
+# there is nothing to do, and keep everything inside this folder, but for system packages (as root, on Debian-like
+# machines; elsewhere they say what to install).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+# The peers and the tests look for the binaries here.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+# What `make bench` hands to `thalweg bench`: make bench ARGS="--help"
+ARGS ?=
+PYTEST_ARGS ?=
+
+.PHONY: help bench build peers test fmt clippy unit deny interop system clean
+
+help:
+	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
+	@echo 'make test    formatting, lints, unit tests, dependency policy, interop tests with slow5lib and pyslow5'
+	@echo 'make peers   build the peers into target/peers and .venv'
+	@echo 'make clean   remove target and .venv'
+
+bench: build
+	@$(MAKE) peers || echo 'peers: going on without those that were not built; the report leaves them out' >&2
+	target/release/thalweg bench $(ARGS)
+
+build: system
+	cargo build --release --locked --package thalweg-cli
+
+peers: system
+	@peers/build.sh all
+
+# One after the other, cheapest first; a second core does not help, for cargo uses them all.
+test:
+	@$(MAKE) system
+	@$(MAKE) fmt
+	@$(MAKE) clippy
+	@$(MAKE) unit
+	@$(MAKE) peers
+	@$(MAKE) deny
+	@$(MAKE) interop
+
+fmt:
+	cargo fmt --all --check
+
+clippy:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+unit:
+	cargo test --workspace --locked
+
+deny:
+	@peers/build.sh python
+	.ci/deny
+
+interop:
+	@$(MAKE) peers
+	cargo build --locked --package thalweg-cli
+	.venv/bin/python -m pytest tests/interop $(PYTEST_ARGS)
+
+system:
+	@.ci/system-packages
+
+clean:
+	rm -rf target .venv

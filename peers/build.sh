@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Builds the C peers and the libraries they stand on into target/peers, from the repository root:
+#   peers/build.sh zstd       libzstd.a from the C sources that the crate zstd-sys carries
+#   peers/build.sh slow5lib   slow5_peer and slow5_reference, with slow5lib from the pyslow5 source package
+#   peers/build.sh cat        cat_peer
+#   peers/build.sh python     .venv with pyslow5
+#   peers/build.sh all        all of them; goes on after a failure and reports it
+# Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=target/peers
+cc=${CC:-cc}
+python=${PYTHON:-.venv/bin/python}
+flags="-O3 -std=c99"
+jobs=$(nproc)
+mkdir -p "$out"
+
+say() { printf 'peers: %s\n' "$*" >&2; }
+
+# up_to_date PART KEY: true when PART was last built with this KEY.
+up_to_date() { [[ -e $out/$1.key && $(cat "$out/$1.key") == "$2" ]]; }
+
+# key FILE... : one hash over the compiler, its flags, this script and the files.
+key() {
+    { "$cc" --version | head -n 1; echo "$cc $flags ${extra:-}"; sha256sum peers/build.sh "$@"; } | sha256sum | cut -d' ' -f1
+}
+
+# compile OBJECT_FOLDER FLAGS... -- SOURCE... : one object a source, in parallel.
+compile() {
+    local folder=$1; shift
+    local options=()
+    while [[ $1 != -- ]]; do options+=("$1"); shift; done
+    shift
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    # shellcheck disable=SC2016 # $0 and the rest belong to the inner shell
+    printf '%s\0' "$@" |
+        xargs -0 -P "$jobs" -I{} bash -c 'source=$0; folder=$1; shift; exec "$@" -c "$source" -o "$folder/$(basename "$source").o"' \
+            {} "$folder" "$cc" "${options[@]}"
+}
+
+zstd_version() { sed -n 2p "$out/zstd.source"; }
+
+build_zstd() {
+    cargo metadata --locked --format-version 1 --quiet | python3 peers/zstd_source.py >"$out/zstd.source"
+    local sources key
+    sources=$(sed -n 1p "$out/zstd.source")
+    key=$(key "$sources/zstd.h" "$sources/decompress/zstd_decompress.c" "$sources/compress/zstd_compress.c")
+    up_to_date zstd "$key" && return
+    say "building libzstd from $(zstd_version)"
+    local files=("$sources"/common/*.c "$sources"/compress/*.c "$sources"/decompress/*.c) defines=(-DZSTD_LIB_DEPRECATED=0)
+    # the one assembler file is for x86-64; xxhash is inlined, as zstd-sys does it
+    case $(uname -m) in
+        x86_64) files+=("$sources/decompress/huf_decompress_amd64.S") ;;
+        *) defines+=(-DZSTD_DISABLE_ASM) ;;
+    esac
+    local kept=()
+    for file in "${files[@]}"; do [[ $file == */xxhash.c ]] || kept+=("$file"); done
+    # position-independent, for pyslow5 links it too
+    compile "$out/zstd/objects" -O3 -fPIC -w -DXXH_PRIVATE_API= "${defines[@]}" -I"$sources" -I"$sources/common" -- "${kept[@]}"
+    mkdir -p "$out/zstd/lib" "$out/zstd/include"
+    rm -f "$out/zstd/lib/libzstd.a"
+    ar rcs "$out/zstd/lib/libzstd.a" "$out"/zstd/objects/*.o
+    cp "$sources/zstd.h" "$sources/zstd_errors.h" "$out/zstd/include/"
+    echo "$key" >"$out/zstd.key"
+}
+
+# Downloads the pinned source package once and unpacks it.
+fetch_slow5lib() {
+    local pin
+    pin=$(sed -n 's/.*sha256://p' peers/slow5lib/source.txt)
+    [[ -e $out/slow5lib/source.sha256 && $(cat "$out/slow5lib/source.sha256") == "$pin" ]] && return
+    say "fetching the slow5lib sources"
+    rm -rf "$out/slow5lib/package" "$out/slow5lib/source"
+    mkdir -p "$out/slow5lib/package" "$out/slow5lib/source"
+    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary pyslow5 --require-hashes \
+        --dest "$out/slow5lib/package" --requirement peers/slow5lib/source.txt
+    tar -xzf "$out"/slow5lib/package/pyslow5-*.tar.gz -C "$out/slow5lib/source" --strip-components 1
+    echo "$pin" >"$out/slow5lib/source.sha256"
+}
+
+build_slow5lib() {
+    build_zstd
+    fetch_slow5lib
+    local simd
+    case $(uname -m) in
+        x86_64) simd="-DSTREAMVBYTE_SSSE3=1 -mssse3" ;;
+        aarch64) simd="-D__ARM_NEON__" ;;
+        armv7l) simd="-mfpu=neon" ;;
+        *) simd="" ;;
+    esac
+    local lib_flags="-DSLOW5_USE_ZSTD=1 -DSLOW5_ENABLE_MT=1 $simd"
+    local source=$out/slow5lib/source key
+    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key peers/slow5lib/*.[ch] peers/slow5lib/source.txt)
+    up_to_date slow5lib "$key" && return
+    say "building slow5lib and its programs with $("$cc" --version | head -n 1)"
+    local version
+    version=$(sed -n 's/^pyslow5==\([0-9.]*\).*/\1/p' peers/slow5lib/source.txt)
+    local include=$out/slow5lib/include
+    mkdir -p "$include"
+    cat >"$include/build_info.h" <<EOF
+#define SLOW5LIB_VERSION "$version"
+#define BUILD_COMPILER "$("$cc" --version | head -n 1 | tr -d '"\\')"
+#define BUILD_FLAGS "$flags -fopenmp $lib_flags"
+#define BUILD_ZSTD_SOURCE "$(zstd_version)"
+#define BUILD_SOURCE_SHA256 "$(cat "$out/slow5lib/source.sha256")"
+EOF
+    # shellcheck disable=SC2206 # flags are words
+    local lib=($flags $lib_flags)
+    local svb=$source/thirdparty/streamvbyte
+    compile "$out/slow5lib/objects" "${lib[@]}" -w -I"$source/include" -I"$svb/include" -I"$out/zstd/include" -- \
+        "$source"/src/*.c "$svb"/src/streamvbyte_{zigzag,decode,encode}.c
+    rm -f "$out/slow5lib/libslow5.a"
+    ar rcs "$out/slow5lib/libslow5.a" "$out"/slow5lib/objects/*.o
+    # shellcheck disable=SC2206 # flags are words
+    local ours=($flags -fopenmp -Wall -Wextra -Wpedantic -Wno-unused-function -I"$include" -isystem "$source/include" -isystem "$out/zstd/include")
+    local link=("$out/slow5lib/libslow5.a" "$out/zstd/lib/libzstd.a" -lz -lm -lpthread)
+    "$cc" "${ours[@]}" peers/slow5lib/slow5_peer.c peers/slow5lib/{peer,digest}.c "${link[@]}" -o "$out/slow5_peer"
+    "$cc" "${ours[@]}" peers/slow5lib/slow5_reference.c peers/slow5lib/peer.c "${link[@]}" -o "$out/slow5_reference"
+    echo "$key" >"$out/slow5lib.key"
+}
+
+build_cat() {
+    local key
+    key=$(key peers/cat/cat_peer.c peers/slow5lib/peer.[ch])
+    up_to_date cat "$key" && return
+    say "building cat_peer"
+    # shellcheck disable=SC2086 # flags are words
+    "$cc" $flags -Wall -Wextra peers/cat/cat_peer.c peers/slow5lib/peer.c -o "$out/cat_peer"
+    echo "$key" >"$out/cat.key"
+}
+
+build_python() {
+    build_zstd
+    peers/setup_python.sh
+}
+
+# One process a part, so that a failure ends that part alone.
+build_all() {
+    local failed=()
+    for part in zstd python slow5lib cat; do peers/build.sh "$part" || failed+=("$part"); done
+    if ((${#failed[@]} > 0)); then
+        say "NOT BUILT: ${failed[*]}"
+        return 1
+    fi
+}
+
+for part in "$@"; do
+    case $part in
+        zstd | python | slow5lib | cat | all) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, cat, all)"; exit 2 ;;
+    esac
+done

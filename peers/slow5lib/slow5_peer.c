@@ -1,0 +1,378 @@
+/* slow5lib as a benchmark peer: reads a SLOW5 or BLOW5 file in one of the ways that slow5lib offers, sums every
+ * sample, and prints one JSON line. The clock runs from before slow5_open to the end of the last batch's sums.
+ *
+ *   slow5_peer seq  FILE [--threads N] [--batch N]              read a batch on one thread, then decode it on N
+ *   slow5_peer mt   FILE [--threads N] [--batch N]              slow5lib's own batch API
+ *   slow5_peer get  FILE --ids LIST [--threads N] [--batch N]   reads by id, in list order
+ *   slow5_peer get1 FILE --ids LIST                             reads by id, one at a time, with latencies
+ *
+ * Instead of the JSON line, --tsv prints read_id, samples and sum of each read, and --digest adds the SHA-256 of
+ * the samples as little-endian int16. These are for checking values; nothing is timed then.
+ */
+#include "build_info.h"
+#include "digest.h"
+#include "peer.h"
+
+#include <inttypes.h>
+#include <omp.h>
+#include <slow5/slow5.h>
+#include <slow5/slow5_mt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum rows { ROWS_NONE, ROWS_TSV, ROWS_DIGEST };
+
+struct options {
+    const char *mode;
+    const char *file;
+    const char *ids;
+    int threads;
+    int batch;
+    enum rows rows;
+};
+
+/* Wall seconds by stage. Negative: the interface does not let a caller see this stage. */
+struct stages {
+    double open, index, disk, decode, fetch, sum, release;
+};
+
+struct outcome {
+    const char *workload;
+    uint64_t reads, samples;
+    int64_t sum;
+    uint64_t digest;
+    double open_to_last;
+    struct stages stages;
+    int index_was_there;
+    double *latencies; /* seconds, get1 only */
+    size_t latency_count;
+};
+
+static const struct stages UNSEEN = {-1, -1, -1, -1, -1, -1, -1};
+
+/* ---- the consumer ---- */
+
+static void print_rows(slow5_rec_t **records, int count, enum rows rows) {
+    for (int i = 0; i < count; i++) {
+        const slow5_rec_t *r = records[i];
+        printf("%s\t%" PRIu64 "\t%" PRId64, r->read_id, r->len_raw_signal, sum_samples(r->raw_signal, r->len_raw_signal));
+        if (rows == ROWS_DIGEST) {
+            char hex[SHA256_HEX_LENGTH + 1];
+            sha256_hex(r->raw_signal, r->len_raw_signal * sizeof *r->raw_signal, hex);
+            printf("\t%s", hex);
+        }
+        putchar('\n');
+    }
+}
+
+/* Sums a batch on all threads and adds it to the outcome. */
+static void consume(slow5_rec_t **records, int count, const struct options *options, struct outcome *outcome) {
+    uint64_t samples = 0, digest = 0;
+    int64_t sum = 0;
+    double begin = now();
+#pragma omp parallel for schedule(static) reduction(+ : samples, sum, digest)
+    for (int i = 0; i < count; i++) {
+        const slow5_rec_t *r = records[i];
+        int64_t of_read = sum_samples(r->raw_signal, r->len_raw_signal);
+        samples += r->len_raw_signal;
+        sum += of_read;
+        digest += read_hash(r->read_id, r->len_raw_signal, of_read);
+    }
+    outcome->stages.sum += now() - begin;
+    outcome->reads += (uint64_t)count;
+    outcome->samples += samples;
+    outcome->sum += sum;
+    outcome->digest += digest;
+    if (options->rows != ROWS_NONE) {
+        print_rows(records, count, options->rows);
+    }
+}
+
+static slow5_file_t *open_file(const struct options *options, struct outcome *outcome) {
+    double begin = now();
+    slow5_file_t *file = slow5_open(options->file, "r");
+    if (file == NULL) {
+        die("%s: slow5lib cannot open it (error %d)", options->file, slow5_errno);
+    }
+    outcome->stages.open = now() - begin;
+    return file;
+}
+
+/* ---- seq: the fork-join driver of the published benchmark ---- */
+
+/* Returns how many records were read: fewer than asked for at the end of the file. */
+static int read_batch(slow5_file_t *file, char **stored, size_t *lengths, const struct options *options) {
+    int count = 0;
+    while (count < options->batch && slow5_get_next_bytes(&stored[count], &lengths[count], file) >= 0) {
+        count++;
+    }
+    if (count < options->batch && slow5_errno != SLOW5_ERR_EOF) {
+        die("%s: slow5lib cannot read the next record (error %d)", options->file, slow5_errno);
+    }
+    return count;
+}
+
+static void decode_batch(slow5_file_t *file, char **stored, size_t *lengths, slow5_rec_t **records, int count) {
+#pragma omp parallel for schedule(static)
+    for (int i = 0; i < count; i++) {
+        if (slow5_decode(&stored[i], &lengths[i], &records[i], file) < 0) {
+            die("slow5lib cannot decode a record (error %d)", slow5_errno);
+        }
+        free(stored[i]);
+    }
+}
+
+static void free_records(slow5_rec_t **records, int count) {
+#pragma omp parallel for schedule(static)
+    for (int i = 0; i < count; i++) {
+        slow5_rec_free(records[i]);
+        records[i] = NULL;
+    }
+}
+
+static void run_seq(const struct options *options, struct outcome *outcome) {
+    size_t capacity = (size_t)options->batch;
+    char **stored = checked_calloc(capacity, sizeof *stored);
+    size_t *lengths = checked_calloc(capacity, sizeof *lengths);
+    slow5_rec_t **records = checked_calloc(capacity, sizeof *records);
+    outcome->workload = "slow5lib-forkjoin";
+    outcome->stages = (struct stages){.index = -1, .fetch = -1};
+
+    double begin = now();
+    slow5_file_t *file = open_file(options, outcome);
+    int count = 0;
+    do {
+        double t0 = now();
+        if (count > 0) {
+            free_records(records, count);
+        }
+        double t1 = now();
+        count = read_batch(file, stored, lengths, options);
+        double t2 = now();
+        decode_batch(file, stored, lengths, records, count);
+        double t3 = now();
+        outcome->stages.release += t1 - t0;
+        outcome->stages.disk += t2 - t1;
+        outcome->stages.decode += t3 - t2;
+        consume(records, count, options, outcome);
+    } while (count == options->batch);
+    outcome->open_to_last = now() - begin;
+
+    free_records(records, count);
+    free(records);
+    free(lengths);
+    free(stored);
+    slow5_close(file);
+}
+
+/* ---- mt: slow5lib's own batch interface. It exits on errors. ---- */
+
+static void run_mt(const struct options *options, struct outcome *outcome) {
+    outcome->workload = "slow5lib-mt";
+    outcome->stages = UNSEEN;
+    outcome->stages.fetch = outcome->stages.sum = 0;
+
+    double begin = now();
+    slow5_file_t *file = open_file(options, outcome);
+    slow5_mt_t *pool = slow5_init_mt(options->threads, file);
+    slow5_batch_t *batch = slow5_init_batch(options->batch);
+    int count;
+    do {
+        double t0 = now();
+        count = slow5_get_next_batch(pool, batch, options->batch);
+        outcome->stages.fetch += now() - t0;
+        consume(batch->slow5_rec, count, options, outcome);
+    } while (count == options->batch);
+    outcome->open_to_last = now() - begin;
+
+    slow5_free_batch(batch);
+    slow5_free_mt(pool);
+    slow5_close(file);
+}
+
+/* ---- get, get1: reads by id ---- */
+
+/* slow5lib writes an index beside the file when there is none; the outcome says so, for that is another job. */
+static void load_index(slow5_file_t *file, const struct options *options, struct outcome *outcome) {
+    double begin = now();
+    if (slow5_idx_load(file) < 0) {
+        die("%s: slow5lib cannot load the index (error %d)", options->file, slow5_errno);
+    }
+    outcome->stages.index = now() - begin;
+}
+
+static void run_get(const struct options *options, struct outcome *outcome, struct id_list ids) {
+    outcome->workload = "slow5lib-get";
+    outcome->stages = UNSEEN;
+    outcome->stages.fetch = outcome->stages.sum = 0;
+
+    double begin = now();
+    slow5_file_t *file = open_file(options, outcome);
+    load_index(file, options, outcome);
+    slow5_mt_t *pool = slow5_init_mt(options->threads, file);
+    slow5_batch_t *batch = slow5_init_batch(options->batch);
+    for (size_t at = 0; at < ids.count; at += (size_t)options->batch) {
+        size_t left = ids.count - at;
+        int wanted = left < (size_t)options->batch ? (int)left : options->batch;
+        double t0 = now();
+        int count = slow5_get_batch(pool, batch, ids.ids + at, wanted);
+        outcome->stages.fetch += now() - t0;
+        consume(batch->slow5_rec, count, options, outcome);
+    }
+    outcome->open_to_last = now() - begin;
+
+    slow5_free_batch(batch);
+    slow5_free_mt(pool);
+    slow5_idx_unload(file);
+    slow5_close(file);
+}
+
+static void run_get1(const struct options *options, struct outcome *outcome, struct id_list ids) {
+    outcome->workload = "slow5lib-get1";
+    outcome->stages = UNSEEN;
+    outcome->stages.fetch = outcome->stages.sum = 0;
+    outcome->latencies = checked_calloc(ids.count, sizeof *outcome->latencies);
+    outcome->latency_count = ids.count;
+
+    double begin = now();
+    slow5_file_t *file = open_file(options, outcome);
+    load_index(file, options, outcome);
+    slow5_rec_t *record = NULL;
+    for (size_t i = 0; i < ids.count; i++) {
+        double t0 = now();
+        if (slow5_get(ids.ids[i], &record, file) < 0) {
+            die("%s: slow5lib cannot get read %s (error %d)", options->file, ids.ids[i], slow5_errno);
+        }
+        outcome->stages.fetch += now() - t0;
+        consume(&record, 1, options, outcome);
+        /* a request ends with its samples summed */
+        outcome->latencies[i] = now() - t0;
+    }
+    outcome->open_to_last = now() - begin;
+
+    slow5_rec_free(record);
+    slow5_idx_unload(file);
+    slow5_close(file);
+}
+
+/* ---- the JSON line ---- */
+
+static void print_stage(const char *name, double seconds, const char *end) {
+    if (seconds < 0) {
+        printf("\"%s\":null%s", name, end);
+    } else {
+        printf("\"%s\":%.9f%s", name, seconds, end);
+    }
+}
+
+static void print_json(const struct options *options, const struct outcome *outcome) {
+    const struct stages *s = &outcome->stages;
+    printf("{\"workload\":\"%s\",\"version\":\"slow5lib " SLOW5LIB_VERSION "\"", outcome->workload);
+    printf(",\"build\":{\"compiler\":\"" BUILD_COMPILER "\",\"flags\":\"" BUILD_FLAGS "\",\"zstd\":\"%s\","
+           "\"zstd_source\":\"" BUILD_ZSTD_SOURCE "\",\"zlib\":\"%s\",\"source_sha256\":\"" BUILD_SOURCE_SHA256 "\"}",
+           ZSTD_versionString(), zlibVersion());
+    printf(",\"open_to_last_s\":%.9f", outcome->open_to_last);
+    printf(",\"reads\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"sum\":%" PRId64 ",\"digest\":\"%016" PRIx64 "\"",
+           outcome->reads, outcome->samples, outcome->sum, outcome->digest);
+    printf(",\"threads\":%d,\"batch\":%d,\"stages\":{", options->threads, options->batch);
+    print_stage("open_s", s->open, ",");
+    print_stage("index_s", s->index, ",");
+    print_stage("disk_s", s->disk, ",");
+    print_stage("decode_s", s->decode, ",");
+    print_stage("fetch_s", s->fetch, ",");
+    print_stage("sum_s", s->sum, ",");
+    print_stage("free_s", s->release, "}");
+    if (options->ids != NULL) {
+        printf(",\"index_was_there\":%s", outcome->index_was_there ? "true" : "false");
+    }
+    if (outcome->latency_count > 0) {
+        struct latency l = latency_of(outcome->latencies, outcome->latency_count);
+        printf(",\"latency_us\":{\"mean\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}", l.mean * 1e6, l.p50 * 1e6,
+               l.p99 * 1e6, l.max * 1e6);
+    }
+    puts("}");
+}
+
+/* ---- arguments ---- */
+
+static int index_exists(const char *file) {
+    char *path = checked_calloc(strlen(file) + sizeof ".idx", 1);
+    sprintf(path, "%s.idx", file);
+    FILE *index = fopen(path, "r");
+    free(path);
+    if (index == NULL) {
+        return 0;
+    }
+    fclose(index);
+    return 1;
+}
+
+static struct options parse(int argc, char **argv) {
+    struct options o = {.threads = omp_get_num_procs(), .batch = 1000, .rows = ROWS_NONE};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--tsv") == 0) {
+            o.rows = ROWS_TSV;
+        } else if (strcmp(argv[i], "--digest") == 0) {
+            o.rows = ROWS_DIGEST;
+        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
+            o.threads = positive(argv[i], argv[i + 1]);
+            i++;
+        } else if (strcmp(argv[i], "--batch") == 0 && i + 1 < argc) {
+            o.batch = positive(argv[i], argv[i + 1]);
+            i++;
+        } else if (strcmp(argv[i], "--ids") == 0 && i + 1 < argc) {
+            o.ids = argv[++i];
+        } else if (argv[i][0] == '-') {
+            usage("unknown option, or no value after it: %s", argv[i]);
+        } else if (o.mode == NULL) {
+            o.mode = argv[i];
+        } else if (o.file == NULL) {
+            o.file = argv[i];
+        } else {
+            usage("one file at a time: %s", argv[i]);
+        }
+    }
+    if (o.mode == NULL || o.file == NULL) {
+        usage("slow5_peer seq|mt|get|get1 FILE [--threads N] [--batch N] [--ids LIST] [--tsv|--digest]");
+    }
+    int by_id = strcmp(o.mode, "get") == 0 || strcmp(o.mode, "get1") == 0;
+    if (by_id != (o.ids != NULL)) {
+        usage("--ids LIST goes with get and get1, and only with them");
+    }
+    return o;
+}
+
+int main(int argc, char **argv) {
+    struct options options = parse(argc, argv);
+    struct outcome outcome = {0};
+    struct id_list ids = {0};
+    if (options.ids != NULL) {
+        ids = load_ids(options.ids);
+        outcome.index_was_there = index_exists(options.file);
+    }
+    if (strcmp(options.mode, "get1") == 0) {
+        options.threads = options.batch = 1;
+    }
+    omp_set_num_threads(options.threads);
+
+    if (strcmp(options.mode, "seq") == 0) {
+        run_seq(&options, &outcome);
+    } else if (strcmp(options.mode, "mt") == 0) {
+        run_mt(&options, &outcome);
+    } else if (strcmp(options.mode, "get") == 0) {
+        run_get(&options, &outcome, ids);
+    } else if (strcmp(options.mode, "get1") == 0) {
+        run_get1(&options, &outcome, ids);
+    } else {
+        usage("unknown mode: %s", options.mode);
+    }
+    if (options.rows == ROWS_NONE) {
+        print_json(&options, &outcome);
+    }
+    free(outcome.latencies);
+    free_ids(ids);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
