@@ -1,7 +1,7 @@
 //! SLOW5 (text) and BLOW5 (binary): nanopore reads, one record a read.
 //!
 //! Both encodings have one header and one record shape. A reader goes
-//! [`Header::parse`] → [`Framing::next`] → [`Record::parse`] (or [`ascii::parse_row`]), and meets the same [`Record`] whichever encoding it came
+//! [`Header::parse`] → [`Framing::next`] → [`Decoder::record`], and meets the same [`Record`] whichever encoding it came
 //! from. Section numbers in this module refer to the SLOW5 specification, version 1.0.0.
 //!
 //! ```
@@ -18,6 +18,7 @@
 
 pub mod ascii;
 mod auxiliary;
+mod coding;
 mod frame;
 mod header;
 mod index;
@@ -27,6 +28,7 @@ mod record;
 mod version;
 
 pub use auxiliary::{AuxArray, AuxField, AuxType, AuxValue, AuxValues, Scalar};
+pub use coding::{Decoder, Encoder};
 pub use frame::{Frame, Framing};
 pub use header::{Attribute, Encoding, Header, Parsed};
 pub use index::{Entry, Index};

@@ -55,6 +55,28 @@ impl Framing {
             Encoding::Ascii => row(bytes, remaining),
         }
     }
+
+    /// Appends a stored record with the size before it, or a row with the newline after it.
+    pub fn push(self, stored: &[u8], out: &mut Vec<u8>) {
+        match self.0 {
+            Encoding::Binary => {
+                out.extend((stored.len() as u64).to_le_bytes());
+                out.extend(stored);
+            }
+            Encoding::Ascii => {
+                out.extend(stored);
+                out.push(b'\n');
+            }
+        }
+    }
+
+    /// What a file ends with, after its last record.
+    pub const fn end_marker(self) -> &'static [u8] {
+        match self.0 {
+            Encoding::Binary => END_MARKER,
+            Encoding::Ascii => &[],
+        }
+    }
 }
 
 fn damaged(found: impl Into<String>, expected: &str) -> Fault {
