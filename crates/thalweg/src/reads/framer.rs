@@ -26,9 +26,10 @@ impl Framer for FileFramer {
         let mut used = 0;
         loop {
             let here = at + used as u64;
-            let frame = self.framing.next(&bytes[used..], self.size - here).map_err(|fault| {
-                fault.in_file(&self.name, here, format!("after {} records", self.records))
-            })?;
+            let frame = self
+                .framing
+                .next(&bytes[used..], self.size - here)
+                .map_err(|fault| fault.in_file(&self.name, here, format!("after {} records", self.records)))?;
             match frame {
                 Frame::Record { len, .. } => {
                     found.push(used..used + len);
