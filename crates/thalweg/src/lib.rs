@@ -11,5 +11,6 @@ pub mod extent;
 pub mod model;
 pub mod plan;
 pub mod store;
+pub mod synth;
 
 pub use error::{Error, Fault, Result};
