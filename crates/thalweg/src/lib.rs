@@ -14,8 +14,9 @@ pub mod plan;
 pub mod reads;
 pub mod residency;
 pub mod store;
-mod sys;
 #[doc(hidden)]
+mod sys;
+pub mod synth;
 pub mod testing;
 
 pub use error::{Error, Fault, Result};
