@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use thalweg::Result;
 use thalweg::store::throttled::Limits;
-use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore};
+use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
 use thalweg::testing::{Fault, Faulty, path_suite, shrink_suite, store_suite};
 
 fn dir() -> TempDir {
@@ -84,4 +84,19 @@ fn mmap() {
 #[test]
 fn mmap_that_keeps_nothing() {
     suites(|path| Ok(Arc::new(MmapStore::open(path)?.keep(0))));
+}
+
+#[test]
+fn uring() {
+    suites(|path| Ok(Arc::new(UringStore::open(path, false)?)));
+}
+
+#[test]
+fn uring_direct() {
+    suites(|path| Ok(Arc::new(UringStore::open(path, true)?)));
+}
+
+#[test]
+fn uring_where_it_is_forbidden() {
+    suites(|path| Ok(Arc::new(UringStore::open(path, true)?.pretend_refused())));
 }
