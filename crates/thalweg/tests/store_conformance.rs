@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use thalweg::Result;
 use thalweg::store::throttled::Limits;
 use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
-use thalweg::testing::{Fault, Faulty, path_suite, shrink_suite, store_suite};
+use thalweg::testing::{Fault, Faulty, path_suite, race_suite, shrink_suite, store_suite};
 
 fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -21,13 +21,17 @@ fn written(dir: &TempDir, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// All three suites over a store that opens a path.
+/// All suites over a store that opens a path.
 fn suites(open: fn(&Path) -> Result<Arc<dyn Store>>) {
     let dir = dir();
     store_suite(&|bytes| open(&written(&dir, bytes)).unwrap());
     let dir = self::dir();
     path_suite(&open, dir.path());
     shrink_suite(&open, dir.path());
+    let written = written(&dir, b"x");
+    if open(&written).unwrap().bytes().is_none() {
+        race_suite(&open, dir.path());
+    }
 }
 
 #[test]
