@@ -7,6 +7,8 @@ pub mod file;
 pub mod memory;
 pub mod mmap;
 pub mod throttled;
+#[cfg(target_os = "linux")]
+pub mod uring;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub use file::FileStore;
 pub use memory::MemoryStore;
 pub use mmap::MmapStore;
 pub use throttled::ThrottledStore;
+#[cfg(target_os = "linux")]
+pub use uring::UringStore;
 
 /// Memory and offset granularity of O_DIRECT where the kernel does not tell: the page size covers every device.
 pub const PAGE: usize = 4096;

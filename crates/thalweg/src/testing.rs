@@ -259,3 +259,32 @@ pub fn shrink_suite(open: Open<'_>, dir: &Path) {
         }
     }
 }
+
+/// A file that something shortens during the reads. Not for maps: theirs end with SIGBUS, see there.
+pub fn race_suite(open: Open<'_>, dir: &Path) {
+    let path = dir.join("racing");
+    let bytes = sample(2 << 20);
+    for round in 0..10u64 {
+        std::fs::write(&path, &bytes).unwrap();
+        let store = open(&path).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let left = mix(round) % bytes.len() as u64;
+        let wanted = (0..256).map(|i| (i * 8192, 8192)).collect();
+        // Linux clears what it cuts off from a page before it drops it, so that a read in that moment may get zeros.
+        let script = Script { sure: left, ..Script::new(&store, &bytes, wanted) };
+        let cutter = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(50 * round));
+            file.set_len(left).unwrap();
+        });
+        let outcomes = script.serve(4).outcomes();
+        cutter.join().unwrap();
+        assert_eq!(outcomes.len(), 256);
+        for (i, outcome) in outcomes.into_iter().enumerate() {
+            match outcome {
+                Ok(()) => {}
+                Err(Error::Truncated { .. }) => assert!((i as u64 + 1) * 8192 > left, "{i} is inside what is left"),
+                Err(error) => panic!("request {i}: {error:?}"),
+            }
+        }
+    }
+}

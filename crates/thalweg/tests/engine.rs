@@ -4,11 +4,13 @@
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use thalweg::engine::{Cancel, Decoder, Delivery, Run, Shape};
 use thalweg::extent::{Fetch, Framer, Group, Source, Step, Wanted};
-use thalweg::store::{FileStore, MemoryStore, Store};
+use thalweg::store::throttled::Limits;
+use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
 use thalweg::{Error, Result};
 
 /// Records of a u16 length and that many bytes.
@@ -107,6 +109,13 @@ fn stores(bytes: &[u8], dir: &tempfile::TempDir) -> Vec<Arc<dyn Store>> {
         Arc::new(MemoryStore::new("records", bytes.to_vec())),
         Arc::new(FileStore::open(&path).unwrap()),
         Arc::new(FileStore::open_direct(&path).unwrap()),
+        Arc::new(MmapStore::open(&path).unwrap()),
+        Arc::new(UringStore::open(&path, false).unwrap()),
+        Arc::new(UringStore::open(&path, true).unwrap()),
+        Arc::new(ThrottledStore::new(
+            Arc::new(FileStore::open(&path).unwrap()),
+            Limits { jitter: Duration::from_micros(50), parallel: 2, ..Limits::default() },
+        )),
     ]
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use thalweg::Result;
 use thalweg::store::throttled::Limits;
-use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore};
-use thalweg::testing::{Fault, Faulty, path_suite, shrink_suite, store_suite};
+use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
+use thalweg::testing::{Fault, Faulty, path_suite, race_suite, shrink_suite, store_suite};
 
 fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -21,13 +21,17 @@ fn written(dir: &TempDir, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// All three suites over a store that opens a path.
+/// All suites over a store that opens a path.
 fn suites(open: fn(&Path) -> Result<Arc<dyn Store>>) {
     let dir = dir();
     store_suite(&|bytes| open(&written(&dir, bytes)).unwrap());
     let dir = self::dir();
     path_suite(&open, dir.path());
     shrink_suite(&open, dir.path());
+    let written = written(&dir, b"x");
+    if open(&written).unwrap().bytes().is_none() {
+        race_suite(&open, dir.path());
+    }
 }
 
 #[test]
@@ -84,4 +88,19 @@ fn mmap() {
 #[test]
 fn mmap_that_keeps_nothing() {
     suites(|path| Ok(Arc::new(MmapStore::open(path)?.keep(0))));
+}
+
+#[test]
+fn uring() {
+    suites(|path| Ok(Arc::new(UringStore::open(path, false)?)));
+}
+
+#[test]
+fn uring_direct() {
+    suites(|path| Ok(Arc::new(UringStore::open(path, true)?)));
+}
+
+#[test]
+fn uring_where_it_is_forbidden() {
+    suites(|path| Ok(Arc::new(UringStore::open(path, true)?.pretend_refused())));
 }

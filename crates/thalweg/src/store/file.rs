@@ -116,7 +116,7 @@ impl Direct {
     }
 
     /// Whether bytes at `offset` can go straight to `buf`.
-    fn accepts(&self, offset: u64, buf: &[u8]) -> bool {
+    pub(super) fn accepts(&self, offset: u64, buf: &[u8]) -> bool {
         offset.is_multiple_of(self.alignment as u64) && buf.as_ptr().align_offset(self.alignment) == 0
     }
 }
