@@ -102,7 +102,7 @@ impl Arm {
     /// Sets the time limit of one trial.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.workload.timeout = Some(timeout);
+        self.workload.timeout_s = Some(timeout.as_secs_f64());
         self
     }
 

@@ -1,6 +1,7 @@
 //! What `/proc` tells about a running process and the load around it. Parsers are pure; what is absent is none.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 /// Memory of one process or of a tree of them, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,9 +47,26 @@ pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
     seen_root.then_some(sum)
 }
 
-/// Bytes that `who` ("self" or a process id) and its reaped children had read from block devices or file servers.
-pub(crate) fn device_bytes(who: &str) -> Option<u64> {
-    io_field(&fs::read_to_string(format!("/proc/{who}/io")).ok()?, "read_bytes")
+/// The I/O accounts of a process, held open: those of a zombie belong to root, but may be read by whoever opened them
+/// while it lived.
+pub(crate) struct Accounts(fs::File);
+
+impl Accounts {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        fs::File::open(format!("/proc/{pid}/io")).ok().map(Self)
+    }
+
+    /// Bytes that it and its reaped children had read from block devices or file servers. Works until it is reaped.
+    pub(crate) fn device_bytes(&self) -> Option<u64> {
+        let mut text = [0; 1024]; // seven short lines
+        let len = self.0.read_at(&mut text, 0).ok()?;
+        io_field(std::str::from_utf8(text.get(..len)?).ok()?, "read_bytes")
+    }
+}
+
+/// Bytes that this process and its reaped children had read from block devices or file servers.
+pub(crate) fn own_device_bytes() -> Option<u64> {
+    io_field(&fs::read_to_string("/proc/self/io").ok()?, "read_bytes")
 }
 
 /// Microseconds that some task waited for `resource` ("cpu", "io", "memory"), since boot.

@@ -95,28 +95,31 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         return Err(Error::Cancelled);
     }
     let before = Machine::now();
-    let own_device_bytes = proc::device_bytes("self");
+    let own_device_bytes = proc::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
+    let accounts = proc::Accounts::of(child.id());
     let stdout = Tail::of(child.stdout.take(), STDOUT_KEPT);
     let stderr = Tail::of(child.stderr.take(), STDERR_KEPT);
-    let watched = watch(&child, start, workload.timeout, stop);
+    // A limit beyond what a clock can count is no limit.
+    let timeout = workload.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let watched = watch(&child, start, timeout, stop);
     let wall = watched.ended.unwrap_or_else(Instant::now) - start;
 
     // The zombie still has its accounts; reaping adds them to ours, which is the second best place to look.
-    let zombie_bytes = proc::device_bytes(&child.id().to_string());
+    let zombie_bytes = accounts.and_then(|a| a.device_bytes());
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
         // Whoever it left behind would disturb the next trial. The group's number is ours until it is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let ended = sys::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
-    let device_read_bytes = zombie_bytes.or_else(|| proc::device_bytes("self")?.checked_sub(own_device_bytes?));
+    let device_read_bytes = zombie_bytes.or_else(|| proc::own_device_bytes()?.checked_sub(own_device_bytes?));
     let load = before.load(&Machine::now(), wall, (ended.user + ended.system).as_secs_f64());
     let stderr = stderr.finish(DRAIN);
     let command = || workload.command_line();
     match watched.why_killed {
         Some(Killed::Stopped) => return Err(Error::Cancelled),
         Some(Killed::TimedOut) => {
-            let limit_s = workload.timeout.unwrap_or_default().as_secs_f64();
+            let limit_s = workload.timeout_s.unwrap_or_default();
             return Err(Error::TimedOut { command: command(), limit_s, stderr });
         }
         None => {}

@@ -1,7 +1,6 @@
 //! One job to time: a command line, and the report that it prints about itself.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,15 +16,15 @@ pub struct Workload {
     /// CPUs that it may run on; all of ours if none are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<usize>>,
-    /// Wall time after which it is killed.
+    /// Seconds after which it is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Duration>,
+    pub timeout_s: Option<f64>,
 }
 
 impl Workload {
     /// The command line `argv`, unpinned and without a time limit.
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
-        Self { argv: argv.into_iter().map(Into::into).collect(), env: BTreeMap::new(), cpus: None, timeout: None }
+        Self { argv: argv.into_iter().map(Into::into).collect(), env: BTreeMap::new(), cpus: None, timeout_s: None }
     }
 
     /// The command line for people: quoted where a shell would need it.

@@ -231,7 +231,8 @@ fn single_stream(path: &Path, most: u64, stop: &AtomicBool, notes: &mut Vec<Stri
     Ok((bytes > 0).then(|| bytes as f64 / start.elapsed().as_secs_f64().max(1e-6)))
 }
 
-/// A quarter of it would fit the last cache of a large server; copying must go to memory.
+/// Twice this a thread is more than the last cache of most machines. Where it is not, the copy is too fast and the limit
+/// too strict, which flatters nobody.
 const COPY_BYTES: usize = 64 << 20;
 
 /// Copies with one thread and with all of them. Each touches its own pair of buffers.

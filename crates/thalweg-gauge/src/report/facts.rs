@@ -113,6 +113,13 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
             remarks.push(format!("{}: {asked} was asked for, {got} is what could be shown", s.arm));
         }
     }
+    let mut levels: Vec<String> = c.summaries.iter().filter_map(|s| s.level).map(|l| l.to_string()).collect();
+    levels.sort();
+    levels.dedup();
+    if levels.len() > 1 {
+        let levels = levels.join(" with ");
+        remarks.push(format!("the ratios compare {levels} trials: they are about caches as much as about programs"));
+    }
     if let Some(noise) = c.noise {
         remarks.push(format!("noise: the baseline against itself gave {noise}; a claim must clear its median"));
     } else if c.session.arms.len() > 1 && c.refused.is_none() {

@@ -36,7 +36,8 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     let (c, lines) = go(&Plan::new("hot", arms).rounds(6));
     assert_eq!(c.session.clock, Clock::TimeToSamples);
     assert!(c.refused.is_none() && !c.stopped);
-    assert_eq!(c.trials.len(), 3 + 18, "warm-ups, and a control arm");
+    let rejected: Vec<_> = c.trials.iter().filter_map(|t| t.rejected.as_ref()).collect();
+    assert_eq!(c.trials.len(), 3 + 18, "warm-ups, and a control arm; rejected: {rejected:?}");
     let fast = &c.summaries[1];
     assert_eq!((fast.level, fast.trials, fast.finding), (Some(Level::Hot), 6, Some(Finding::Faster)));
     assert!((fast.ratio.unwrap().median - 1.0 / 3.0).abs() < 1e-9);
@@ -68,9 +69,11 @@ fn different_values_are_refused_at_once() {
     let file = data_file(&dir, "f", 1 << 16);
     let arms = vec![arm("a", &file, 0.01, "one"), arm("b", &file, 0.01, "two")];
     let (c, _) = go(&Plan::new("refused", arms));
-    let why = c.refused.unwrap();
+    let why = c.refused.clone().unwrap();
     assert!(why.contains("one") && why.contains("two"), "{why}");
     assert_eq!(c.trials.len(), 2, "the warm-ups showed it");
+    let told = thalweg_gauge::report::text(&c);
+    assert!(told.contains("REFUSED") && !told.contains("faster"), "{told}");
     assert!(c.summaries.iter().all(|s| s.ratio.is_none()));
 }
 

@@ -49,7 +49,7 @@ fn failures_are_told_with_what_was_said() {
 #[test]
 fn what_runs_too_long_is_killed_with_all_it_started() {
     let mut w = sh("sleep 50 & sleep 50");
-    w.timeout = Some(Duration::from_millis(100));
+    w.timeout_s = Some(0.1);
     let start = Instant::now();
     assert!(matches!(go(&w), Err(Error::TimedOut { .. })));
     assert!(start.elapsed() < Duration::from_secs(5));
@@ -105,6 +105,23 @@ fn device_bytes_are_those_of_the_child_and_its_children() {
     assert!(cold >= 8 << 20, "{cold}");
     let warm = go(&cat).unwrap().usage.device_read_bytes.unwrap();
     assert!(warm < 1 << 20, "{warm}");
+}
+
+/// The accounts of a zombie belong to root: reading ours instead would count what other children do meanwhile.
+#[test]
+fn device_bytes_of_others_do_not_count() {
+    let dir = scratch();
+    let path = data_file(&dir, "of another", 8 << 20);
+    if !evict(&path, EvictOptions::default()).unwrap().proved() {
+        return;
+    }
+    let quiet = std::thread::scope(|s| {
+        let quiet = s.spawn(|| go(&sh("sleep 0.3")).unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+        go(&sh(&format!("cat '{}' > /dev/null; true", path.display()))).unwrap();
+        quiet.join().unwrap()
+    });
+    assert!(quiet.usage.device_read_bytes.is_none_or(|b| b < 1 << 20), "{:?}", quiet.usage);
 }
 
 /// Linux counts the memory of whoever made a process as the process's own peak, if it was larger.
