@@ -6,6 +6,7 @@
 //! ```
 
 use crate::Fault;
+use crate::codec::{ex_zd, svb};
 
 use super::auxiliary::{self, AuxValues};
 use super::{Header, SignalPress, quoted};
@@ -114,6 +115,27 @@ impl<'a> Record<'a> {
     pub fn read_id_of(prefix: &'a [u8]) -> Result<Option<&'a str>, Fault> {
         let Some((len, rest)) = prefix.split_first_chunk() else { return Ok(None) };
         rest.get(..usize::from(u16::from_le_bytes(*len))).map(read_id).transpose()
+    }
+
+    /// How many samples the signal has, where that is known without decompressing it.
+    ///
+    /// # Errors
+    ///
+    /// When the signal is too short for its own count. Other damage shows when it is decoded.
+    pub fn sample_count(&self, signal_press: SignalPress) -> Result<Option<usize>, Fault> {
+        match signal_press {
+            SignalPress::None => Ok(Some(self.signal.len() / SAMPLE_BYTES)),
+            SignalPress::SvbZd => svb::zd::samples(self.signal).map(Some),
+            SignalPress::ExZd => ex_zd::samples(self.signal).map(Some),
+            // A 32-bit count, then at least one byte a sample.
+            SignalPress::Svb16Zd => match self.signal.split_first_chunk() {
+                Some((count, rest)) if u32::from_le_bytes(*count) as usize <= rest.len() => {
+                    Ok(Some(u32::from_le_bytes(*count) as usize))
+                }
+                _ => Err(Fault::new(0, format!("{} bytes of signal", self.signal.len()), "a count that fits them")),
+            },
+            SignalPress::Zlib | SignalPress::Zstd | SignalPress::Vbz => Ok(None),
+        }
     }
 
     /// The auxiliary values, in the order of the header that the record was parsed with.

@@ -58,7 +58,11 @@ fn check_round_trip(read_id: &str, samples: &[i16]) {
         let expected = record(read_id);
         assert_eq!(back.map(|r| (r.read_id, r.range, r.aux)), Ok((expected.read_id, expected.range, expected.aux)));
         assert_eq!(out.split_first(), Some((&7, samples)), "{header:?}");
-        assert_eq!(decoder.fields(&header, bytes).map(|r| r.read_id), Ok(read_id));
+        let fields = decoder.fields(&header, bytes);
+        assert_eq!(fields.as_ref().map(|r| r.read_id), Ok(read_id));
+        let count = fields.and_then(|r| r.sample_count(header.signal_press));
+        let known = header.encoding == Encoding::Binary;
+        assert!(!known || matches!(count, Ok(None)) || count == Ok(Some(samples.len())), "{header:?} {count:?}");
         assert_eq!(decoder.read_id(&header, bytes), Ok(read_id));
     }
 }
@@ -159,7 +163,12 @@ proptest! {
         let mut decoder = Decoder::new(LIMIT);
         let mut out = Vec::new();
         let _ = decoder.record(&header, &bytes, &mut out);
-        let _ = decoder.signal(header.signal_press, &bytes, &mut out);
+        let signal = Record { signal: &bytes, ..self::record("r") };
+        let count = signal.sample_count(header.signal_press);
+        out.clear();
+        if decoder.signal(header.signal_press, &bytes, &mut out).is_ok() {
+            prop_assert!(matches!(count, Ok(None)) || count == Ok(Some(out.len())));
+        }
         let _ = decoder.read_id(&header, &bytes);
     }
 }
