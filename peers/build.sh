@@ -92,7 +92,7 @@ build_slow5lib() {
     esac
     local lib_flags="-DSLOW5_USE_ZSTD=1 -DSLOW5_ENABLE_MT=1 $simd"
     local source=$out/slow5lib/source key
-    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key peers/slow5lib/*.[ch] peers/slow5lib/source.txt)
+    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key peers/slow5lib/*.c peers/common/* peers/slow5lib/source.txt)
     up_to_date slow5lib "$key" && return
     say "building slow5lib and its programs with $("$cc" --version | head -n 1)"
     local version
@@ -101,7 +101,7 @@ build_slow5lib() {
     mkdir -p "$include"
     cat >"$include/build_info.h" <<EOF
 #define SLOW5LIB_VERSION "$version"
-#define BUILD_COMPILER "$("$cc" --version | head -n 1 | tr -d '"\\')"
+#define BUILD_COMPILER "$("$cc" --version | head -n 1 | tr -d '\\"')"
 #define BUILD_FLAGS "$flags -fopenmp $lib_flags"
 #define BUILD_ZSTD_SOURCE "$(zstd_version)"
 #define BUILD_SOURCE_SHA256 "$(cat "$out/slow5lib/source.sha256")"
@@ -114,20 +114,20 @@ EOF
     rm -f "$out/slow5lib/libslow5.a"
     ar rcs "$out/slow5lib/libslow5.a" "$out"/slow5lib/objects/*.o
     # shellcheck disable=SC2206 # flags are words
-    local ours=($flags -fopenmp -Wall -Wextra -Wpedantic -Wno-unused-function -I"$include" -isystem "$source/include" -isystem "$out/zstd/include")
+    local ours=($flags -fopenmp -Wall -Wextra -Wpedantic -Wno-unused-function -Ipeers/common -I"$include" -isystem "$source/include" -isystem "$out/zstd/include")
     local link=("$out/slow5lib/libslow5.a" "$out/zstd/lib/libzstd.a" -lz -lm -lpthread)
-    "$cc" "${ours[@]}" peers/slow5lib/slow5_peer.c peers/slow5lib/{peer,digest}.c "${link[@]}" -o "$out/slow5_peer"
-    "$cc" "${ours[@]}" peers/slow5lib/slow5_reference.c peers/slow5lib/peer.c "${link[@]}" -o "$out/slow5_reference"
+    "$cc" "${ours[@]}" peers/slow5lib/slow5_peer.c peers/common/{peer,digest}.c "${link[@]}" -o "$out/slow5_peer"
+    "$cc" "${ours[@]}" peers/slow5lib/slow5_reference.c peers/common/peer.c "${link[@]}" -o "$out/slow5_reference"
     echo "$key" >"$out/slow5lib.key"
 }
 
 build_cat() {
     local key
-    key=$(key peers/cat/cat_peer.c peers/slow5lib/peer.[ch])
+    key=$(key peers/cat/cat_peer.c peers/common/peer.[ch])
     up_to_date cat "$key" && return
     say "building cat_peer"
     # shellcheck disable=SC2086 # flags are words
-    "$cc" $flags -Wall -Wextra peers/cat/cat_peer.c peers/slow5lib/peer.c -o "$out/cat_peer"
+    "$cc" $flags -Wall -Wextra -Ipeers/common peers/cat/cat_peer.c peers/common/peer.c -o "$out/cat_peer"
     echo "$key" >"$out/cat.key"
 }
 

@@ -6,7 +6,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
-#include "../slow5lib/peer.h"
+#include "peer.h"
 
 #include <errno.h>
 #include <fcntl.h>

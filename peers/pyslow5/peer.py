@@ -94,6 +94,7 @@ def main() -> None:
         "reads": len(delivered),
         "samples": sum(samples for _, samples, _ in delivered),
         "sum": sum(total for _, _, total in delivered),
+        "bytes_decoded": 2 * sum(samples for _, samples, _ in delivered),
         # after the clock has stopped: hashing in Python would cost more than slow5lib's decoding
         "digest": f"{sum(read_hash(*row) for row in delivered) & MASK:016x}",
         "threads": args.threads,

@@ -9,6 +9,7 @@
  * Instead of the JSON line, --tsv prints read_id, samples and sum of each read, and --digest adds the SHA-256 of
  * the samples as little-endian int16. These are for checking values; nothing is timed then.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "build_info.h"
 #include "digest.h"
 #include "peer.h"
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -34,9 +36,14 @@ struct options {
     enum rows rows;
 };
 
-/* Wall seconds by stage. Negative: the interface does not let a caller see this stage. */
+/* Seconds of one stage: of work, summed over the threads, and of waiting for it, on the clock. */
+struct stage {
+    double busy, exposed;
+};
+
+/* fetch_decode: where the interface does not let a caller see the two apart. Its busy time cannot be seen either. */
 struct stages {
-    double open, index, disk, decode, fetch, sum, release;
+    struct stage open, index, fetch, decode, fetch_decode, sum, release;
 };
 
 struct outcome {
@@ -46,12 +53,17 @@ struct outcome {
     uint64_t digest;
     double open_to_last;
     struct stages stages;
+    uint64_t needed_bytes; /* of the data file, by id only; else 0 */
     int index_was_there;
     double *latencies; /* seconds, get1 only */
     size_t latency_count;
 };
 
-static const struct stages UNSEEN = {-1, -1, -1, -1, -1, -1, -1};
+/* Work on one thread, which the consumer waits for. */
+static void add_serial(struct stage *stage, double seconds) {
+    stage->busy += seconds;
+    stage->exposed += seconds;
+}
 
 /* ---- the consumer ---- */
 
@@ -72,16 +84,22 @@ static void print_rows(slow5_rec_t **records, int count, enum rows rows) {
 static void consume(slow5_rec_t **records, int count, const struct options *options, struct outcome *outcome) {
     uint64_t samples = 0, digest = 0;
     int64_t sum = 0;
-    double begin = now();
-#pragma omp parallel for schedule(static) reduction(+ : samples, sum, digest)
-    for (int i = 0; i < count; i++) {
-        const slow5_rec_t *r = records[i];
-        int64_t of_read = sum_samples(r->raw_signal, r->len_raw_signal);
-        samples += r->len_raw_signal;
-        sum += of_read;
-        digest += read_hash(r->read_id, r->len_raw_signal, of_read);
+    double busy = 0, begin = now();
+#pragma omp parallel reduction(+ : samples, sum, digest, busy)
+    {
+        double start = now();
+#pragma omp for schedule(static) nowait
+        for (int i = 0; i < count; i++) {
+            const slow5_rec_t *r = records[i];
+            int64_t of_read = sum_samples(r->raw_signal, r->len_raw_signal);
+            samples += r->len_raw_signal;
+            sum += of_read;
+            digest += read_hash(r->read_id, r->len_raw_signal, of_read);
+        }
+        busy += now() - start;
     }
-    outcome->stages.sum += now() - begin;
+    outcome->stages.sum.busy += busy;
+    outcome->stages.sum.exposed += now() - begin;
     outcome->reads += (uint64_t)count;
     outcome->samples += samples;
     outcome->sum += sum;
@@ -97,8 +115,53 @@ static slow5_file_t *open_file(const struct options *options, struct outcome *ou
     if (file == NULL) {
         die("%s: slow5lib cannot open it (error %d)", options->file, slow5_errno);
     }
-    outcome->stages.open = now() - begin;
+    add_serial(&outcome->stages.open, now() - begin);
     return file;
+}
+
+/* ---- the index file, read outside the timed region ---- */
+
+static FILE *open_index(const char *file) {
+    char *path = checked_calloc(strlen(file) + sizeof ".idx", 1);
+    sprintf(path, "%s.idx", file);
+    FILE *index = fopen(path, "rb");
+    free(path);
+    return index;
+}
+
+static int index_exists(const char *file) {
+    FILE *index = open_index(file);
+    if (index != NULL) {
+        fclose(index);
+    }
+    return index != NULL;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* How many bytes the wanted records take in the data file; a record that is wanted twice counts once. Sorts the ids.
+ * SLOW5 specification, "SLOW5 index": 64 bytes of header; then u16 id length, id, u64 offset, u64 size; then a marker. */
+static uint64_t bytes_of_reads(const char *file, struct id_list ids) {
+    FILE *index = open_index(file);
+    if (index == NULL || fseek(index, 64, SEEK_SET) != 0) {
+        die("%s: no index beside it", file);
+    }
+    qsort(ids.ids, ids.count, sizeof *ids.ids, by_text);
+    static char text[UINT16_MAX + 1];
+    uint64_t bytes = 0, place[2];
+    uint16_t length;
+    while (fread(&length, sizeof length, 1, index) == 1 && fread(text, 1, length, index) == length &&
+           fread(place, sizeof place, 1, index) == 1) {
+        text[length] = '\0';
+        const char *id = text;
+        if (bsearch(&id, ids.ids, ids.count, sizeof *ids.ids, by_text) != NULL) {
+            bytes += place[1];
+        }
+    }
+    fclose(index);
+    return bytes;
 }
 
 /* ---- seq: the fork-join driver of the published benchmark ---- */
@@ -115,22 +178,38 @@ static int read_batch(slow5_file_t *file, char **stored, size_t *lengths, const 
     return count;
 }
 
-static void decode_batch(slow5_file_t *file, char **stored, size_t *lengths, slow5_rec_t **records, int count) {
-#pragma omp parallel for schedule(static)
-    for (int i = 0; i < count; i++) {
-        if (slow5_decode(&stored[i], &lengths[i], &records[i], file) < 0) {
-            die("slow5lib cannot decode a record (error %d)", slow5_errno);
+/* Returns the seconds of work, summed over the threads. */
+static double decode_batch(slow5_file_t *file, char **stored, size_t *lengths, slow5_rec_t **records, int count) {
+    double busy = 0;
+#pragma omp parallel reduction(+ : busy)
+    {
+        double start = now();
+#pragma omp for schedule(static) nowait
+        for (int i = 0; i < count; i++) {
+            if (slow5_decode(&stored[i], &lengths[i], &records[i], file) < 0) {
+                die("slow5lib cannot decode a record (error %d)", slow5_errno);
+            }
+            free(stored[i]);
         }
-        free(stored[i]);
+        busy += now() - start;
     }
+    return busy;
 }
 
-static void free_records(slow5_rec_t **records, int count) {
-#pragma omp parallel for schedule(static)
-    for (int i = 0; i < count; i++) {
-        slow5_rec_free(records[i]);
-        records[i] = NULL;
+/* Returns the seconds of work, summed over the threads. */
+static double free_records(slow5_rec_t **records, int count) {
+    double busy = 0;
+#pragma omp parallel reduction(+ : busy)
+    {
+        double start = now();
+#pragma omp for schedule(static) nowait
+        for (int i = 0; i < count; i++) {
+            slow5_rec_free(records[i]);
+            records[i] = NULL;
+        }
+        busy += now() - start;
     }
+    return busy;
 }
 
 static void run_seq(const struct options *options, struct outcome *outcome) {
@@ -139,7 +218,6 @@ static void run_seq(const struct options *options, struct outcome *outcome) {
     size_t *lengths = checked_calloc(capacity, sizeof *lengths);
     slow5_rec_t **records = checked_calloc(capacity, sizeof *records);
     outcome->workload = "slow5lib-forkjoin";
-    outcome->stages = (struct stages){.index = -1, .fetch = -1};
 
     double begin = now();
     slow5_file_t *file = open_file(options, outcome);
@@ -147,16 +225,15 @@ static void run_seq(const struct options *options, struct outcome *outcome) {
     do {
         double t0 = now();
         if (count > 0) {
-            free_records(records, count);
+            outcome->stages.release.busy += free_records(records, count);
         }
         double t1 = now();
         count = read_batch(file, stored, lengths, options);
         double t2 = now();
-        decode_batch(file, stored, lengths, records, count);
-        double t3 = now();
-        outcome->stages.release += t1 - t0;
-        outcome->stages.disk += t2 - t1;
-        outcome->stages.decode += t3 - t2;
+        outcome->stages.decode.busy += decode_batch(file, stored, lengths, records, count);
+        outcome->stages.decode.exposed += now() - t2;
+        outcome->stages.release.exposed += t1 - t0;
+        add_serial(&outcome->stages.fetch, t2 - t1);
         consume(records, count, options, outcome);
     } while (count == options->batch);
     outcome->open_to_last = now() - begin;
@@ -172,8 +249,6 @@ static void run_seq(const struct options *options, struct outcome *outcome) {
 
 static void run_mt(const struct options *options, struct outcome *outcome) {
     outcome->workload = "slow5lib-mt";
-    outcome->stages = UNSEEN;
-    outcome->stages.fetch = outcome->stages.sum = 0;
 
     double begin = now();
     slow5_file_t *file = open_file(options, outcome);
@@ -183,7 +258,7 @@ static void run_mt(const struct options *options, struct outcome *outcome) {
     do {
         double t0 = now();
         count = slow5_get_next_batch(pool, batch, options->batch);
-        outcome->stages.fetch += now() - t0;
+        outcome->stages.fetch_decode.exposed += now() - t0;
         consume(batch->slow5_rec, count, options, outcome);
     } while (count == options->batch);
     outcome->open_to_last = now() - begin;
@@ -201,13 +276,11 @@ static void load_index(slow5_file_t *file, const struct options *options, struct
     if (slow5_idx_load(file) < 0) {
         die("%s: slow5lib cannot load the index (error %d)", options->file, slow5_errno);
     }
-    outcome->stages.index = now() - begin;
+    add_serial(&outcome->stages.index, now() - begin);
 }
 
 static void run_get(const struct options *options, struct outcome *outcome, struct id_list ids) {
     outcome->workload = "slow5lib-get";
-    outcome->stages = UNSEEN;
-    outcome->stages.fetch = outcome->stages.sum = 0;
 
     double begin = now();
     slow5_file_t *file = open_file(options, outcome);
@@ -219,7 +292,7 @@ static void run_get(const struct options *options, struct outcome *outcome, stru
         int wanted = left < (size_t)options->batch ? (int)left : options->batch;
         double t0 = now();
         int count = slow5_get_batch(pool, batch, ids.ids + at, wanted);
-        outcome->stages.fetch += now() - t0;
+        outcome->stages.fetch_decode.exposed += now() - t0;
         consume(batch->slow5_rec, count, options, outcome);
     }
     outcome->open_to_last = now() - begin;
@@ -232,8 +305,6 @@ static void run_get(const struct options *options, struct outcome *outcome, stru
 
 static void run_get1(const struct options *options, struct outcome *outcome, struct id_list ids) {
     outcome->workload = "slow5lib-get1";
-    outcome->stages = UNSEEN;
-    outcome->stages.fetch = outcome->stages.sum = 0;
     outcome->latencies = checked_calloc(ids.count, sizeof *outcome->latencies);
     outcome->latency_count = ids.count;
 
@@ -246,7 +317,7 @@ static void run_get1(const struct options *options, struct outcome *outcome, str
         if (slow5_get(ids.ids[i], &record, file) < 0) {
             die("%s: slow5lib cannot get read %s (error %d)", options->file, ids.ids[i], slow5_errno);
         }
-        outcome->stages.fetch += now() - t0;
+        outcome->stages.fetch_decode.exposed += now() - t0;
         consume(&record, 1, options, outcome);
         /* a request ends with its samples summed */
         outcome->latencies[i] = now() - t0;
@@ -260,11 +331,20 @@ static void run_get1(const struct options *options, struct outcome *outcome, str
 
 /* ---- the JSON line ---- */
 
-static void print_stage(const char *name, double seconds, const char *end) {
-    if (seconds < 0) {
-        printf("\"%s\":null%s", name, end);
+/* A stage that took no part is left out. */
+static void print_stage(const char *separator, const char *name, struct stage stage) {
+    if (stage.busy > 0) {
+        printf("%s\"%s\":{\"busy_s\":%.9f,\"exposed_s\":%.9f}", separator, name, stage.busy, stage.exposed);
+    } else if (stage.exposed > 0) {
+        printf("%s\"%s\":{\"exposed_s\":%.9f}", separator, name, stage.exposed);
+    }
+}
+
+static void print_wall(const char *name, struct stage stage) {
+    if (stage.exposed > 0) {
+        printf(",\"%s\":%.9f", name, stage.exposed);
     } else {
-        printf("\"%s\":%.9f%s", name, seconds, end);
+        printf(",\"%s\":null", name);
     }
 }
 
@@ -275,18 +355,24 @@ static void print_json(const struct options *options, const struct outcome *outc
            "\"zstd_source\":\"" BUILD_ZSTD_SOURCE "\",\"zlib\":\"%s\",\"source_sha256\":\"" BUILD_SOURCE_SHA256 "\"}",
            ZSTD_versionString(), zlibVersion());
     printf(",\"open_to_last_s\":%.9f", outcome->open_to_last);
+    print_wall("disk_s", s->fetch);
+    print_wall("decode_s", s->decode);
+    print_wall("sum_s", s->sum);
     printf(",\"reads\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"sum\":%" PRId64 ",\"digest\":\"%016" PRIx64 "\"",
            outcome->reads, outcome->samples, outcome->sum, outcome->digest);
+    printf(",\"bytes_decoded\":%" PRIu64, outcome->samples * (uint64_t)sizeof(int16_t));
     printf(",\"threads\":%d,\"batch\":%d,\"stages\":{", options->threads, options->batch);
-    print_stage("open_s", s->open, ",");
-    print_stage("index_s", s->index, ",");
-    print_stage("disk_s", s->disk, ",");
-    print_stage("decode_s", s->decode, ",");
-    print_stage("fetch_s", s->fetch, ",");
-    print_stage("sum_s", s->sum, ",");
-    print_stage("free_s", s->release, "}");
+    print_stage("", "open", s->open);
+    print_stage(",", "index", s->index);
+    print_stage(",", "fetch", s->fetch);
+    print_stage(",", "decode", s->decode);
+    print_stage(",", "fetch_decode", s->fetch_decode);
+    print_stage(",", "sum", s->sum);
+    print_stage(",", "free", s->release);
+    putchar('}');
     if (options->ids != NULL) {
-        printf(",\"index_was_there\":%s", outcome->index_was_there ? "true" : "false");
+        printf(",\"needed_bytes\":%" PRIu64 ",\"index_was_there\":%s", outcome->needed_bytes,
+               outcome->index_was_there ? "true" : "false");
     }
     if (outcome->latency_count > 0) {
         struct latency l = latency_of(outcome->latencies, outcome->latency_count);
@@ -297,18 +383,6 @@ static void print_json(const struct options *options, const struct outcome *outc
 }
 
 /* ---- arguments ---- */
-
-static int index_exists(const char *file) {
-    char *path = checked_calloc(strlen(file) + sizeof ".idx", 1);
-    sprintf(path, "%s.idx", file);
-    FILE *index = fopen(path, "r");
-    free(path);
-    if (index == NULL) {
-        return 0;
-    }
-    fclose(index);
-    return 1;
-}
 
 static struct options parse(int argc, char **argv) {
     struct options o = {.threads = omp_get_num_procs(), .batch = 1000, .rows = ROWS_NONE};
@@ -345,8 +419,20 @@ static struct options parse(int argc, char **argv) {
     return o;
 }
 
+/* Idle OpenMP threads spin for some milliseconds. In seq they wait for their own next batch, as in the published
+ * program; in the other modes they would take cores from slow5lib's threads. libgomp reads the policy when it is
+ * loaded, so the program starts anew, before anything is timed. */
+static void let_idle_threads_sleep(char **argv) {
+    if (getenv("OMP_WAIT_POLICY") == NULL && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) {
+        execv("/proc/self/exe", argv);
+    }
+}
+
 int main(int argc, char **argv) {
     struct options options = parse(argc, argv);
+    if (strcmp(options.mode, "seq") != 0) {
+        let_idle_threads_sleep(argv);
+    }
     struct outcome outcome = {0};
     struct id_list ids = {0};
     if (options.ids != NULL) {
@@ -370,6 +456,9 @@ int main(int argc, char **argv) {
         usage("unknown mode: %s", options.mode);
     }
     if (options.rows == ROWS_NONE) {
+        if (options.ids != NULL) {
+            outcome.needed_bytes = bytes_of_reads(options.file, ids);
+        }
         print_json(&options, &outcome);
     }
     free(outcome.latencies);

@@ -58,8 +58,7 @@ def test_all_arms_agree(peer, writable, shared, tmp_path, name):
         assert result["samples"] == sum(int(row.split("\t")[1]) for row in rows)
         assert result["sum"] == sum(int(row.split("\t")[2]) for row in rows)
         assert result["open_to_last_s"] > 0
-        stages = [seconds for seconds in result["stages"].values() if seconds is not None]
-        assert sum(stages) <= result["open_to_last_s"]
+        assert sum(stage["exposed_s"] for stage in result["stages"].values()) <= result["open_to_last_s"]
 
 
 def test_ids_are_delivered_in_list_order_repeats_included(peer, writable, shared, tmp_path):
@@ -82,6 +81,21 @@ def test_an_index_made_on_the_way_is_admitted(peer, shared, tmp_path):
     ids.write_text(expected_rows(shared, "blow5/example3.blow5")[0].split("\t")[0])
     first, second = (json.loads(run(peer, "get", file, "--ids", ids).stdout) for _ in range(2))
     assert (first["index_was_there"], second["index_was_there"]) == (False, True)
+
+
+def test_the_bytes_needed_by_id_are_those_of_the_records(peer, writable, shared, tmp_path):
+    file = writable("blow5/example3.blow5")
+    names = [row.split("\t")[0] for row in expected_rows(shared, "blow5/example3.blow5")]
+
+    def needed(*wanted):
+        ids = tmp_path / "ids"
+        ids.write_text("\n".join(wanted))
+        return json.loads(run(peer, "get", file, "--ids", ids).stdout)["needed_bytes"]
+
+    assert needed(names[0], names[3], names[0]) == needed(names[0]) + needed(names[3])
+    # SLOW5 specification, "BLOW5 header": a u32 at 64 is the length of the text that follows; 5 bytes end the file
+    header = 68 + int.from_bytes(file.read_bytes()[64:68], "little")
+    assert needed(*names) == file.stat().st_size - header - 5
 
 
 def test_the_build_says_what_it_is(peer, shared):
