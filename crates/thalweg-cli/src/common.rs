@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use thalweg::engine::{Cancel, default_threads};
+use thalweg::engine::{Control, default_threads};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 use thalweg::reads::{Options, StoreKind};
 
@@ -67,8 +69,8 @@ pub(crate) fn output() -> BufWriter<StdoutLock<'static>> {
 }
 
 /// A handle that Ctrl-C pulls; a second Ctrl-C ends the process at once.
-pub(crate) fn cancel_on_interrupt() -> Cancel {
-    let cancel = Cancel::new();
+pub(crate) fn cancel_on_interrupt() -> Control {
+    let cancel = Control::new();
     let handle = cancel.clone();
     let set = ctrlc::set_handler(move || {
         if handle.is_cancelled() {
@@ -114,7 +116,7 @@ impl ReadArgs {
                 StoreChoice::Direct => StoreKind::Direct,
             },
             budget: self.budget(),
-            cancel: cancel_on_interrupt(),
+            control: cancel_on_interrupt(),
             model: None,
         }
     }
@@ -125,6 +127,26 @@ impl ReadArgs {
             memory: self.memory.unwrap_or(DEFAULT_MEMORY),
         }
     }
+}
+
+/// Read ids from a file, one a line; `-` is standard input.
+pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
+    let name: Arc<str> = path.to_string_lossy().into();
+    let text = if path == Path::new("-") { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
+    let text = text.map_err(|e| thalweg::Error::io(&name, "reading", e))?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+/// A count with a decimal unit: 250k, 80M, 1.2G.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    let (number, factor) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
+        Some((at, 'M')) => (&text[..at], 1e6),
+        Some((at, 'G')) => (&text[..at], 1e9),
+        _ => (text, 1.0),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a count, as in 250M or 1.2G"))?;
+    if number.is_finite() && number >= 0.0 { Ok((number * factor).round() as u64) } else { Err("negative".into()) }
 }
 
 /// Least memory that holds the smallest buffers, a batch and codec state.

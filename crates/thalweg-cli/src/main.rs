@@ -1,8 +1,12 @@
 //! The `thalweg` command: one file per verb.
 
 mod common;
+mod convert;
 mod digest;
+mod index;
+mod progress;
 mod read;
+mod synth;
 
 use std::process::ExitCode;
 
@@ -19,12 +23,18 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Read(read::Args),
+    Convert(convert::Args),
+    Index(index::Args),
+    Synth(synth::Args),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.verb {
         Verb::Read(args) => read::run(&args),
+        Verb::Convert(args) => convert::run(&args),
+        Verb::Index(args) => index::run(&args),
+        Verb::Synth(args) => synth::run(&args),
     };
     common::exit(outcome)
 }

@@ -2,13 +2,15 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
 use thalweg::reads::{Read, ReadFile, Selection, Visitor};
 
-use crate::common::{Outcome, ReadArgs, output};
+use crate::common::{Outcome, ReadArgs, output, read_ids};
 use crate::digest;
+use crate::progress::Progress;
 
 /// Decode reads: count them, or print a digest of each
 ///
@@ -23,6 +25,9 @@ pub(crate) struct Args {
     /// Print one JSON line about the whole read: time to samples, bytes, stages
     #[arg(long, conflicts_with = "digest")]
     json: bool,
+    /// Only the reads in this list (one id a line), in its order
+    #[arg(long, value_name = "LIST")]
+    ids: Option<PathBuf>,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -44,19 +49,26 @@ impl Visitor for Sums {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let started = Instant::now();
+    let selection = match &args.ids {
+        Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
+        None => Selection::All,
+    };
     let options = args.read.options();
+    let control = options.control.clone();
     let threads = args.read.budget().threads;
+    let started = Instant::now();
     let file = ReadFile::open(&args.file, options)?;
     let mut out = output();
+    let progress = Progress::watch(&control, file.store().size());
     if args.digest {
-        for row in file.map(&Selection::All, digest::row)? {
+        for row in file.map(&selection, digest::row)? {
             writeln!(out, "{}", row?)?;
         }
         out.flush()?;
         return Ok(());
     }
-    let (sums, summary) = file.visit(&Selection::All, Sums::default)?;
+    let (sums, summary) = file.visit(&selection, Sums::default)?;
+    drop(progress);
     let seconds = started.elapsed().as_secs_f64();
     let sum = sums.iter().fold(0_i64, |a, s| a.wrapping_add(s.sum));
     let digest = sums.iter().fold(0_u64, |a, s| a.wrapping_add(s.digest));

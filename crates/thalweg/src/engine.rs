@@ -13,7 +13,7 @@ mod state;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -85,11 +85,17 @@ pub struct Shape {
     pub delivery: Delivery,
 }
 
-/// Stops a run from another thread, or from a signal handler.
+/// A hand on runs from outside: stops them, and sees how far they are.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Control(Arc<Levers>);
 
-impl Cancel {
+#[derive(Debug, Default)]
+struct Levers {
+    cancelled: AtomicBool,
+    fetched: AtomicU64,
+}
+
+impl Control {
     /// A handle that has not been used.
     pub fn new() -> Self {
         Self::default()
@@ -97,12 +103,21 @@ impl Cancel {
 
     /// Asks every run with this handle to stop; they do within a tenth of a second and one request.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Cancel::cancel`] was called.
+    /// Whether [`Control::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that runs with this handle have fetched so far.
+    pub fn fetched(&self) -> u64 {
+        self.0.fetched.load(Ordering::Relaxed)
+    }
+
+    fn add_fetched(&self, bytes: u64) {
+        self.0.fetched.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -133,8 +148,8 @@ impl<D: Decoder> Run<D> {
     ///
     /// # Errors
     /// [`Error::Io`] if the system gives no thread.
-    pub fn start(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, cancel: Cancel) -> Result<Self> {
-        let shared = Arc::new(Shared::new(store, source, decoder, shape, cancel));
+    pub fn start(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, control: Control) -> Result<Self> {
+        let shared = Arc::new(Shared::new(store, source, decoder, shape, control));
         let mut run = Self { shared: shared.clone(), workers: Vec::with_capacity(shape.threads), fetcher: None };
         let failed = |e| Error::io(run_name(&shared), "starting a thread for", e);
         let fetch = shared.clone();

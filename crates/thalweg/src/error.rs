@@ -10,7 +10,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A defect inside a run of bytes, found by code that does not know which file they came from.
 ///
 /// Codecs and parsers return it; [`Fault::in_file`] makes it an [`Error`] once the place is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at}: found {found}, expected {expected}")]
 pub struct Fault {
     /// Byte offset within the run of bytes where the defect shows.
     pub at: u64,

@@ -14,10 +14,12 @@ pub mod plan;
 pub mod reads;
 pub mod residency;
 pub mod store;
+pub mod synth;
 #[doc(hidden)]
 mod sys;
-pub mod synth;
 pub mod testing;
+
+pub mod write;
 
 pub use error::{Error, Fault, Result};
 

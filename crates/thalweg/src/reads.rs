@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::{Cancel, Clocks, Decoder, Delivery, Run, Shape};
+use crate::engine::{Clocks, Control, Decoder, Delivery, Run, Shape};
 use crate::error::{Error, Result};
 use crate::extent::Source;
 use crate::format::slow5::{Entry, Header, Index, Parsed, Record};
@@ -33,7 +33,7 @@ use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
 pub use collect::Visitor;
-pub use lookup::IndexOrigin;
+pub use lookup::{IndexOrigin, index_path};
 
 /// How to read: everything has a default that is right without thought.
 #[derive(Debug, Clone, Default)]
@@ -42,8 +42,8 @@ pub struct Options {
     pub store: StoreKind,
     /// Threads and memory.
     pub budget: Budget,
-    /// Stops reads from elsewhere.
-    pub cancel: Cancel,
+    /// Stops reads from elsewhere, and sees how far they are.
+    pub control: Control,
     /// What the store can do, where it is known better than from the kind of file system.
     pub model: Option<StoreModel>,
 }
@@ -175,7 +175,26 @@ impl ReadFile {
         selection: &Selection,
         f: F,
     ) -> Result<impl Iterator<Item = Result<T>> + use<T, F>> {
-        let mut run = self.run(selection, Mapper(f), Delivery::Ordered)?;
+        self.map_with(selection, || (), move |(), read| f(read))
+    }
+
+    /// The same with something that each worker keeps from read to read: an encoder, a buffer.
+    ///
+    /// # Errors
+    /// As [`ReadFile::map`].
+    pub fn map_with<S, T, I, F>(
+        &self,
+        selection: &Selection,
+        init: I,
+        f: F,
+    ) -> Result<impl Iterator<Item = Result<T>> + use<S, T, I, F>>
+    where
+        S: Send + 'static,
+        T: Send + 'static,
+        I: Fn() -> S + Send + Sync + 'static,
+        F: Fn(&mut S, &Read<'_>) -> T + Send + Sync + 'static,
+    {
+        let mut run = self.run(selection, Mapper { init, f }, Delivery::Ordered)?;
         let mut waiting = InOrder::default();
         Ok(std::iter::from_fn(move || {
             loop {
@@ -224,7 +243,7 @@ impl ReadFile {
                 Source::Planned(Box::new(plan::gather(places, self.model.gap_bytes(), block, window)))
             }
         };
-        Run::start(self.store.clone(), source, decoder, shape, self.options.cancel.clone())
+        Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
     }
 }
 

@@ -28,6 +28,7 @@ mod header;
 mod pore;
 mod record;
 mod signal;
+mod slow5;
 
 use crate::{Error, Result};
 pub use header::attributes;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use thalweg::engine::{Cancel, Decoder, Delivery, Run, Shape};
+use thalweg::engine::{Control, Decoder, Delivery, Run, Shape};
 use thalweg::extent::{Fetch, Framer, Group, Source, Step, Wanted};
 use thalweg::store::throttled::Limits;
 use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
@@ -137,7 +137,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 type Rows = Vec<(u64, u64, Vec<u8>)>;
 
 fn run(store: Arc<dyn Store>, source: Source, decoder: Copy, shape: Shape) -> Result<Rows> {
-    let mut run = Run::start(store, source, decoder, shape, Cancel::new())?;
+    let mut run = Run::start(store, source, decoder, shape, Control::new())?;
     let mut rows = Vec::new();
     while let Some(batch) = run.next() {
         let batch = batch?;
@@ -220,7 +220,7 @@ proptest! {
         }
         for store in stores(&bytes, &dir) {
             let decoder = Copy { limit: 3, poison: if poisoned { bad as u64 } else { u64::MAX } };
-            let mut run = Run::start(store, framed(&bytes), decoder, shape, Cancel::new()).unwrap();
+            let mut run = Run::start(store, framed(&bytes), decoder, shape, Control::new()).unwrap();
             let mut rows = 0;
             let error = loop {
                 match run.next() {
@@ -254,7 +254,7 @@ fn stops_when_cancelled_or_dropped() {
         delivery: Delivery::Ordered,
     };
     let store = Arc::new(MemoryStore::new("records", bytes.clone()));
-    let cancel = Cancel::new();
+    let cancel = Control::new();
     let mut stopped =
         Run::start(store.clone(), framed(&bytes), Copy { limit: 1, poison: u64::MAX }, shape, cancel.clone()).unwrap();
     assert!(stopped.next().unwrap().is_ok());
@@ -267,7 +267,8 @@ fn stops_when_cancelled_or_dropped() {
         }
     };
     assert!(matches!(error, Error::Cancelled), "{error}");
-    let dropped = Run::start(store, framed(&bytes), Copy { limit: 1, poison: u64::MAX }, shape, Cancel::new()).unwrap();
+    let dropped =
+        Run::start(store, framed(&bytes), Copy { limit: 1, poison: u64::MAX }, shape, Control::new()).unwrap();
     drop(dropped);
 }
 

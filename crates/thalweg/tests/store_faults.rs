@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use thalweg::engine::{Cancel, Decoder, Delivery, Run, Shape};
+use thalweg::engine::{Control, Decoder, Delivery, Run, Shape};
 use thalweg::extent::{Fetch, Framer, Group, Source, Step, Wanted};
 use thalweg::store::{MemoryStore, Store};
 use thalweg::testing::{Fault, Faulty, no_hang, sample};
@@ -78,7 +78,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
 /// The rows that came, and the error.
 fn run(store: Arc<dyn Store>, source: Source, shape: Shape) -> (Vec<u64>, Option<Error>) {
     no_hang(move || {
-        let run = Run::start(store, source, Offsets, shape, Cancel::new()).unwrap();
+        let run = Run::start(store, source, Offsets, shape, Control::new()).unwrap();
         let mut rows = Vec::new();
         for batch in run {
             match batch {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
 use super::input::{Arrived, Bench, Input, Wish};
-use super::{Cancel, Decoder, Delivery, POLL, Shape};
+use super::{Control, Decoder, Delivery, POLL, Shape};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
 use crate::store::{AlignedBuf, Next, PAGE, Request, Store};
@@ -15,7 +15,7 @@ pub(super) struct Shared<D: Decoder> {
     pub(super) store: Arc<dyn Store>,
     pub(super) decoder: D,
     pub(super) shape: Shape,
-    cancel: Cancel,
+    control: Control,
     state: Mutex<State<D::Batch>>,
     can_fetch: Condvar,
     can_decode: Condvar,
@@ -88,7 +88,7 @@ impl<B> State<B> {
 }
 
 impl<D: Decoder> Shared<D> {
-    pub(super) fn new(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, cancel: Cancel) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, control: Control) -> Self {
         let state = State {
             input: Input::new(source),
             buffers: Vec::with_capacity(shape.buffers),
@@ -112,7 +112,7 @@ impl<D: Decoder> Shared<D> {
             store,
             decoder,
             shape,
-            cancel,
+            control,
             state: Mutex::new(state),
             can_fetch: Condvar::new(),
             can_decode: Condvar::new(),
@@ -127,7 +127,7 @@ impl<D: Decoder> Shared<D> {
 
     fn wait<'a>(&self, condition: &Condvar, state: MutexGuard<'a, State<D::Batch>>) -> MutexGuard<'a, State<D::Batch>> {
         let (mut state, _) = condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
-        if self.cancel.is_cancelled() && !state.stopped {
+        if self.control.is_cancelled() && !state.stopped {
             state.failed = Some(Error::Cancelled);
             self.stop_locked(&mut state);
         }
@@ -200,6 +200,7 @@ impl<D: Decoder> Shared<D> {
             input.end();
         } else {
             clocks.fetch.bytes += request.len as u64;
+            self.control.add_fetched(request.len as u64);
             let block = match request.buf {
                 Some(buf) => Arrived::Buf(buf, request.at),
                 None => Arrived::View,

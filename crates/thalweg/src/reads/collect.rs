@@ -187,20 +187,31 @@ impl<V: Visitor, F: Fn() -> V + Send + Sync + 'static> Collect for Visitors<F> {
 }
 
 /// One value a read.
-pub(super) struct Mapper<F>(pub(super) F);
+pub(super) struct Mapper<I, F> {
+    pub(super) init: I,
+    pub(super) f: F,
+}
 
-impl<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static> Collect for Mapper<F> {
-    type State = ();
+impl<S, T, I, F> Collect for Mapper<I, F>
+where
+    S: Send + 'static,
+    T: Send + 'static,
+    I: Fn() -> S + Send + Sync + 'static,
+    F: Fn(&mut S, &Read<'_>) -> T + Send + Sync + 'static,
+{
+    type State = S;
     type Batch = Vec<(u64, T)>;
 
-    fn state(&self) {}
+    fn state(&self) -> S {
+        (self.init)()
+    }
 
     fn batch(&self) -> Self::Batch {
         Vec::new()
     }
 
-    fn take(&self, (): &mut (), batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool> {
-        batch.push((read.ordinal, (self.0)(read)));
+    fn take(&self, state: &mut S, batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool> {
+        batch.push((read.ordinal, (self.f)(state, read)));
         Ok(true)
     }
 

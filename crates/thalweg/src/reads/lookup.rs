@@ -1,7 +1,6 @@
 //! Reads by id: the sidecar index, and the places of a list of reads.
 
 use std::fs;
-use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use super::{ReadFile, Selection};
 use crate::error::{Error, Result};
 use crate::format::slow5::{Entry, Index};
+use crate::write::save_index;
 
 /// How many missing ids a message names.
 const NAMED: usize = 3;
@@ -43,7 +43,7 @@ impl ReadFile {
 
     fn load_or_build(&self) -> Result<(Index, IndexOrigin)> {
         let Some(path) = &self.path else { return Ok((self.build_index()?, IndexOrigin::Unsaved)) };
-        let places = [Some(beside(path)), in_cache(path)];
+        let places = [Some(index_path(path)), in_cache(path)];
         for place in places.iter().flatten() {
             if is_current(place, path)
                 && let Some(index) = load(place)?
@@ -54,7 +54,7 @@ impl ReadFile {
             }
         }
         let index = self.build_index()?;
-        let saved = places.iter().flatten().any(|place| save(&index, place).is_ok());
+        let saved = places.iter().flatten().any(|place| save_index(&index, place).is_ok());
         Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
     }
 
@@ -103,8 +103,8 @@ impl ReadFile {
     }
 }
 
-/// slow5tools' name for the index of a file.
-fn beside(path: &Path) -> PathBuf {
+/// Where slow5tools and thalweg look for the index of a file: beside it, as `reads.blow5.idx`.
+pub fn index_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".idx");
     name.into()
@@ -130,24 +130,4 @@ fn load(place: &Path) -> Result<Option<Index>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io(&name, "reading", e)),
     }
-}
-
-/// Writes a temporary sibling and renames it, so that no half index is ever seen.
-pub(super) fn save(index: &Index, place: &Path) -> std::io::Result<()> {
-    let folder = place.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut name = place.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(name);
-    let written = fs::File::create(&temporary).and_then(|mut file| {
-        for part in index.parts() {
-            file.write_all(part)?;
-        }
-        file.sync_all()?;
-        fs::rename(&temporary, place)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }

@@ -1,0 +1,58 @@
+//! A progress bar on a terminal, silence in a pipe.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use thalweg::engine::Control;
+
+/// Work shorter than this shows nothing.
+const PATIENCE: Duration = Duration::from_millis(700);
+const TICK: Duration = Duration::from_millis(150);
+
+/// Shows how far runs under a [`Control`] are, until it is dropped.
+pub(crate) struct Progress {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Watches `control` on its way to `total` bytes.
+    pub(crate) fn watch(control: &Control, total: u64) -> Self {
+        if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+            return Self { stop: None, thread: None };
+        }
+        let control = control.clone();
+        let (stop, stopped) = channel();
+        let thread = std::thread::spawn(move || {
+            if stopped.recv_timeout(PATIENCE).is_ok() {
+                return;
+            }
+            let bar = bar(total);
+            loop {
+                bar.set_position(control.fetched());
+                match stopped.recv_timeout(TICK) {
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                    _ => break,
+                }
+            }
+            bar.finish_and_clear();
+        });
+        Self { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A bar over bytes.
+pub(crate) fn bar(total: u64) -> ProgressBar {
+    let style = "{bar:32} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left";
+    let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total).with_style(style)
+}
