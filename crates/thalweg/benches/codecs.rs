@@ -12,8 +12,8 @@ fn main() {
 /// Samples of one read: about ten seconds.
 const SAMPLES: usize = 50_000;
 
-/// A signal as a nanopore makes it at 5 kHz: levels that last ten samples on average, 50 to 100 units apart, under
-/// noise with a standard deviation of 9. Two to five in a hundred differences then take two bytes.
+/// A signal as a nanopore makes it at 5 kHz: levels that last ten samples on average, 60 to 200 units apart, under
+/// noise with a standard deviation of 9. About five in a hundred differences then take two bytes.
 fn signal() -> Vec<i16> {
     let mut state = 0x853c_49e6_748f_ea9b_u64;
     let mut uniform = || {
@@ -25,7 +25,7 @@ fn signal() -> Vec<i16> {
     (0..SAMPLES)
         .map(|_| {
             if uniform() < 0.1 {
-                let jump = 50.0 + 100.0 * uniform();
+                let jump = 60.0 + 140.0 * uniform();
                 let up = uniform() < (900.0 - level) / 800.0;
                 level += if up { jump } else { -jump };
             }

@@ -325,3 +325,10 @@ mod ex_zd_0 {
         }
     }
 }
+
+/// The suite would pass on the scalar kernel alone.
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn this_machine_has_a_vector_kernel() {
+    assert_ne!(Kernel::best(), Kernel::Scalar);
+}
