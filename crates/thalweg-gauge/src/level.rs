@@ -82,7 +82,13 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
                 if eviction.after.fraction().is_some()
                     && let Some(why) = eviction.objection()
                 {
-                    objection.get_or_insert(format!("{}: {why}", file.display()));
+                    let kind = crate::host::place(file).map(|p| p.file_system).unwrap_or_default();
+                    let hint = if matches!(kind.as_str(), "tmpfs" | "ramfs") {
+                        format!(" ({kind} keeps everything in memory)")
+                    } else {
+                        String::new()
+                    };
+                    objection.get_or_insert(format!("{}: {why}{hint}", file.display()));
                 }
                 evictions.push(eviction);
             }

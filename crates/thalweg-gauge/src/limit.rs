@@ -73,6 +73,12 @@ impl Probe {
         ordered.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     }
 
+    /// What the device gives at best: the fastest point, or the single stream where read-ahead beats all of them.
+    pub fn device_bytes_per_s(&self) -> Option<f64> {
+        let sweep = self.best().map(|p| p.bytes_per_s);
+        sweep.into_iter().chain(self.single_stream_bytes_per_s).max_by(f64::total_cmp).filter(|&r| r > 0.0)
+    }
+
     /// The highest rate of small scattered requests, a second.
     pub fn requests_per_s(&self) -> Option<f64> {
         let rate = |p: &Point| p.bytes_per_s / p.block_bytes as f64;
@@ -87,7 +93,7 @@ impl Probe {
     /// The limit on work that needs `stored` bytes from the device (0 if the file is in memory), writes `decoded` bytes,
     /// and takes `cpu_s` CPU seconds (of a warm run) on `cores`.
     pub fn limit(&self, stored: Option<u64>, decoded: Option<u64>, cpu_s: Option<f64>, cores: f64) -> Limit {
-        let device_rate = self.best().map(|p| p.bytes_per_s);
+        let device_rate = self.device_bytes_per_s();
         Limit {
             device_s: stored.zip(device_rate).map(|(bytes, rate)| bytes as f64 / rate),
             decode_s: cpu_s.filter(|_| cores > 0.0).map(|s| s / cores),
@@ -195,6 +201,8 @@ mod tests {
         let p = probed();
         assert_eq!(p.best().map(|b| b.bytes_per_s), Some(2e9), "scattered reads are no bandwidth");
         assert_eq!(p.requests_per_s(), Some(1e6));
+        let faster = Probe { single_stream_bytes_per_s: Some(3e9), ..p.clone() };
+        assert_eq!(faster.device_bytes_per_s(), Some(3e9), "whatever was seen is possible");
         let limit = p.limit(Some(4_000_000_000), Some(10_000_000_000), Some(3.0), 2.0);
         assert_eq!(limit, Limit { device_s: Some(2.0), decode_s: Some(1.5), memcpy_s: Some(1.0) });
         assert_eq!(limit.floor_s(), Some(2.0));

@@ -111,6 +111,7 @@ pub fn probe(
         ));
     }
     progress(total - 2, total);
+    drop(file); // or this process would be among those that hold the file
     let single_stream_bytes_per_s = single_stream(path, options.single_stream_bytes, stop, &mut notes)?;
     progress(total - 1, total);
     let memory = memory(options.window, stop)?;

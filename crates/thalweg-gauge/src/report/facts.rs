@@ -201,7 +201,8 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
             let block = binary_bytes(b.block_bytes as f64);
             format!("{} with {} requests of {block} in flight", bandwidth(b.bytes_per_s), b.depth)
         });
-        say(&format!("device limit ({})", p.file), best);
+        say(&format!("device limit of {}", p.file), p.device_bytes_per_s().map(bandwidth));
+        say("best of the sweep", best);
         say("one buffered stream", p.single_stream_bytes_per_s.map(bandwidth));
         say("small scattered reads", p.requests_per_s().map(|r| format!("{r:.0} requests/s")));
         say("memory copy", p.memory_bytes_per_s().map(bandwidth));
