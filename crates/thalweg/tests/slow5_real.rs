@@ -289,7 +289,10 @@ fn every_truncation_is_noticed() {
                 continue;
             }
             let cut = &bytes[..len];
-            let noticed = parse(cut).map_or(true, |header| frames(cut, &header).any(|frame| frame.is_err()));
+            // A header that is whole is the same header, and need not be parsed again.
+            let in_header = (len as u64) < header.data_offset;
+            let noticed =
+                if in_header { parse(cut).is_err() } else { frames(cut, &header).any(|frame| frame.is_err()) };
             assert!(noticed, "{name} cut to {len}");
         }
     }
@@ -308,8 +311,8 @@ fn flipped_bits_never_panic() {
     ] {
         let mut bytes = fs::read(folder.join(name)).unwrap();
         let end_of_fields = usize::try_from(parse(&bytes).unwrap().data_offset).unwrap() + 200;
-        let everywhere = (0..bytes.len()).step_by(211);
-        for at in (0..end_of_fields).step_by(3).chain(everywhere) {
+        let everywhere = (0..bytes.len()).step_by(1009);
+        for at in (0..end_of_fields).step_by(7).chain(everywhere) {
             let bit = 1u8 << (at % 8);
             bytes[at] ^= bit;
             if let Ok(header) = parse(&bytes) {
