@@ -1,1 +1,37 @@
 //! The yardstick: verified-cold trials, paired with peers, against this machine's own limit.
+//!
+//! A *trial* is one fresh process that ran a workload once; a *comparison* interleaves the trials of several arms and
+//! compares them pair by pair; the *limit* is what this machine can do with the very same file, probed in the same
+//! session. Whatever could not be verified is said to be unverified, and whatever failed its own level is shown but
+//! never averaged. `docs/results.md` documents the JSON.
+//!
+//! ```no_run
+//! use thalweg_gauge::comparison::{Arm, Plan, Progress, run};
+//! use thalweg_gauge::level::Level;
+//!
+//! # fn main() -> thalweg_gauge::Result<()> {
+//! let arm = |name: &str, program: &str| Arm::new(name, [program, "{file}"], "reads.blow5").level(Level::Cold);
+//! let plan = Plan::new("reads", vec![arm("ours", "thalweg-sum"), arm("theirs", "peer-sum")]).rounds(10);
+//! let stop = std::sync::atomic::AtomicBool::new(false);
+//! let comparison = run(&plan, &mut std::io::stdout(), &stop, &mut |_: Progress<'_>| {})?;
+//! print!("{}", thalweg_gauge::report::text(&comparison));
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod cache;
+pub mod comparison;
+pub mod error;
+pub mod host;
+pub mod level;
+pub mod limit;
+mod proc;
+pub mod report;
+pub mod schedule;
+pub mod stats;
+mod sys;
+pub mod trial;
+pub mod units;
+pub mod workload;
+
+pub use error::{Error, Result};

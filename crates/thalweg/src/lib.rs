@@ -5,6 +5,26 @@
 //! format; a format opens no threads. `docs/design.md` has the words and the rules.
 
 pub mod codec;
+pub mod engine;
 pub mod error;
+pub mod extent;
+pub mod format;
+pub mod model;
+pub mod plan;
+pub mod reads;
+pub mod residency;
+pub mod store;
+#[doc(hidden)]
+mod sys;
+pub mod synth;
+pub mod testing;
 
 pub use error::{Error, Fault, Result};
+
+/// The user's cache folder for this program: indexes of files in read-only folders, store models, synthetic files.
+/// `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`; `None` where neither variable is set.
+pub fn cache_folder() -> Option<std::path::PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(base.join("thalweg"))
+}

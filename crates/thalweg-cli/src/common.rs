@@ -1,0 +1,150 @@
+//! What every verb needs: exit codes, Ctrl-C, output that survives a closed pipe.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use thalweg::engine::{Cancel, default_threads};
+use thalweg::plan::{Budget, DEFAULT_MEMORY};
+use thalweg::reads::{Options, StoreKind};
+
+/// Why a verb stopped short.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something went wrong with a file.
+    Failed(thalweg::Error),
+    /// The arguments make no sense together.
+    Usage(String),
+    /// Standard output is gone (`| head`): nothing is left to say, and nobody to say it to.
+    OutputClosed,
+}
+
+impl From<thalweg::Error> for Failure {
+    fn from(error: thalweg::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Failed(thalweg::Error::io(&"standard output".into(), "writing", error)),
+        }
+    }
+}
+
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.
+pub(crate) fn exit(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Ok(()) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        Err(Failure::Failed(thalweg::Error::Cancelled)) => {
+            complain(&"interrupted");
+            ExitCode::from(130)
+        }
+        Err(Failure::Failed(error)) => {
+            complain(&error);
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(message)) => {
+            complain(&message);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Says something on standard error; a closed one is nobody's problem.
+pub(crate) fn complain(message: &dyn Display) {
+    let _ = writeln!(io::stderr(), "thalweg: {message}");
+}
+
+/// Buffered standard output.
+pub(crate) fn output() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// A handle that Ctrl-C pulls; a second Ctrl-C ends the process at once.
+pub(crate) fn cancel_on_interrupt() -> Cancel {
+    let cancel = Cancel::new();
+    let handle = cancel.clone();
+    let set = ctrlc::set_handler(move || {
+        if handle.is_cancelled() {
+            std::process::exit(130);
+        }
+        handle.cancel();
+    });
+    if let Err(error) = set {
+        complain(&format!("Ctrl-C will not stop cleanly: {error}"));
+    }
+    cancel
+}
+
+/// How to read, the same for every verb that reads.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReadArgs {
+    /// Decode threads (default: all cores that this process may use)
+    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory for buffers, batches and codecs, as in 64MiB or 1GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<usize>,
+    /// Which way the bytes come
+    #[arg(long, value_enum, default_value_t)]
+    store: StoreChoice,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum StoreChoice {
+    /// Through the page cache, several reads in flight
+    #[default]
+    Buffered,
+    /// Past the page cache (O_DIRECT)
+    Direct,
+}
+
+impl ReadArgs {
+    /// The library's options, with Ctrl-C connected.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            store: match self.store {
+                StoreChoice::Buffered => StoreKind::Buffered,
+                StoreChoice::Direct => StoreKind::Direct,
+            },
+            budget: self.budget(),
+            cancel: cancel_on_interrupt(),
+            model: None,
+        }
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        Budget {
+            threads: self.threads.map_or_else(default_threads, usize::from),
+            memory: self.memory.unwrap_or(DEFAULT_MEMORY),
+        }
+    }
+}
+
+/// Least memory that holds the smallest buffers, a batch and codec state.
+const LEAST_MEMORY: usize = 4 << 20;
+
+/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "B" => 1.0,
+        "k" | "kB" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "KiB" | "Ki" => 1024.0,
+        "MiB" | "Mi" => 1_048_576.0,
+        "GiB" | "Gi" => 1_073_741_824.0,
+        other => return Err(format!("unknown unit {other:?}; use kB, MB, GB, KiB, MiB or GiB")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
+    let bytes = (number * factor) as usize;
+    if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
+}

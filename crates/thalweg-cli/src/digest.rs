@@ -1,0 +1,57 @@
+//! The two digests of decoded reads: one that people compare, one that benchmarks compare.
+
+use sha2::{Digest as _, Sha256};
+use thalweg::reads::Read;
+
+/// `read_id<TAB>samples<TAB>sum<TAB>sha256 of the little-endian int16 samples`.
+pub(crate) fn row(read: &Read<'_>) -> String {
+    let mut hash = Sha256::new();
+    let mut bytes = [0_u8; 8192];
+    for chunk in read.samples.chunks(bytes.len() / 2) {
+        for (pair, sample) in bytes.chunks_exact_mut(2).zip(chunk) {
+            pair.copy_from_slice(&sample.to_le_bytes());
+        }
+        hash.update(&bytes[..chunk.len() * 2]);
+    }
+    let hash = hash.finalize();
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}\t{}\t{}\t{hex}", read.record.read_id, read.samples.len(), sum(read.samples))
+}
+
+/// The sum of the samples. Written so that compilers vectorise it: peers' loops are, too.
+pub(crate) fn sum(samples: &[i16]) -> i64 {
+    // A block's sum fits an i32: 65,536 samples of at most 2^15 each.
+    samples.chunks(1 << 16).map(|block| i64::from(block.iter().map(|&s| i32::from(s)).sum::<i32>())).sum()
+}
+
+/// FNV-1a, 64 bits, over `read_id<TAB>samples<TAB>sum`. The hashes of a file's reads are added (wrapping), so that the
+/// order in which they were decoded does not matter.
+pub(crate) fn light(read_id: &str, samples: usize, sum: i64) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let text = format!("{read_id}\t{samples}\t{sum}");
+    text.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_do_not_overflow() {
+        assert_eq!(sum(&[i16::MIN; 200_000]), -32_768 * 200_000);
+        assert_eq!(sum(&[i16::MAX; 70_000]), 32_767 * 70_000);
+        assert_eq!(sum(&[]), 0);
+    }
+
+    #[test]
+    fn the_light_digest_is_fnv1a() {
+        // FNV-1a of "a\t0\t0", by the published algorithm.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in *b"a\t0\t0" {
+            hash ^= u64::from(byte);
+            hash = hash.wrapping_mul(0x100_0000_01b3);
+        }
+        assert_eq!(light("a", 0, 0), hash);
+    }
+}

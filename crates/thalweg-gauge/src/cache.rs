@@ -1,0 +1,249 @@
+//! Which pages of a file are in memory, and how to get them out, provably.
+//!
+//! `mincore(2)` is never asked: since Linux 5.2 it tells whoever neither owns nor may write a file that all of it is
+//! resident. What can't be known is said to be unknown.
+
+mod holders;
+
+use std::fs::File;
+use std::io::{IoSliceMut, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::io::{Errno, ReadWriteFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, sys};
+pub use holders::{Hold, Holder, Holders, holders};
+
+/// How residency came to be known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Method {
+    /// `cachestat(2)`: every page counted (Linux 6.5, own or writable file).
+    Cachestat,
+    /// `preadv2(2)` with RWF_NOWAIT at this many evenly spread pages, extrapolated (Linux 4.14).
+    Sampled(u64),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+/// How much of a file is in the page cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residency {
+    /// Pages in the file.
+    pub pages_total: u64,
+    /// Pages of it in memory; an estimate if `method` is sampled.
+    pub pages_resident: Option<u64>,
+    /// How it came to be known.
+    pub method: Method,
+}
+
+impl Residency {
+    /// The resident share, from 0 to 1. An empty file has no known share: it can be neither cold nor hot.
+    pub fn fraction(&self) -> Option<f64> {
+        match (self.pages_resident, self.pages_total) {
+            (_, 0) | (None, _) => None,
+            (Some(resident), total) => Some(resident as f64 / total as f64),
+        }
+    }
+
+    /// Both files taken together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let method = match (&self.method, &other.method) {
+            (Method::Unknown(_), _) | (Method::Sampled(_), Method::Cachestat) => self.method,
+            (Method::Sampled(a), Method::Sampled(b)) => Method::Sampled(a + b),
+            _ => other.method,
+        };
+        Self {
+            pages_total: self.pages_total + other.pages_total,
+            pages_resident: self.pages_resident.zip(other.pages_resident).map(|(a, b)| a + b),
+            method,
+        }
+    }
+}
+
+/// Counts the pages of `path` that are in the page cache, without disturbing them.
+pub fn residency(path: &Path) -> Result<Residency> {
+    let file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
+    residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
+}
+
+fn residency_of(file: &File) -> std::io::Result<Residency> {
+    let meta = file.metadata()?;
+    let pages_total = meta.len().div_ceil(page_size());
+    if !meta.is_file() {
+        return Ok(Residency {
+            pages_total,
+            pages_resident: None,
+            method: Method::Unknown("not a regular file".into()),
+        });
+    }
+    match sys::cachestat(file.as_fd()) {
+        // Read-ahead may cache a page past the end on some file systems.
+        Ok(stat) => {
+            Ok(Residency { pages_total, pages_resident: Some(stat.cached.min(pages_total)), method: Method::Cachestat })
+        }
+        Err(_) => sampled(file, pages_total),
+    }
+}
+
+/// Enough for a standard error of 1 % at worst (1 / (2 sqrt n)), few enough for a millisecond.
+const SAMPLES: u64 = 2048;
+
+fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
+    // A miss must not start read-ahead, or the question would warm what it asks about.
+    fadvise(file, 0, None, Advice::Random)?;
+    let samples = pages_total.min(SAMPLES);
+    let mut resident = 0_u64;
+    for i in 0..samples {
+        // The middle of the i-th of `samples` equal parts; 128 bits because a page number times 2048 may overflow.
+        let page = u64::try_from((u128::from(i) * 2 + 1) * u128::from(pages_total) / (u128::from(samples) * 2))
+            .unwrap_or(pages_total);
+        let mut byte = [0];
+        match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], page * page_size(), ReadWriteFlags::NOWAIT) {
+            Ok(_) => resident += 1,
+            Err(Errno::AGAIN) => {}
+            Err(e) => {
+                let why = format!("neither cachestat(2) nor preadv2(2) with RWF_NOWAIT works here ({e})");
+                return Ok(Residency { pages_total, pages_resident: None, method: Method::Unknown(why) });
+            }
+        }
+    }
+    let (resident, per_sample) = (u128::from(resident), u128::from(samples.max(1)));
+    let estimate = u64::try_from((resident * u128::from(pages_total)).div_ceil(per_sample)).unwrap_or(pages_total);
+    Ok(Residency { pages_total, pages_resident: Some(estimate), method: Method::Sampled(samples) })
+}
+
+fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// What an eviction may do beyond `posix_fadvise(2)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EvictOptions {
+    /// Write to `/proc/sys/vm/drop_caches` when advice was not enough. Needs root, and chills the whole machine.
+    pub drop_caches: bool,
+}
+
+/// What came of an eviction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eviction {
+    /// Residency before.
+    pub before: Residency,
+    /// Residency after: the proof.
+    pub after: Residency,
+    /// Who keeps the file in memory; looked for only when pages stayed.
+    pub holders: Holders,
+    /// How often the kernel was asked.
+    pub attempts: u32,
+    /// Whether all of the machine's clean caches were dropped.
+    pub dropped_caches: bool,
+}
+
+impl Eviction {
+    /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same slack that a cold
+    /// trial has in the bytes it must then read from the device).
+    pub fn proved(&self) -> bool {
+        self.after.fraction().is_some_and(|f| f <= crate::level::SLACK)
+    }
+
+    /// Why the file is not proved cold; none if it is.
+    pub fn objection(&self) -> Option<String> {
+        if self.proved() {
+            return None;
+        }
+        Some(match (&self.after.method, self.after.pages_resident) {
+            (Method::Unknown(why), _) => format!("residency is unknown: {why}"),
+            (_, Some(pages)) => {
+                let who = self.holders.to_string();
+                let who = if who.is_empty() { "no process seen to hold it".into() } else { format!("held by {who}") };
+                format!("{pages} of {} pages stayed in memory; {who}", self.after.pages_total)
+            }
+            _ => "the file is empty".into(),
+        })
+    }
+}
+
+/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later they can go.
+const ATTEMPTS: u32 = 6;
+
+/// Takes `path` out of the page cache and checks that it went.
+pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
+    let io = |doing| move |e| Error::io(path, doing, e);
+    let file = File::open(path).map_err(io("opening"))?;
+    let before = residency_of(&file).map_err(io("asking what is cached"))?;
+    let mut after = before.clone();
+    let mut attempts = 0;
+    let mut dropped_caches = false;
+    while attempts < ATTEMPTS {
+        if attempts > 0 {
+            std::thread::sleep(Duration::from_millis(5 << attempts));
+        }
+        attempts += 1;
+        // Dirty pages can't be dropped. A file system that refuses to sync a file opened for reading (some FUSE ones
+        // do) still gets the advice, and residency tells what came of it.
+        let _ = fdatasync(&file);
+        fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| Error::io(path, "evicting", e))?;
+        if options.drop_caches && attempts == ATTEMPTS - 1 {
+            dropped_caches = std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok();
+        }
+        after = residency_of(&file).map_err(io("asking what is cached"))?;
+        if after.pages_resident.is_none_or(|pages| pages == 0) {
+            break;
+        }
+    }
+    drop(file); // or this very process would be named among the holders
+    let held = after.pages_resident.is_some_and(|pages| pages > 0);
+    let holders = if held { holders(path)? } else { Holders::default() };
+    Ok(Eviction { before, after, holders, attempts, dropped_caches })
+}
+
+/// Reads all of `path`, so that it is in the page cache if it fits, and tells whether it is.
+pub fn warm(path: &Path) -> Result<Residency> {
+    let io = |doing| move |e| Error::io(path, doing, e);
+    let mut file = File::open(path).map_err(io("opening"))?;
+    let mut buffer = vec![0; 1 << 20];
+    while file.read(&mut buffer).map_err(io("reading"))? > 0 {}
+    residency_of(&file).map_err(io("asking what is cached"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(resident: Option<u64>, total: u64, method: Method) -> Residency {
+        Residency { pages_total: total, pages_resident: resident, method }
+    }
+
+    #[test]
+    fn the_weaker_knowledge_wins() {
+        let counted = of(Some(3), 4, Method::Cachestat);
+        let sampled = of(Some(1), 6, Method::Sampled(6));
+        let both = counted.clone().and(sampled);
+        assert_eq!(both, of(Some(4), 10, Method::Sampled(6)));
+        let unknown = of(None, 2, Method::Unknown("x".into()));
+        assert_eq!(both.and(unknown).pages_resident, None);
+        assert_eq!(counted.fraction(), Some(0.75));
+        assert_eq!(of(Some(0), 0, Method::Cachestat).fraction(), None);
+    }
+
+    #[test]
+    fn sampling_agrees_with_counting() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("f");
+        std::fs::write(&path, vec![7_u8; 3 << 20])?;
+        let file = File::open(&path)?;
+        let pages = (3 << 20) / page_size();
+        let seen = sampled(&file, pages)?;
+        if let Method::Sampled(n) = seen.method {
+            assert_eq!(n, pages);
+            assert_eq!(seen.pages_resident, Some(pages), "just written, so all of it is cached");
+        }
+        Ok(())
+    }
+}

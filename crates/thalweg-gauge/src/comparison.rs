@@ -1,0 +1,241 @@
+//! Several arms on the same values: interleaved, verified, compared pair by pair, every raw trial kept.
+//!
+//! The arms must decode the same values; if their digests differ, the comparison is refused, whatever the times say.
+
+mod record;
+mod run;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cache::EvictOptions;
+use crate::level::Level;
+use crate::limit::ProbeOptions;
+use crate::workload::Workload;
+pub use record::{ProbeRecord, Session, TRIAL_SCHEMA, Trial, read};
+pub use run::run;
+pub use summary::{Comparison, Spread, Summary, summarise};
+
+/// How many bytes an arm has to fetch from its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Needs {
+    /// All of them.
+    WholeFiles,
+    /// This many, as a suite says.
+    Bytes(u64),
+    /// What its own report says as `needed_bytes`; if it says nothing, a cold trial stays unverified.
+    Reported,
+}
+
+/// One way to do the job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Its name in every report.
+    pub name: String,
+    /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second, and so on.
+    pub workload: Workload,
+    /// Its files: brought to the level, and the place of the limit (the first one).
+    pub files: Vec<PathBuf>,
+    /// The state of the caches that it starts with.
+    pub level: Level,
+    /// What it needs of its files.
+    pub needs: Needs,
+    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared by wall time.
+    pub decoder: bool,
+    /// Arms with the same key must report the same digest; without a key all of a comparison must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<String>,
+    /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_bytes: Option<u64>,
+    /// What a reader should know, as in "runs an interpreter".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+impl Arm {
+    /// A cold decoder that needs the whole `file`.
+    pub fn new<S: Into<String>>(
+        name: impl Into<String>,
+        argv: impl IntoIterator<Item = S>,
+        file: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            workload: Workload::new(argv),
+            files: vec![file.into()],
+            level: Level::Cold,
+            needs: Needs::WholeFiles,
+            decoder: true,
+            values: None,
+            sample_bytes: None,
+            label: None,
+        }
+    }
+
+    /// Sets the level.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets what it needs of its files.
+    #[must_use]
+    pub fn needs(mut self, needs: Needs) -> Self {
+        self.needs = needs;
+        self
+    }
+
+    /// A command that reports nothing: timed by the wall, its values unchecked.
+    #[must_use]
+    pub fn foreign(mut self) -> Self {
+        self.decoder = false;
+        self
+    }
+
+    /// Sets the time limit of one trial.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.workload.timeout_s = Some(timeout.as_secs_f64());
+        self
+    }
+
+    /// Pins it to these CPUs.
+    #[must_use]
+    pub fn cpus(mut self, cpus: Vec<usize>) -> Self {
+        self.workload.cpus = Some(cpus);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.workload.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// The workload with the file names in their places.
+    pub fn command(&self) -> Workload {
+        let names: BTreeMap<String, String> = self
+            .files
+            .iter()
+            .enumerate()
+            .map(|(i, f)| (if i == 0 { "{file}".into() } else { format!("{{file{i}}}") }, f.display().to_string()))
+            .collect();
+        let fill = |arg: &String| names.iter().fold(arg.clone(), |arg, (key, file)| arg.replace(key, file));
+        Workload { argv: self.workload.argv.iter().map(fill).collect(), ..self.workload.clone() }
+    }
+}
+
+/// Which time is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// From open to the last batch in the consumer's hands, by the workload's own report.
+    TimeToSamples,
+    /// The whole process.
+    Wall,
+}
+
+/// A comparison to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// The arms; the first is the baseline of every ratio.
+    pub arms: Vec<Arm>,
+    /// Rounds: trials an arm, decided beforehand.
+    pub rounds: usize,
+    /// How often a rejected trial is tried again.
+    pub retries: usize,
+    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms show the noise that
+    /// a claim must clear.
+    pub control: bool,
+    /// What evictions may do.
+    pub evict: EvictOptions,
+    /// Whether and how to probe the limit, after the warm-up.
+    pub probe: Option<ProbeOptions>,
+}
+
+/// The name of the second run of the baseline.
+pub(crate) const CONTROL_SUFFIX: &str = " (again)";
+
+impl Plan {
+    /// Ten rounds, two retries, a control arm, no probe.
+    pub fn new(name: impl Into<String>, arms: Vec<Arm>) -> Self {
+        Self {
+            name: name.into(),
+            arms,
+            rounds: 10,
+            retries: 2,
+            control: true,
+            evict: EvictOptions::default(),
+            probe: None,
+        }
+    }
+
+    /// Sets the rounds.
+    #[must_use]
+    pub fn rounds(mut self, rounds: usize) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// Sets whether the baseline runs twice.
+    #[must_use]
+    pub fn control(mut self, control: bool) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// Asks for the limit.
+    #[must_use]
+    pub fn probe(mut self, options: ProbeOptions) -> Self {
+        self.probe = Some(options);
+        self
+    }
+}
+
+/// What is going on, for whoever waits.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Progress<'a> {
+    /// A trial is about to be prepared and run.
+    Starting {
+        /// Name of the arm.
+        arm: &'a str,
+        /// Its round; none for the warm-up.
+        round: Option<usize>,
+        /// Trials finished.
+        done: usize,
+        /// Trials planned, warm-ups included.
+        total: usize,
+    },
+    /// A trial has finished, was rejected, or failed.
+    Finished(&'a Trial),
+    /// The limit is being probed.
+    Probing {
+        /// Points done.
+        done: usize,
+        /// Points planned.
+        total: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_filled_in() {
+        let mut arm = Arm::new("a", ["p", "--in={file}", "{file1}", "{other}"], "x.blow5");
+        arm.files.push("x.blow5.idx".into());
+        assert_eq!(arm.command().argv, ["p", "--in=x.blow5", "x.blow5.idx", "{other}"]);
+    }
+}

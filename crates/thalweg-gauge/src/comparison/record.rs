@@ -1,0 +1,154 @@
+//! The lines of a results file. `docs/results.md` describes them for readers of the JSON.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{Arm, Clock, Comparison, summarise};
+use crate::host::{Host, Place};
+use crate::level::{Level, Prepared};
+use crate::limit::Probe;
+use crate::trial::Outcome;
+use crate::{Error, Result};
+
+/// Version of a trial's line.
+pub const TRIAL_SCHEMA: &str = "thalweg.trial/1";
+pub(crate) const SESSION_SCHEMA: &str = "thalweg.session/1";
+pub(crate) const PROBE_SCHEMA: &str = "thalweg.limit/1";
+pub(crate) const COMPARISON_SCHEMA: &str = "thalweg.comparison/1";
+
+/// The first line of a comparison: what is compared, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// "thalweg.session/1".
+    pub schema: String,
+    /// Identifies the comparison in all of its lines.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Version of this crate.
+    pub gauge_version: String,
+    /// Seconds since 1970.
+    pub started_unix_s: f64,
+    /// The machine.
+    pub host: Host,
+    /// Where the files lie, one entry a file.
+    pub places: Vec<FilePlace>,
+    /// The arms, the control included; the first is the baseline.
+    pub arms: Vec<Arm>,
+    /// Index of the control arm (the baseline once more).
+    pub control: Option<usize>,
+    /// Rounds planned.
+    pub rounds: usize,
+    /// The time that is compared.
+    pub clock: Clock,
+}
+
+/// Where one file lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePlace {
+    /// The file.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its place; none if the system does not tell.
+    pub place: Option<Place>,
+}
+
+/// One trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// "thalweg.trial/1".
+    pub schema: String,
+    /// The comparison's id.
+    pub comparison: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Round, from 0; none for a warm-up, which is never averaged.
+    pub round: Option<usize>,
+    /// Place in the order of its round, from 0.
+    pub position: usize,
+    /// 0, or how often this trial was rejected before.
+    pub attempt: usize,
+    /// Seconds since 1970.
+    pub started_unix_s: f64,
+    /// The command line.
+    pub command: String,
+    /// The level asked for.
+    pub level_asked: Level,
+    /// The level that was verified; none if the trial was rejected or failed.
+    pub level: Option<Level>,
+    /// Why it contradicts its level; such a trial is never averaged.
+    pub rejected: Option<String>,
+    /// Why there is no result.
+    pub failed: Option<String>,
+    /// The time that is compared (see the session's clock).
+    pub time_s: Option<f64>,
+    /// Bytes that it needed of its files.
+    pub needed_bytes: Option<u64>,
+    /// What was done to the caches before.
+    pub prepared: Option<Prepared>,
+    /// What it took and said.
+    pub outcome: Option<Outcome>,
+}
+
+impl Trial {
+    /// The time, if the trial counts: not a warm-up, not rejected, not failed.
+    pub fn counted_time_s(&self) -> Option<f64> {
+        self.time_s.filter(|_| self.round.is_some() && self.rejected.is_none() && self.failed.is_none())
+    }
+}
+
+/// The line of a probe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeRecord {
+    /// "thalweg.limit/1".
+    pub schema: String,
+    /// The comparison's id.
+    pub comparison: String,
+    /// What was measured.
+    pub probe: Probe,
+}
+
+/// Reads a results file: its comparisons, summarised anew from the raw trials. Lines of unknown schemas are skipped, so
+/// that a newer version may add some; a last line that was cut short (the machine stopped) is forgiven.
+pub fn read(path: &Path) -> Result<Vec<Comparison>> {
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, "reading", e))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut sessions: Vec<(Session, Vec<Trial>, Vec<Probe>, bool)> = Vec::new();
+    for (i, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |what: String| Error::Results { path: path.to_path_buf(), line: i + 1, what };
+        let value: Value = match serde_json::from_str(line) {
+            Ok(value) => value,
+            Err(_) if i + 1 == lines.len() && !text.ends_with('\n') => break,
+            Err(e) => return Err(wrong(e.to_string())),
+        };
+        let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if schema == SESSION_SCHEMA {
+            sessions.push((parse(value).map_err(wrong)?, Vec::new(), Vec::new(), false));
+            continue;
+        }
+        // The latest of its name: a file that was appended to twice may repeat an id.
+        let id_field = if schema == COMPARISON_SCHEMA { "id" } else { "comparison" };
+        let id = value.get(id_field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let session = sessions.iter_mut().rev().find(|s| s.0.id == id);
+        let orphan = || wrong(format!("belongs to comparison {id:?}, which has no session line"));
+        match schema.as_str() {
+            TRIAL_SCHEMA => session.ok_or_else(orphan)?.1.push(parse(value).map_err(wrong)?),
+            PROBE_SCHEMA => {
+                session.ok_or_else(orphan)?.2.push(parse::<ProbeRecord>(value).map_err(wrong)?.probe);
+            }
+            COMPARISON_SCHEMA => session.ok_or_else(orphan)?.3 = true,
+            _ => {}
+        }
+    }
+    Ok(sessions
+        .into_iter()
+        .map(|(session, trials, probes, complete)| summarise(session, trials, probes, !complete))
+        .collect())
+}
+
+fn parse<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|e| e.to_string())
+}

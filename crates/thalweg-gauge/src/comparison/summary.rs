@@ -1,0 +1,269 @@
+//! From raw trials to what they show. Pure: a results file summarised again says the same.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::record::COMPARISON_SCHEMA;
+use super::{Arm, Session, Trial};
+use crate::level::Level;
+use crate::limit::{Limit, Probe};
+use crate::stats::{Finding, Ratio, median, ratio};
+use crate::units;
+use crate::workload::Stage;
+
+/// Middle and ends of the trials of an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// The spread of `values`; none of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        Some(Self {
+            median: median(values)?,
+            min: values.iter().copied().min_by(f64::total_cmp)?,
+            max: values.iter().copied().max_by(f64::total_cmp)?,
+        })
+    }
+}
+
+/// What the counted trials of one arm show. Medians, unless said otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Name of the arm.
+    pub arm: String,
+    /// What a reader should know about it.
+    pub label: Option<String>,
+    /// Version that it reported.
+    pub version: Option<String>,
+    /// The weakest level among its counted trials.
+    pub level: Option<Level>,
+    /// Trials that count.
+    pub trials: usize,
+    /// Trials that contradicted their level.
+    pub rejected: usize,
+    /// Why it was taken out.
+    pub failed: Option<String>,
+    /// The compared time in seconds.
+    pub time_s: Option<Spread>,
+    /// The whole process in seconds.
+    pub wall_s: Option<f64>,
+    /// Its time over the baseline's, pair by pair; none for the baseline.
+    pub ratio: Option<Ratio>,
+    /// What the ratio shows.
+    pub finding: Option<Finding>,
+    /// CPU seconds, user and system.
+    pub cpu_s: Option<f64>,
+    /// Largest private memory of all trials.
+    pub peak_anon_bytes: Option<u64>,
+    /// Largest file-backed memory of all trials.
+    pub peak_file_bytes: Option<u64>,
+    /// Largest resident memory of all trials.
+    pub max_rss_bytes: Option<u64>,
+    /// Bytes from the device.
+    pub device_read_bytes: Option<u64>,
+    /// Stored bytes needed.
+    pub stored_bytes: Option<u64>,
+    /// Decoded bytes delivered.
+    pub decoded_bytes: Option<u64>,
+    /// Samples delivered.
+    pub samples: Option<u64>,
+    /// The machine's lower bound.
+    pub limit: Option<Limit>,
+    /// Floor (device and memory, not decoding) over median time: 1 is perfect.
+    pub fraction_of_floor: Option<f64>,
+    /// What holds it back, in words.
+    pub verdict: Option<String>,
+    /// Its stages.
+    pub stages: Vec<Stage>,
+}
+
+/// A comparison and what it shows.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// What was compared, and where.
+    pub session: Session,
+    /// Every trial, the rejected ones included.
+    pub trials: Vec<Trial>,
+    /// The probes, one a file.
+    pub probes: Vec<Probe>,
+    /// One summary an arm, in the order of the session.
+    pub summaries: Vec<Summary>,
+    /// The control's ratio to the baseline: the noise between identical arms.
+    pub noise: Option<Ratio>,
+    /// Why nothing may be compared: the arms did not decode the same values.
+    pub refused: Option<String>,
+    /// Whether it ended before its last round; it then has no findings.
+    pub stopped: bool,
+}
+
+impl Comparison {
+    /// The line that closes a comparison in a results file. It repeats nothing that only the trials know.
+    pub fn last_line(&self) -> Value {
+        json!({
+            "schema": COMPARISON_SCHEMA,
+            "id": self.session.id,
+            "refused": self.refused,
+            "noise": self.noise,
+            "summaries": self.summaries,
+        })
+    }
+
+    /// Whether any arm was taken out.
+    pub fn any_failed(&self) -> bool {
+        self.summaries.iter().any(|s| s.failed.is_some())
+    }
+}
+
+/// The first two arms whose values differ; none if all agree.
+pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
+    let mut first: Vec<(&Option<String>, &Trial)> = Vec::new();
+    for trial in trials.iter().filter(|t| t.failed.is_none()) {
+        let Some(arm) = arms.iter().find(|a| a.name == trial.arm && a.decoder) else { continue };
+        let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
+        let Some((_, other)) = first.iter().find(|(values, _)| *values == &arm.values) else {
+            first.push((&arm.values, trial));
+            continue;
+        };
+        let Some(before) = other.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
+        let name = |t: &Trial| match t.round {
+            Some(round) => format!("{} (round {})", t.arm, round + 1),
+            None => format!("{} (warm-up)", t.arm),
+        };
+        let (a, b) = (name(other), name(trial));
+        let text = |d: &Option<String>| d.clone().unwrap_or_default();
+        if before.digest != report.digest {
+            return Some(format!("digest of {a} is {}, of {b} {}", text(&before.digest), text(&report.digest)));
+        }
+        if let (Some(x), Some(y)) = (before.samples, report.samples)
+            && x != y
+        {
+            return Some(format!("{a} delivered {x} samples, {b} {y}"));
+        }
+    }
+    None
+}
+
+/// Summarises what is there. Without the last round (`stopped`) there are ratios and no findings: the moment of stopping
+/// was not decided beforehand.
+pub fn summarise(session: Session, trials: Vec<Trial>, probes: Vec<Probe>, stopped: bool) -> Comparison {
+    let refused = disagreement(&session.arms, &trials);
+    let against = |arm: &Arm| {
+        let baseline = session.arms.first().filter(|b| b.name != arm.name && refused.is_none())?;
+        ratio(&pairs(&trials, &arm.name, &baseline.name))
+    };
+    let noise = session.control.and_then(|i| against(session.arms.get(i)?));
+    let mut summaries: Vec<Summary> = session
+        .arms
+        .iter()
+        .map(|arm| {
+            let ratio = against(arm);
+            let finding = ratio.filter(|_| !stopped).map(|r| Finding::of(&r, noise.map_or(1.0, |n| n.median)));
+            Summary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
+        })
+        .collect();
+    if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
+        // Held against its own noise it could never differ; the bare ratio is what a reader needs to see.
+        control.finding = control.ratio.filter(|_| !stopped).map(|r| Finding::of(&r, 1.0));
+    }
+    Comparison { session, trials, probes, summaries, noise, refused, stopped }
+}
+
+/// Times of two arms from the rounds in which both count.
+fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<(f64, f64)> {
+    let time = |name: &str, round: usize| {
+        trials.iter().filter(|t| t.arm == name && t.round == Some(round)).find_map(Trial::counted_time_s)
+    };
+    let rounds = trials.iter().filter_map(|t| t.round).max().map_or(0, |r| r + 1);
+    (0..rounds).filter_map(|round| time(arm, round).zip(time(baseline, round))).collect()
+}
+
+fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> Summary {
+    let own = || trials.iter().filter(|t| t.arm == arm.name);
+    let counted: Vec<&Trial> = own().filter(|t| t.counted_time_s().is_some()).collect();
+    let outcomes: Vec<_> = counted.iter().filter_map(|t| t.outcome.as_ref()).collect();
+    let middle = |f: &dyn Fn(&crate::trial::Outcome) -> Option<f64>| {
+        median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
+    };
+    let largest = |f: &dyn Fn(&crate::trial::Outcome) -> Option<u64>| outcomes.iter().filter_map(|o| f(o)).max();
+    let report = outcomes.last().and_then(|o| o.report.as_ref());
+    let time_s = Spread::of(&counted.iter().filter_map(|t| t.counted_time_s()).collect::<Vec<_>>());
+    let level = counted.iter().filter_map(|t| t.level).max();
+    let stored_bytes = counted.last().and_then(|t| t.needed_bytes);
+    let samples = report.and_then(|r| r.samples);
+    let decoded_bytes =
+        report.and_then(|r| r.bytes_decoded).or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
+    let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
+    let limit = arm.files.first().and_then(|file| {
+        let probe = probes.iter().find(|p| p.file == file.display().to_string())?;
+        // A file that is already in memory asks nothing of the device.
+        let from_device = if level == Some(Level::Hot) { Some(0) } else { stored_bytes };
+        Some(probe.limit(from_device, decoded_bytes, cpu_s, cores(arm, session)))
+    });
+    let time = time_s.map(|t| t.median);
+    Summary {
+        arm: arm.name.clone(),
+        label: arm.label.clone(),
+        version: report.and_then(|r| r.version.clone()),
+        level,
+        trials: counted.len(),
+        rejected: own().filter(|t| t.rejected.is_some()).count(),
+        failed: own().find_map(|t| t.failed.clone()),
+        time_s,
+        wall_s: middle(&|o| Some(o.usage.wall_s)),
+        ratio: None,
+        finding: None,
+        cpu_s,
+        peak_anon_bytes: largest(&|o| o.usage.peak_anon_bytes),
+        peak_file_bytes: largest(&|o| o.usage.peak_file_bytes),
+        max_rss_bytes: largest(&|o| o.usage.max_rss_bytes),
+        device_read_bytes: middle(&|o| o.usage.device_read_bytes.map(|b| b as f64)).map(|b| b as u64),
+        stored_bytes,
+        decoded_bytes,
+        samples,
+        fraction_of_floor: limit.zip(time).and_then(|(l, t)| l.fraction_of_floor(t)),
+        verdict: limit.zip(time).map(|(l, t)| l.verdict(t)),
+        limit,
+        stages: stages(&outcomes),
+    }
+}
+
+/// Cores that the arm may use, by its pinning and the control group's quota.
+fn cores(arm: &Arm, session: &Session) -> f64 {
+    let usable = session.host.cpus_usable.unwrap_or(1);
+    let usable = arm.workload.cpus.as_ref().map_or(usable, Vec::len) as f64;
+    session.host.cgroup_cpus.map_or(usable, |quota| quota.min(usable))
+}
+
+fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<Stage> {
+    let lists: Vec<Vec<Stage>> =
+        outcomes.iter().filter_map(|o| o.report.as_ref()).map(crate::workload::Report::stage_list).collect();
+    let Some(names) = lists.last() else { return Vec::new() };
+    let middle = |name: &str, f: &dyn Fn(&Stage) -> Option<f64>| {
+        median(&lists.iter().flatten().filter(|s| s.name == name).filter_map(f).collect::<Vec<_>>())
+    };
+    names
+        .iter()
+        .map(|s| Stage {
+            name: s.name.clone(),
+            busy_s: middle(&s.name, &|s| s.busy_s),
+            exposed_s: middle(&s.name, &|s| s.exposed_s),
+        })
+        .collect()
+}
+
+impl std::fmt::Display for Ratio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}x", units::digits(self.median))?;
+        match self.interval {
+            Some((low, high)) => write!(f, " [{}..{}]", units::digits(low), units::digits(high)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What state the caches are in when a trial starts, and the evidence that they were.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::cache::{self, EvictOptions, Eviction, Residency};
+
+/// Share of a file that may be on the wrong side: a cold trial leaves 1 % cached and reads 99 % from the device.
+pub const SLACK: f64 = 0.01;
+
+/// A hot trial may still read this much from the device: a page of its program, a directory.
+const HOT_BYTES: u64 = 1 << 20;
+
+/// The state of the caches that a trial asks for, or turned out to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// All of the file in the page cache, checked before; nothing read from the device, checked after.
+    Hot,
+    /// As whatever ran before left it: residency is recorded, nothing is required.
+    Lukewarm,
+    /// Evicted on this machine and checked; a file server's own cache is out of reach.
+    ClientCold,
+    /// Evicted, checked before, and the bytes seen to come from the device.
+    Cold,
+    /// The evidence that the level asked for needs can't be had here.
+    Unverified,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hot => "hot",
+            Self::Lukewarm => "lukewarm",
+            Self::ClientCold => "client-cold",
+            Self::Cold => "cold",
+            Self::Unverified => "unverified",
+        })
+    }
+}
+
+impl std::str::FromStr for Level {
+    type Err = crate::Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        [Self::Hot, Self::Lukewarm, Self::ClientCold, Self::Cold, Self::Unverified]
+            .into_iter()
+            .find(|level| level.to_string() == s)
+            .ok_or_else(|| {
+                crate::Error::Usage(format!("{s}: not a level; hot, lukewarm, client-cold, cold or unverified"))
+            })
+    }
+}
+
+/// What was done to the caches before a trial, and what was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// The files taken together, right before the start.
+    pub residency: Residency,
+    /// Whether the file lies on another machine (NFS, Lustre, FUSE, ...).
+    pub remote: bool,
+    /// What already speaks against the level; the trial need not run.
+    pub objection: Option<String>,
+    /// One per file, for the levels that evict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions: Vec<Eviction>,
+}
+
+/// Brings `files` to `level`, outside anything that is timed.
+pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
+    let remote = files.iter().any(|f| crate::host::is_remote(f));
+    let mut evictions = Vec::new();
+    let mut objection = None;
+    match level {
+        Level::Cold | Level::ClientCold => {
+            for file in files {
+                let eviction = cache::evict(file, options)?;
+                // Unknown residency is missing evidence, not evidence against: `judge` makes it "unverified".
+                if eviction.after.fraction().is_some()
+                    && let Some(why) = eviction.objection()
+                {
+                    objection.get_or_insert(format!("{}: {why}", file.display()));
+                }
+                evictions.push(eviction);
+            }
+        }
+        Level::Hot => {
+            for file in files {
+                let residency = cache::warm(file)?;
+                if let Some(f) = residency.fraction()
+                    && f < 1.0
+                {
+                    let why = format!("{}: only {:.1} % stayed in memory once read", file.display(), f * 100.0);
+                    objection.get_or_insert(why);
+                }
+            }
+        }
+        Level::Lukewarm | Level::Unverified => {}
+    }
+    Ok(Prepared { residency: residency_of_all(files)?, remote, objection, evictions })
+}
+
+fn residency_of_all(files: &[impl AsRef<Path>]) -> Result<Residency> {
+    let none = Residency { pages_total: 0, pages_resident: Some(0), method: cache::Method::Cachestat };
+    files.iter().try_fold(none, |sum, file| Ok(sum.and(cache::residency(file.as_ref())?)))
+}
+
+/// What came of a trial's level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// The trial ran at this level. It may be weaker than the one asked for, and then is labelled so.
+    Reached(Level),
+    /// The trial contradicts its level and must not be averaged.
+    Rejected(String),
+}
+
+/// Judges a trial by the bytes that it read from the device (`device`, none if the system doesn't tell) and the bytes
+/// that it needed from its files (`needed`, none if nobody said).
+pub fn judge(asked: Level, prepared: &Prepared, device: Option<u64>, needed: Option<u64>) -> Judgement {
+    if let Some(why) = &prepared.objection {
+        return Judgement::Rejected(why.clone());
+    }
+    let known = prepared.residency.fraction();
+    match asked {
+        Level::Unverified | Level::Lukewarm => Judgement::Reached(asked),
+        Level::Hot => match (known, device) {
+            (_, Some(read)) if read > hot_allowance(needed) => {
+                Judgement::Rejected(format!("not hot: {read} bytes came from the device"))
+            }
+            (None, None) => Judgement::Reached(Level::Unverified),
+            _ => Judgement::Reached(Level::Hot),
+        },
+        Level::ClientCold | Level::Cold => {
+            let (Some(_), Some(device), Some(needed)) = (known, device, needed) else {
+                return Judgement::Reached(Level::Unverified);
+            };
+            if (device as f64) < needed as f64 * (1.0 - SLACK) {
+                return Judgement::Rejected(format!(
+                    "not cold: {device} bytes came from the device, {needed} were needed"
+                ));
+            }
+            Judgement::Reached(if prepared.remote { Level::ClientCold } else { asked })
+        }
+    }
+}
+
+fn hot_allowance(needed: Option<u64>) -> u64 {
+    // 1 % of what is needed, as for cold, but never less than a program's own pages.
+    (needed.unwrap_or(0) / 100).max(HOT_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Method;
+
+    fn prepared(resident: Option<u64>) -> Prepared {
+        let method = if resident.is_some() { Method::Cachestat } else { Method::Unknown("old kernel".into()) };
+        let residency = Residency { pages_total: 1000, pages_resident: resident, method };
+        Prepared { residency, remote: false, objection: None, evictions: Vec::new() }
+    }
+
+    #[test]
+    fn cold_needs_the_bytes_to_come_from_the_device() {
+        let p = prepared(Some(0));
+        assert_eq!(judge(Level::Cold, &p, Some(990), Some(1000)), Judgement::Reached(Level::Cold));
+        assert!(matches!(judge(Level::Cold, &p, Some(989), Some(1000)), Judgement::Rejected(_)));
+    }
+
+    #[test]
+    fn missing_evidence_is_unverified_and_contrary_evidence_is_rejected() {
+        let unverified = Judgement::Reached(Level::Unverified);
+        assert_eq!(judge(Level::Cold, &prepared(None), Some(1000), Some(1000)), unverified);
+        assert_eq!(judge(Level::Cold, &prepared(Some(0)), None, Some(1000)), unverified);
+        assert_eq!(judge(Level::Cold, &prepared(Some(0)), Some(1000), None), unverified);
+        assert_eq!(judge(Level::Hot, &prepared(None), None, None), unverified);
+        let mut held = prepared(Some(500));
+        held.objection = Some("held".into());
+        assert_eq!(judge(Level::Cold, &held, Some(1000), Some(1000)), Judgement::Rejected("held".into()));
+        assert!(matches!(judge(Level::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)), Judgement::Rejected(_)));
+    }
+
+    #[test]
+    fn another_machines_cache_is_out_of_reach() {
+        let p = Prepared { remote: true, ..prepared(Some(0)) };
+        assert_eq!(judge(Level::Cold, &p, Some(1000), Some(1000)), Judgement::Reached(Level::ClientCold));
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for level in [Level::Hot, Level::Lukewarm, Level::ClientCold, Level::Cold, Level::Unverified] {
+            assert_eq!(level.to_string().parse::<Level>().ok(), Some(level));
+        }
+        assert!("tepid".parse::<Level>().is_err());
+    }
+}

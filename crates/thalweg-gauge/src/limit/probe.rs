@@ -1,0 +1,301 @@
+//! Measures what the device and the memory give, on the very file, in the same session as the trials.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use super::{MemoryPoint, Point, Probe, Window};
+use crate::cache::{EvictOptions, evict};
+use crate::{Error, Result, stats};
+
+/// What to try.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeOptions {
+    /// Request sizes, multiples of 4 KiB.
+    pub blocks: Vec<u64>,
+    /// Requests in flight.
+    pub depths: Vec<usize>,
+    /// Time for one window.
+    pub window: Duration,
+    /// Windows a point, each at another place of the file.
+    pub windows: usize,
+    /// Most bytes for the single buffered stream.
+    pub single_stream_bytes: u64,
+}
+
+impl Default for ProbeOptions {
+    fn default() -> Self {
+        Self {
+            blocks: vec![128 << 10, 512 << 10, 1 << 20, 4 << 20],
+            depths: vec![1, 4, 8, 16, 32],
+            // 17 points (see MAX_IN_FLIGHT) and two scattered ones take about 12 s.
+            window: Duration::from_millis(200),
+            windows: 3,
+            single_stream_bytes: 1 << 30,
+        }
+    }
+}
+
+/// Larger points spend most of a short window filling and draining the queue, and cost memory.
+const MAX_IN_FLIGHT: u64 = 64 << 20;
+/// What every device and file system that Linux supports accepts for O_DIRECT, 16 KiB sectors aside (blocks are multiples
+/// of more than that anyway).
+const ALIGNMENT: usize = 4096;
+const SCATTERED_BLOCK: u64 = 4096;
+
+/// Probes the device under `path` and the memory. `progress` gets the points done and their number.
+pub fn probe(
+    path: &Path,
+    options: &ProbeOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Probe> {
+    let file_bytes = std::fs::metadata(path).map_err(|e| Error::io(path, "looking up", e))?.len();
+    if options.blocks.iter().any(|b| *b == 0 || b % ALIGNMENT as u64 != 0) || options.windows == 0 {
+        return Err(Error::Usage("a probe needs windows, and blocks that are multiples of 4 KiB".into()));
+    }
+    let mut notes = Vec::new();
+    let smallest = options.blocks.iter().copied().min().unwrap_or(SCATTERED_BLOCK);
+    if file_bytes < smallest {
+        notes.push("the file is smaller than one block: the device was not probed".into());
+    }
+    let (file, direct) = open(path)?;
+    if !direct {
+        notes.push("this file system refuses O_DIRECT: buffered reads, evicted before each window".into());
+    }
+
+    let all: Vec<(u64, usize, bool)> = options
+        .blocks
+        .iter()
+        .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)))
+        // Few threads would only show the latency of one request, which `depth 1` shows already.
+        .chain([(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)])
+        .filter(|&(block, depth, _)| depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes)
+        .collect();
+    let total = all.len() + 2;
+    let mut points = Vec::new();
+    let mut read_bytes = 0;
+    let mut place = 0.0;
+    for (done, &(block_bytes, depth, scattered)) in all.iter().enumerate() {
+        progress(done, total);
+        let mut windows = Vec::new();
+        for _ in 0..options.windows {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            if !direct {
+                evict(path, EvictOptions::default())?;
+            }
+            // Multiples of the golden ratio's fraction spread evenly, however many there are.
+            place = (place + 0.618_033_988_749_895_f64).fract();
+            let shape = Shape { block_bytes, depth, scattered, blocks: file_bytes / block_bytes };
+            let w = window(&file, shape, place, options.window).map_err(|e| Error::io(path, "probing", e))?;
+            read_bytes += w.bytes;
+            windows.push(w);
+        }
+        let rates: Vec<f64> = windows.iter().map(|w| w.bytes as f64 / w.seconds).collect();
+        let bytes_per_s = stats::median(&rates).unwrap_or(0.0);
+        points.push(Point { block_bytes, depth, scattered, windows, bytes_per_s });
+    }
+    if read_bytes > file_bytes {
+        notes.push(format!(
+            "the probe read {:.1} times the file: caches beneath this system (device, hypervisor, server) may have \
+             answered, so the limit may be too high, and fractions of it too low",
+            read_bytes as f64 / file_bytes.max(1) as f64
+        ));
+    }
+    progress(total - 2, total);
+    let single_stream_bytes_per_s = single_stream(path, options.single_stream_bytes, stop, &mut notes)?;
+    progress(total - 1, total);
+    let memory = memory(options.window, stop)?;
+    progress(total, total);
+    let file = path.display().to_string();
+    Ok(Probe { file, file_bytes, direct, points, single_stream_bytes_per_s, memory, notes })
+}
+
+/// Opens for direct reads if one of them works: some file systems accept the flag and refuse the read.
+fn open(path: &Path) -> Result<(File, bool)> {
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    if let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        let mut buffer = Aligned::new(ALIGNMENT);
+        if file.read_at(buffer.bytes(), 0).is_ok() {
+            return Ok((file, true));
+        }
+    }
+    Ok((File::open(path).map_err(|e| Error::io(path, "opening", e))?, false))
+}
+
+/// A buffer whose first byte lies at a multiple of [`ALIGNMENT`]: over-allocated, so that no unsafe code is needed.
+struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn new(len: usize) -> Self {
+        let memory = vec![0; len + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Self { memory, start, len }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self.memory.get_mut(self.start..self.start + self.len).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    block_bytes: u64,
+    depth: usize,
+    scattered: bool,
+    /// Whole blocks in the file.
+    blocks: u64,
+}
+
+impl Shape {
+    /// The offset of the `i`-th request after `first`, round the end of the file.
+    fn offset(&self, first: u64, i: u64) -> u64 {
+        // An odd 64-bit constant (splitmix64's) scatters neighbours over the whole file.
+        let i = if self.scattered { i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8 } else { i };
+        (first.wrapping_add(i) % self.blocks.max(1)) * self.block_bytes
+    }
+}
+
+/// Keeps `depth` requests in flight, with a thread each, for the given time.
+fn window(file: &File, shape: Shape, place: f64, time: Duration) -> io::Result<Window> {
+    let first = (place * shape.blocks as f64) as u64;
+    let next = AtomicU64::new(0);
+    let bytes = AtomicU64::new(0);
+    let ready = Barrier::new(shape.depth);
+    let len = usize::try_from(shape.block_bytes).map_err(io::Error::other)?;
+    let times = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..shape.depth)
+            .map(|_| {
+                scope.spawn(|| -> io::Result<(Instant, Instant)> {
+                    let mut buffer = Aligned::new(len);
+                    ready.wait();
+                    let start = Instant::now();
+                    loop {
+                        let offset = shape.offset(first, next.fetch_add(1, Ordering::Relaxed));
+                        let n = file.read_at(buffer.bytes(), offset)?;
+                        bytes.fetch_add(n as u64, Ordering::Relaxed);
+                        let now = Instant::now();
+                        if now - start >= time || n == 0 {
+                            return Ok((start, now));
+                        }
+                    }
+                })
+            })
+            .collect();
+        let join = |w: std::thread::ScopedJoinHandle<'_, _>| {
+            w.join().unwrap_or_else(|_| Err(io::Error::other("a probing thread ended early")))
+        };
+        workers.into_iter().map(join).collect::<io::Result<Vec<_>>>()
+    })?;
+    let start = times.iter().map(|t| t.0).min();
+    let last = times.iter().map(|t| t.1).max();
+    // A window that ends as it starts would make an infinite rate.
+    let seconds = last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
+    let offset_bytes = shape.offset(first, 0);
+    Ok(Window { offset_bytes, bytes: bytes.into_inner(), seconds })
+}
+
+/// One buffered reader, as `cat` or `dd` would: not the device's limit, but what most programs get.
+fn single_stream(path: &Path, most: u64, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<Option<f64>> {
+    let eviction = evict(path, EvictOptions::default())?;
+    if let Some(why) = eviction.objection() {
+        notes.push(format!("no single buffered stream was timed: the file could not be proved cold ({why})"));
+        return Ok(None);
+    }
+    let mut file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = 0;
+    let start = Instant::now();
+    while bytes < most {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let n = file.read(&mut buffer).map_err(|e| Error::io(path, "reading", e))?;
+        if n == 0 {
+            break;
+        }
+        bytes += n as u64;
+    }
+    Ok((bytes > 0).then(|| bytes as f64 / start.elapsed().as_secs_f64().max(1e-6)))
+}
+
+/// Twice this a thread is more than the last cache of most machines. Where it is not, the copy is too fast and the limit
+/// too strict, which flatters nobody.
+const COPY_BYTES: usize = 64 << 20;
+
+/// Copies with one thread and with all of them. Each touches its own pair of buffers.
+fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    // Four threads often saturate what one socket has; beyond 16 (2 GiB of buffers) nothing is learned.
+    let mut counts = vec![1, 4, all.min(16)];
+    counts.retain(|&n| n <= all);
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+        .into_iter()
+        .map(|threads| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let ready = Barrier::new(threads);
+            let rates: Vec<f64> = std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| copy_rate(time, &ready))).collect();
+                workers.into_iter().filter_map(|w| w.join().ok()).collect()
+            });
+            Ok(MemoryPoint { threads, bytes_per_s: rates.iter().sum() })
+        })
+        .collect()
+}
+
+fn copy_rate(time: Duration, ready: &Barrier) -> f64 {
+    let from = vec![1_u8; COPY_BYTES];
+    let mut to = vec![2_u8; COPY_BYTES]; // written once here, so that no page fault falls into the timed part
+    ready.wait();
+    let start = Instant::now();
+    let mut bytes = 0_u64;
+    while start.elapsed() < time {
+        to.copy_from_slice(std::hint::black_box(&from));
+        std::hint::black_box(&mut to);
+        bytes += COPY_BYTES as u64;
+    }
+    bytes as f64 / start.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned() {
+        for len in [1, 4096, 1 << 20] {
+            let mut buffer = Aligned::new(len);
+            assert_eq!(buffer.bytes().len(), len);
+            assert_eq!(buffer.bytes().as_ptr().align_offset(ALIGNMENT), 0);
+        }
+    }
+
+    #[test]
+    fn requests_stay_inside_the_file() {
+        for scattered in [false, true] {
+            let shape = Shape { block_bytes: 4096, depth: 1, scattered, blocks: 10 };
+            for i in 0..1000 {
+                let offset = shape.offset(9, i);
+                assert!(offset.is_multiple_of(4096) && offset + 4096 <= 40_960);
+            }
+        }
+        let ordered = Shape { block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
+        assert_eq!(ordered.offset(9, 1), 0, "round the end");
+    }
+}

@@ -1,0 +1,241 @@
+//! What every report says, as text: rows, remarks, environment, method.
+
+use crate::comparison::{Clock, Comparison, Summary};
+use crate::level::Level;
+use crate::stats::{CONFIDENCE, Finding, MIN_PAIRS};
+use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+
+/// The columns of the table. What is not about time says its unit in each cell.
+pub(super) fn header(c: &Comparison) -> [String; 9] {
+    let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
+    [
+        "arm".into(),
+        "caches".into(),
+        format!("{}, median [min..max]", clock(c)),
+        format!("time / {baseline}'s [95 %]"),
+        "shown".into(),
+        "CPU s".into(),
+        "private memory".into(),
+        "from device".into(),
+        "of machine's limit".into(),
+    ]
+}
+
+/// The name of the compared time.
+pub(super) fn clock(c: &Comparison) -> &'static str {
+    match c.session.clock {
+        Clock::TimeToSamples => "time to samples",
+        Clock::Wall => "wall time of the process",
+    }
+}
+
+/// One row an arm, in the order of [`header`].
+pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
+    c.summaries.iter().enumerate().map(|(i, s)| row(c, i, s)).collect()
+}
+
+const NOTHING: &str = "-";
+
+fn row(c: &Comparison, index: usize, s: &Summary) -> [String; 9] {
+    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
+    let time = match (&s.time_s, &s.failed) {
+        (_, Some(_)) => "failed".into(),
+        (Some(t), _) => format!("{} [{}..{}]", seconds(t.median), seconds(t.min), seconds(t.max)),
+        (None, _) if s.rejected > 0 => format!("all {} rejected", s.rejected),
+        _ => NOTHING.into(),
+    };
+    let ratio = match (s.ratio, &c.refused) {
+        (_, Some(_)) => "refused".into(),
+        (Some(r), _) => r.to_string(),
+        (None, _) if index == 0 => "1 (baseline)".into(),
+        _ => NOTHING.into(),
+    };
+    [
+        s.arm.clone(),
+        or_nothing(s.level.map(|l| l.to_string())),
+        time,
+        ratio,
+        or_nothing(s.finding.map(|f| f.to_string())),
+        or_nothing(s.cpu_s.map(digits)),
+        or_nothing(s.peak_anon_bytes.map(|b| binary_bytes(b as f64))),
+        or_nothing(s.device_read_bytes.map(|b| decimal_bytes(b as f64))),
+        or_nothing(s.fraction_of_floor.map(|f| format!("{} %", digits(f * 100.0)))),
+    ]
+}
+
+/// Why nothing may be concluded, if so; goes above everything else.
+pub(super) fn alarm(c: &Comparison) -> Option<String> {
+    if let Some(why) = &c.refused {
+        return Some(format!("REFUSED: the arms did not decode the same values. {why}"));
+    }
+    c.stopped.then(|| {
+        "STOPPED before the last round: the figures stand, but nothing is concluded, because the moment of stopping was \
+         not decided beforehand"
+            .into()
+    })
+}
+
+/// What holds each arm back, and how fast it went.
+pub(super) fn verdicts(c: &Comparison) -> Vec<String> {
+    c.summaries
+        .iter()
+        .filter_map(|s| {
+            let time = s.time_s?.median;
+            let rate = |bytes: Option<u64>, kind: &str| bytes.map(|b| format!("{} {kind}", bandwidth(b as f64 / time)));
+            let mut parts: Vec<String> =
+                [rate(s.stored_bytes, "compressed"), rate(s.decoded_bytes, "decoded")].into_iter().flatten().collect();
+            if let Some(n) = s.samples {
+                parts.push(format!("{} M samples/s", digits(n as f64 / time / 1e6)));
+            }
+            parts.extend(s.verdict.clone());
+            let label = s.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
+            (!parts.is_empty()).then(|| format!("{}{label}: {}", s.arm, parts.join("; ")))
+        })
+        .collect()
+}
+
+/// What a careful reader asks about: failures, rejections, noise, other load, doubts about the probe.
+pub(super) fn remarks(c: &Comparison) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for s in &c.summaries {
+        if let Some(why) = &s.failed {
+            remarks.push(format!("{} failed and was taken out: {}", s.arm, why.trim_end()));
+        }
+        if s.rejected > 0 {
+            let why = c.trials.iter().find_map(|t| t.rejected.as_ref().filter(|_| t.arm == s.arm));
+            let why = why.map(|w| format!("; the first: {w}")).unwrap_or_default();
+            remarks.push(format!("{}: {} trials rejected and not averaged{why}", s.arm, s.rejected));
+        }
+        let asked = c.session.arms.iter().find(|a| a.name == s.arm).map(|a| a.level);
+        if s.level.is_some() && s.level != asked {
+            let asked = asked.unwrap_or(Level::Unverified);
+            let got = s.level.unwrap_or(Level::Unverified);
+            remarks.push(format!("{}: {asked} was asked for, {got} is what could be shown", s.arm));
+        }
+    }
+    let mut levels: Vec<String> = c.summaries.iter().filter_map(|s| s.level).map(|l| l.to_string()).collect();
+    levels.sort();
+    levels.dedup();
+    if levels.len() > 1 {
+        let levels = levels.join(" with ");
+        remarks.push(format!("the ratios compare {levels} trials: they are about caches as much as about programs"));
+    }
+    if let Some(noise) = c.noise {
+        remarks.push(format!("noise: the baseline against itself gave {noise}; a claim must clear its median"));
+    } else if c.session.arms.len() > 1 && c.refused.is_none() {
+        remarks.push("noise between identical arms was not measured".into());
+    }
+    if c.summaries.iter().any(|s| s.finding == Some(Finding::TooFewPairs)) {
+        remarks.push(format!("an interval needs {MIN_PAIRS} pairs of trials at least"));
+    }
+    remarks.extend(load(c));
+    for p in &c.probes {
+        remarks.extend(p.notes.iter().map(|n| format!("limit: {n}")));
+    }
+    remarks
+}
+
+/// From this share of the machine's CPU time on, other load is mentioned.
+const OTHER_LOAD: f64 = 0.05;
+
+fn load(c: &Comparison) -> Vec<String> {
+    let cpus = c.session.host.cpus_online.unwrap_or(1) as f64;
+    let shares = |f: &dyn Fn(&crate::trial::Load) -> Option<f64>| {
+        let of = |t: &crate::comparison::Trial| {
+            let outcome = t.outcome.as_ref()?;
+            Some(f(&outcome.load)? / (outcome.usage.wall_s * cpus))
+        };
+        c.trials.iter().filter(|t| t.round.is_some()).filter_map(of).fold(0.0, f64::max)
+    };
+    let mut remarks = Vec::new();
+    let other = shares(&|l| l.other_cpu_s);
+    if other > OTHER_LOAD {
+        let percent = digits(other.min(1.0) * 100.0);
+        remarks
+            .push(format!("the machine was not quiet: others used up to {percent} % of its CPU time during a trial"));
+    }
+    let stolen = shares(&|l| l.stolen_cpu_s);
+    if stolen > OTHER_LOAD / 5.0 {
+        let percent = digits(stolen.min(1.0) * 100.0);
+        remarks.push(format!("the hypervisor took up to {percent} % of the machine's CPU time during a trial"));
+    }
+    remarks
+}
+
+/// The machine and the files, name by name.
+pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
+    let h = &c.session.host;
+    let mut facts = Vec::new();
+    let mut say = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            facts.push((name.to_owned(), value));
+        }
+    };
+    say("CPU", h.cpu_model.clone().or_else(|| Some(h.architecture.clone())));
+    let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
+    say("CPUs", h.cpus_online.map(|n| format!("{n}{usable}")));
+    let cache = |x: &crate::host::CpuCache| format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64));
+    say("caches", (!h.cpu_caches.is_empty()).then(|| h.cpu_caches.iter().map(cache).collect::<Vec<_>>().join(", ")));
+    say("governor", h.governor.clone());
+    say("memory", h.memory_bytes.map(|b| binary_bytes(b as f64)));
+    say("memory limit of the control group", h.cgroup_memory_bytes.map(|b| binary_bytes(b as f64)));
+    say("CPU limit of the control group", h.cgroup_cpus.map(|n| format!("{} CPUs", digits(n))));
+    say("kernel", Some(h.kernel.clone()));
+    say("distribution", h.distribution.clone());
+    say("virtual machine", h.virtual_machine.then(|| "yes".into()));
+    say("container", h.container.clone());
+    for p in &c.session.places {
+        let size = decimal_bytes(p.bytes as f64);
+        let place = p.place.as_ref().map_or("place unknown".into(), |place| {
+            let block = place.block.as_ref().map_or(String::new(), |b| {
+                let word = |w: &Option<String>| w.clone().unwrap_or_else(|| "?".into());
+                let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
+                format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
+            });
+            format!("{} on {} ({}){block}", place.file_system, place.source, place.options)
+        });
+        say(&p.file, Some(format!("{size}; {place}")));
+    }
+    for p in &c.probes {
+        let best = p.best().map(|b| {
+            let block = binary_bytes(b.block_bytes as f64);
+            format!("{} with {} requests of {block} in flight", bandwidth(b.bytes_per_s), b.depth)
+        });
+        say(&format!("device limit ({})", p.file), best);
+        say("one buffered stream", p.single_stream_bytes_per_s.map(bandwidth));
+        say("small scattered reads", p.requests_per_s().map(|r| format!("{r:.0} requests/s")));
+        say("memory copy", p.memory_bytes_per_s().map(bandwidth));
+    }
+    say("measured by", Some(format!("thalweg-gauge {}", c.session.gauge_version)));
+    facts
+}
+
+/// How it was measured.
+pub(super) fn method(c: &Comparison) -> Vec<String> {
+    let percent = digits(CONFIDENCE * 100.0);
+    vec![
+        format!(
+            "Each trial is a fresh process. {} rounds were planned, each ran every arm once, in alternating order (ABBA).",
+            c.session.rounds
+        ),
+        match c.session.clock {
+            Clock::TimeToSamples => "Time to samples runs from open to the last batch in the consumer's hands, by the \
+                                     workload's own report; process and interpreter start-up are outside it."
+                .into(),
+            Clock::Wall => {
+                "The wall time of the whole process is compared, because not every arm reports its own.".into()
+            }
+        },
+        "Cold: evicted, residency checked before; at least 99 % of the bytes needed seen to come from the device. Hot: \
+         wholly in the page cache before, next to nothing from the device. What contradicts its level is rejected and \
+         never averaged; what can't be shown is labelled."
+            .into(),
+        format!(
+            "A ratio is the median of the paired ratios; its {percent} % interval is the sign test's, which assumes no \
+             distribution. Each comparison with the baseline has its own {percent} %."
+        ),
+        "The limit is the larger of stored bytes at the device's best bandwidth and decoded bytes at that of a memory copy, \
+         probed in the same session; decoding is not part of it. MB is 10^6 bytes, MiB 2^20."
+            .into(),
+    ]
+}

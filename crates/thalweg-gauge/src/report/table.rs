@@ -1,0 +1,56 @@
+//! The report for a terminal: aligned columns, nothing but text.
+
+use super::facts;
+use crate::comparison::Comparison;
+
+/// The comparison as plain text.
+pub fn text(c: &Comparison) -> String {
+    let mut out = format!("{}\n\n", c.session.name);
+    if let Some(alarm) = facts::alarm(c) {
+        out.push_str(&format!("{alarm}\n\n"));
+    }
+    let header = facts::header(c);
+    let rows = facts::rows(c);
+    out.push_str(&aligned(&header, &rows));
+    let mut section = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            out.push_str(&format!("\n{title}\n"));
+            for line in lines {
+                out.push_str(&format!("  {}\n", line.replace('\n', "\n    ")));
+            }
+        }
+    };
+    section("What holds them back", facts::verdicts(c));
+    section("Remarks", facts::remarks(c));
+    section("Machine", facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect());
+    out
+}
+
+/// The first column to the left, the others too (they hold words as often as figures); no trailing blanks.
+fn aligned<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
+    let all = || std::iter::once(header).chain(rows);
+    let width = |i: usize| all().filter_map(|r| r.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let rule: Vec<String> = widths.iter().map(|&w| "-".repeat(w)).collect();
+    let mut out = format!("{}\n{}\n", line(header), rule.join("  "));
+    for row in rows {
+        out.push_str(&line(row));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align_by_characters_not_bytes() {
+        let rows = [["µs".to_owned(), "1".to_owned()], ["long".to_owned(), "2".to_owned()]];
+        assert_eq!(aligned(&["a".into(), "b".into()], &rows), "a     b\n----  -\nµs    1\nlong  2\n");
+    }
+}

@@ -1,0 +1,288 @@
+//! One workload, run once, as a fresh process: what it took, and what else the machine was doing.
+//!
+//! CPU and device bytes include every descendant that was waited for. Peak memory is sampled (every 20 ms, sooner at the
+//! start) and summed over the process tree, private and file-backed apart.
+
+mod tail;
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+use crate::workload::{Report, Workload};
+use crate::{Error, Result, proc, sys};
+use tail::Tail;
+
+/// What one process and its descendants took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Seconds from before the process was made until it had ended.
+    pub wall_s: f64,
+    /// CPU seconds in user mode.
+    pub user_s: f64,
+    /// CPU seconds in the kernel on its behalf.
+    pub system_s: f64,
+    /// Peak resident memory. None if the process was gone before it was seen, and the system's own figure is that of
+    /// the process that started it (which is what Linux then reports).
+    pub max_rss_bytes: Option<u64>,
+    /// Sampled peak of private (and shared) memory, the tree summed; none if it was gone too soon.
+    pub peak_anon_bytes: Option<u64>,
+    /// Sampled peak of file-backed memory (mapped files, program text), the tree summed.
+    pub peak_file_bytes: Option<u64>,
+    /// Bytes that came from block devices or file servers; none where the system does not account them.
+    pub device_read_bytes: Option<u64>,
+    /// Samples of memory that were taken.
+    pub memory_samples: u64,
+}
+
+impl Usage {
+    /// All CPU seconds.
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// What else the machine was doing; none where this kernel doesn't tell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// One-minute load average right before.
+    pub load_average_before: Option<f64>,
+    /// Share of the trial in which some task of the machine waited for a CPU (PSI).
+    pub cpu_pressure: Option<f64>,
+    /// Share of the trial in which some task of the machine, the workload's own included, waited for I/O (PSI).
+    pub io_pressure: Option<f64>,
+    /// CPU seconds that others used during the trial.
+    pub other_cpu_s: Option<f64>,
+    /// CPU seconds that a hypervisor took away during the trial.
+    pub stolen_cpu_s: Option<f64>,
+}
+
+/// What came of running a workload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What it took.
+    pub usage: Usage,
+    /// What else went on.
+    pub load: Load,
+    /// Its own report, if it printed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    /// The end of its standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
+/// The report is the last line of JSON, so earlier output may be forgotten.
+const STDOUT_KEPT: usize = 4 << 20;
+const STDERR_KEPT: usize = 16 << 10;
+/// How long a reader may wait for a descendant that left with our pipe still open.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Runs `workload` once and waits for it. When `stop` becomes true, or its time is over, it and its process group are
+/// killed.
+///
+/// # Errors
+/// When it can't be started, fails, is killed, or prints a report that makes no sense.
+pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
+    }
+    let before = Machine::now();
+    let own_device_bytes = proc::own_device_bytes();
+    let (mut child, start) = spawn(workload)?;
+    let accounts = proc::Accounts::of(child.id());
+    let stdout = Tail::of(child.stdout.take(), STDOUT_KEPT);
+    let stderr = Tail::of(child.stderr.take(), STDERR_KEPT);
+    // A limit beyond what a clock can count is no limit.
+    let timeout = workload.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let watched = watch(&child, start, timeout, stop);
+    let wall = watched.ended.unwrap_or_else(Instant::now) - start;
+
+    // The zombie still has its accounts; reaping adds them to ours, which is the second best place to look.
+    let zombie_bytes = accounts.and_then(|a| a.device_bytes());
+    if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+        // Whoever it left behind would disturb the next trial. The group's number is ours until it is reaped.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let ended = sys::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
+    let device_read_bytes = zombie_bytes.or_else(|| proc::own_device_bytes()?.checked_sub(own_device_bytes?));
+    let load = before.load(&Machine::now(), wall, (ended.user + ended.system).as_secs_f64());
+    let stderr = stderr.finish(DRAIN);
+    let command = || workload.command_line();
+    match watched.why_killed {
+        Some(Killed::Stopped) => return Err(Error::Cancelled),
+        Some(Killed::TimedOut) => {
+            let limit_s = workload.timeout_s.unwrap_or_default();
+            return Err(Error::TimedOut { command: command(), limit_s, stderr });
+        }
+        None => {}
+    }
+    match (ended.exit_code, ended.signal) {
+        (Some(0), _) => {}
+        (Some(code), _) => {
+            return Err(Error::Failed { command: command(), how: format!("exit status {code}"), stderr });
+        }
+        (None, signal) => {
+            let how = ExitStatus::from_raw(signal.unwrap_or(0)).to_string();
+            return Err(Error::Failed { command: command(), how: format!("killed by {how}"), stderr });
+        }
+    }
+    let report = Report::find(&stdout.finish(DRAIN))
+        .map_err(|e| Error::Report { command: command(), what: format!("can't be read: {e}") })?;
+    let usage = Usage {
+        wall_s: wall.as_secs_f64(),
+        user_s: ended.user.as_secs_f64(),
+        system_s: ended.system.as_secs_f64(),
+        max_rss_bytes: max_rss(ended.max_rss_bytes, &watched),
+        peak_anon_bytes: watched.seen.map(|m| m.anon),
+        peak_file_bytes: watched.seen.map(|m| m.file),
+        device_read_bytes,
+        memory_samples: watched.samples,
+    };
+    Ok(Outcome { usage, load, report, stderr })
+}
+
+fn program(workload: &Workload) -> &Path {
+    Path::new(workload.argv.first().map_or("", String::as_str))
+}
+
+fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
+    let Some((name, args)) = workload.argv.split_first() else {
+        return Err(Error::Usage("a workload needs a program to run".into()));
+    };
+    let mut command = Command::new(name);
+    command.args(args).envs(&workload.env).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Its own group, so that it can be killed with all that it started.
+    command.process_group(0);
+    let unpin = workload.cpus.as_deref().map(pin).transpose()?;
+    let start = Instant::now();
+    let child = command.spawn();
+    if let Some(all) = unpin {
+        sched_setaffinity(None, &all).map_err(|e| Error::io(name, "restoring the CPU list", e))?;
+    }
+    Ok((child.map_err(|e| Error::io(name, "starting it", e))?, start))
+}
+
+/// Pins the calling thread, because a child inherits the CPUs of the thread that made it. Gives the CPUs it had.
+fn pin(cpus: &[usize]) -> Result<CpuSet> {
+    let usage = |e| Error::Usage(format!("CPUs {cpus:?}: {e}"));
+    let all = sched_getaffinity(None).map_err(usage)?;
+    let mut wanted = CpuSet::new();
+    for &cpu in cpus {
+        // The kernel would silently leave out what it does not have.
+        if cpu >= CpuSet::MAX_CPU || !all.is_set(cpu) {
+            return Err(Error::Usage(format!("CPU {cpu} is not one that this process may use")));
+        }
+        wanted.set(cpu);
+    }
+    sched_setaffinity(None, &wanted).map_err(usage)?;
+    Ok(all)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Killed {
+    TimedOut,
+    Stopped,
+}
+
+#[derive(Default)]
+struct Watched {
+    ended: Option<Instant>,
+    why_killed: Option<Killed>,
+    seen: Option<proc::Memory>,
+    samples: u64,
+}
+
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Samples the child until it has ended, but does not reap it.
+fn watch(child: &Child, start: Instant, timeout: Option<Duration>, stop: &AtomicBool) -> Watched {
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return Watched::default() };
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let sampler = scope.spawn(move || sample(pid, start, timeout, stop, &told));
+        // A signal that the caller handles interrupts the wait.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
+        let ended = Instant::now();
+        let _ = tell.send(());
+        let watched = sampler.join().unwrap_or_default();
+        Watched { ended: Some(ended), ..watched }
+    })
+}
+
+fn sample(pid: Pid, start: Instant, timeout: Option<Duration>, stop: &AtomicBool, ended: &Receiver<()>) -> Watched {
+    let mut watched = Watched::default();
+    let mut period = Duration::from_millis(1); // so that short ones are seen at all
+    loop {
+        if let Some(now) = proc::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
+            let seen = watched.seen.get_or_insert_default();
+            seen.anon = seen.anon.max(now.anon);
+            seen.file = seen.file.max(now.file);
+            seen.peak = seen.peak.max(now.peak);
+            watched.samples += 1;
+        }
+        if watched.why_killed.is_none() {
+            watched.why_killed = if stop.load(Ordering::Relaxed) {
+                Some(Killed::Stopped)
+            } else {
+                timeout.filter(|&t| start.elapsed() >= t).map(|_| Killed::TimedOut)
+            };
+            if watched.why_killed.is_some() {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+        }
+        match ended.recv_timeout(period) {
+            Err(RecvTimeoutError::Timeout) => period = (period * 2).min(PERIOD),
+            _ => return watched,
+        }
+    }
+}
+
+/// A child made by `vfork` starts its record with the peak of its parent, so the system's figure only counts above ours.
+fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
+    let ours = std::fs::read_to_string("/proc/self/status").ok().and_then(|s| proc::status_field(&s, "VmHWM"));
+    let believed = ours.is_some_and(|ours| by_system > ours).then_some(by_system);
+    believed.max(watched.seen.map(|m| m.peak))
+}
+
+struct Machine {
+    load_average: Option<f64>,
+    cpu_us: Option<u64>,
+    io_us: Option<u64>,
+    cpu_s: Option<(f64, f64)>,
+}
+
+impl Machine {
+    fn now() -> Self {
+        Self {
+            load_average: proc::load_average(),
+            cpu_us: proc::pressure_us("cpu"),
+            io_us: proc::pressure_us("io"),
+            cpu_s: proc::machine_cpu_s(),
+        }
+    }
+
+    fn load(&self, after: &Self, wall: Duration, own_cpu_s: f64) -> Load {
+        let wall_us = (wall.as_secs_f64() * 1e6).max(1.0);
+        let share = |before: Option<u64>, after: Option<u64>| {
+            Some((after?.saturating_sub(before?) as f64 / wall_us).clamp(0.0, 1.0))
+        };
+        let cpu = self.cpu_s.zip(after.cpu_s);
+        Load {
+            load_average_before: self.load_average,
+            cpu_pressure: share(self.cpu_us, after.cpu_us),
+            io_pressure: share(self.io_us, after.io_us),
+            // The machine counts in ticks, the process in microseconds: a small negative difference is rounding.
+            other_cpu_s: cpu.map(|(b, a)| (a.0 - b.0 - own_cpu_s).max(0.0)),
+            stolen_cpu_s: cpu.map(|(b, a)| (a.1 - b.1).max(0.0)),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Empties a child's pipe in the background and keeps its end.
+
+use std::io::Read;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The end of what a child writes to one of its pipes.
+pub(super) struct Tail {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Tail {
+    /// Reads `pipe` until it closes, and keeps the last `most` bytes.
+    pub(super) fn of(pipe: Option<impl Read + Send + 'static>, most: usize) -> Self {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (tell, ended) = channel();
+        let keep = Arc::clone(&kept);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 16 << 10];
+            let mut pipe = pipe;
+            while let Some(n) = pipe.as_mut().and_then(|p| p.read(&mut buffer).ok()).filter(|&n| n > 0) {
+                let mut kept = keep.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(buffer.get(..n).unwrap_or_default());
+                // Cut at twice the length, so that each byte is moved once at most.
+                if kept.len() > 2 * most {
+                    let cut = kept.len() - most;
+                    kept.drain(..cut);
+                }
+            }
+            let _ = tell.send(());
+        });
+        Self { kept, ended }
+    }
+
+    /// What was kept once the pipe has closed, or after `patience` (a runaway descendant may hold it open).
+    pub(super) fn finish(self, patience: Duration) -> String {
+        let _ = self.ended.recv_timeout(patience);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+}

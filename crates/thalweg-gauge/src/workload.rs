@@ -1,0 +1,172 @@
+//! One job to time: a command line, and the report that it prints about itself.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A command to run as a fresh process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Variables set on top of the inherited environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// CPUs that it may run on; all of ours if none are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<usize>>,
+    /// Seconds after which it is killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+}
+
+impl Workload {
+    /// The command line `argv`, unpinned and without a time limit.
+    pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
+        Self { argv: argv.into_iter().map(Into::into).collect(), env: BTreeMap::new(), cpus: None, timeout_s: None }
+    }
+
+    /// The command line for people: quoted where a shell would need it.
+    pub fn command_line(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(c);
+        let quote = |s: &String| {
+            if !s.is_empty() && s.chars().all(plain) { s.clone() } else { format!("'{}'", s.replace('\'', r"'\''")) }
+        };
+        self.argv.iter().map(quote).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a workload says of itself: the last line of its standard output that is a JSON object.
+///
+/// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Its name for what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Version of the program or library that did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Time to samples: seconds from open to the last batch in the consumer's hands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_to_last_s: Option<f64>,
+    /// Reads (records) delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<u64>,
+    /// Samples (values) delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// Bases delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bases: Option<u64>,
+    /// Stored (compressed) bytes behind what was delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_stored: Option<u64>,
+    /// Decoded bytes delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_decoded: Option<u64>,
+    /// Stored bytes that had to be read for it, if that is not the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_bytes: Option<u64>,
+    /// Sum over all values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<Value>,
+    /// Digest of all values; equal in every arm of a comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Threads used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// Stages by name: seconds, or an object with `busy_s`, `exposed_s`, `bytes_in`, `bytes_out`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub stages: Map<String, Value>,
+    /// Everything else that it said.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// One stage of a workload's pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name, as in "decode".
+    pub name: String,
+    /// Seconds of work, summed over workers.
+    pub busy_s: Option<f64>,
+    /// Seconds for which the consumer waited for it.
+    pub exposed_s: Option<f64>,
+}
+
+impl Report {
+    /// Finds the report in a workload's standard output. None if no line is a JSON object.
+    ///
+    /// # Errors
+    /// When the last such line has a field of the wrong type.
+    pub fn find(stdout: &str) -> Result<Option<Self>, serde_json::Error> {
+        stdout
+            .lines()
+            .rev()
+            .map(str::trim)
+            .filter(|line| line.starts_with('{'))
+            .find_map(|line| serde_json::from_str::<Value>(line).ok())
+            .map(serde_json::from_value)
+            .transpose()
+    }
+
+    /// The stages in the order of the pipeline, where the names are known; others follow by name.
+    pub fn stage_list(&self) -> Vec<Stage> {
+        let known = ["index", "fetch", "decode", "deliver"];
+        let rank = |name: &str| known.iter().position(|k| *k == name).unwrap_or(known.len());
+        let mut stages: Vec<Stage> = self
+            .stages
+            .iter()
+            .map(|(name, value)| Stage {
+                name: name.clone(),
+                busy_s: value.as_f64().or_else(|| value.get("busy_s")?.as_f64()),
+                exposed_s: value.get("exposed_s").and_then(Value::as_f64),
+            })
+            .collect();
+        stages.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
+        stages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_json_object_is_the_report() {
+        let out = "hello\n{\"digest\":\"old\"}\n{\"digest\":\"d\",\"open_to_last_s\":0.5,\"gpu\":true}\n{not json\n3\n";
+        let report = Report::find(out).ok().flatten().unwrap_or_default();
+        assert_eq!(report.digest.as_deref(), Some("d"));
+        assert_eq!(report.open_to_last_s, Some(0.5));
+        assert_eq!(report.other.get("gpu"), Some(&Value::Bool(true)));
+        assert!(matches!(Report::find("no json here"), Ok(None)));
+        assert!(Report::find("{\"reads\":\"many\"}").is_err());
+    }
+
+    #[test]
+    fn unknown_fields_survive_a_round_trip() {
+        let line = r#"{"digest":"d","extra":{"a":[1,2]},"sum":-12}"#;
+        let report: Report = serde_json::from_str(line).unwrap_or_default();
+        let back: Value = serde_json::to_value(&report).unwrap_or_default();
+        assert_eq!(back, serde_json::from_str::<Value>(line).unwrap_or_default());
+    }
+
+    #[test]
+    fn stages_are_numbers_or_objects() {
+        let line = r#"{"stages":{"decode":{"busy_s":2.0,"exposed_s":0.5},"fetch":1.5,"warp":1}}"#;
+        let report: Report = serde_json::from_str(line).unwrap_or_default();
+        let stages = report.stage_list();
+        let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["fetch", "decode", "warp"]);
+        assert_eq!(stages.first().and_then(|s| s.busy_s), Some(1.5));
+        assert_eq!(stages.get(1).and_then(|s| s.exposed_s), Some(0.5));
+    }
+
+    #[test]
+    fn command_lines_can_be_pasted() {
+        assert_eq!(Workload::new(["sh", "-c", "echo 'a b'"]).command_line(), r"sh -c 'echo '\''a b'\'''");
+    }
+}

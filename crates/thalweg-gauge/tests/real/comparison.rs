@@ -1,0 +1,184 @@
+//! Whole comparisons of small shell workloads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::common::{data_file, scratch};
+use thalweg_gauge::comparison::{Arm, Clock, Comparison, Plan, Progress, Trial, read, run};
+use thalweg_gauge::level::Level;
+use thalweg_gauge::limit::ProbeOptions;
+use thalweg_gauge::stats::Finding;
+
+/// Reads the file and claims to have taken `seconds`, with `digest`.
+fn arm(name: &str, file: &std::path::Path, seconds: f64, digest: &str) -> Arm {
+    let script = format!(
+        "cat \"$1\" > /dev/null; sleep {seconds}; \
+         echo '{{\"open_to_last_s\":{seconds},\"digest\":\"{digest}\",\"samples\":1000,\"stages\":{{\"fetch\":0.004}}}}'"
+    );
+    Arm::new(name, ["sh", "-c", &script, "sh", "{file}"], file)
+}
+
+fn go(plan: &Plan) -> (Comparison, Vec<u8>) {
+    let mut lines = Vec::new();
+    let comparison = run(plan, &mut lines, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    (comparison, lines)
+}
+
+fn lines_of(comparison: &Comparison) -> usize {
+    comparison.trials.len() + 2 // the session and the last line
+}
+
+#[test]
+fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 2 << 20);
+    let arms = vec![arm("slow", &file, 0.03, "d").level(Level::Hot), arm("fast", &file, 0.01, "d").level(Level::Hot)];
+    let (c, lines) = go(&Plan::new("hot", arms).rounds(6));
+    assert_eq!(c.session.clock, Clock::TimeToSamples);
+    assert!(c.refused.is_none() && !c.stopped);
+    let rejected: Vec<_> = c.trials.iter().filter_map(|t| t.rejected.as_ref()).collect();
+    assert_eq!(c.trials.len(), 3 + 18, "warm-ups, and a control arm; rejected: {rejected:?}");
+    let fast = &c.summaries[1];
+    assert_eq!((fast.level, fast.trials, fast.finding), (Some(Level::Hot), 6, Some(Finding::Faster)));
+    assert!((fast.ratio.unwrap().median - 1.0 / 3.0).abs() < 1e-9);
+    assert!(c.noise.is_some());
+    assert_eq!(fast.stages[0].name, "fetch");
+
+    let path = dir.path().join("results.jsonl");
+    std::fs::write(&path, &lines).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), lines_of(&c));
+    let back = read(&path).unwrap();
+    assert_eq!(back.len(), 1);
+    assert!(back[0].trials == c.trials, "the trials changed on their way through the file");
+    assert!(back[0].session == c.session, "so did the session");
+    assert_eq!(back[0].summaries, c.summaries);
+    assert!(!back[0].stopped);
+
+    // A machine that stopped in the middle of a line loses that line only.
+    let cut = text.trim_end().rsplit_once('\n').unwrap().0;
+    std::fs::write(&path, &cut[..cut.len() - 10]).unwrap();
+    let back = read(&path).unwrap();
+    assert_eq!(back[0].trials.len(), c.trials.len() - 1);
+    assert!(back[0].stopped && back[0].summaries[1].finding.is_none());
+}
+
+#[test]
+fn different_values_are_refused_at_once() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 16);
+    let arms = vec![arm("a", &file, 0.01, "one"), arm("b", &file, 0.01, "two")];
+    let (c, _) = go(&Plan::new("refused", arms));
+    let why = c.refused.clone().unwrap();
+    assert!(why.contains("one") && why.contains("two"), "{why}");
+    assert_eq!(c.trials.len(), 2, "the warm-ups showed it");
+    let told = thalweg_gauge::report::text(&c);
+    assert!(told.contains("REFUSED") && !told.contains("faster"), "{told}");
+    assert!(c.summaries.iter().all(|s| s.ratio.is_none()));
+}
+
+#[test]
+fn cold_trials_prove_their_bytes_and_cheats_are_rejected() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 4 << 20);
+    let honest = arm("honest", &file, 0.01, "d");
+    let mut cheat = arm("cheat", &file, 0.01, "d");
+    cheat.workload.argv[2] = cheat.workload.argv[2].replace("cat \"$1\" > /dev/null", "head -c 9000 \"$1\" >/dev/null");
+    let (c, _) = go(&Plan { retries: 1, ..Plan::new("cold", vec![honest, cheat]).rounds(2).control(false) });
+    let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
+    if first.level != Some(Level::Cold) {
+        eprintln!("skipped: cold can't be verified here: {:?} {:?}", first.level, first.rejected);
+        return;
+    }
+    assert_eq!((c.summaries[0].trials, c.summaries[0].rejected), (2, 0));
+    assert_eq!((c.summaries[1].trials, c.summaries[1].rejected), (0, 4), "each round and its retry");
+    assert!(c.trials.iter().filter_map(|t| t.rejected.as_ref()).all(|why| why.contains("came from the device")));
+    assert!(c.summaries[1].ratio.is_none());
+}
+
+#[test]
+fn an_arm_that_fails_is_out_and_the_others_go_on() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 16);
+    let works = arm("works", &file, 0.01, "d").level(Level::Hot);
+    let breaks = Arm::new("breaks", ["sh", "-c", "echo broken >&2; exit 1"], &file);
+    let mute = Arm::new("mute", ["true"], &file);
+    let liar = Arm::new("liar", ["echo", "{\"open_to_last_s\":1000,\"digest\":\"d\"}"], &file);
+    let (c, _) = go(&Plan::new("failing", vec![works, breaks, mute, liar]).rounds(2).control(false));
+    assert_eq!(c.summaries[0].trials, 2);
+    assert!(c.any_failed());
+    for (i, word) in [(1, "broken"), (2, "open_to_last_s"), (3, "1000")] {
+        assert!(c.summaries[i].failed.as_ref().unwrap().contains(word), "{:?}", c.summaries[i].failed);
+    }
+    assert_eq!(c.trials.len(), 4 + 2, "no rounds for those that are out");
+}
+
+#[test]
+fn foreign_commands_are_timed_by_the_wall() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 16);
+    let cat = |name: &str| Arm::new(name, ["cat", "{file}"], &file).level(Level::Lukewarm).foreign();
+    let (c, _) = go(&Plan::new("foreign", vec![cat("x"), cat("y")]).rounds(2).control(false));
+    assert_eq!(c.session.clock, Clock::Wall);
+    assert_eq!(c.summaries[1].finding, Some(Finding::TooFewPairs));
+    assert!(c.summaries[1].time_s.is_some());
+}
+
+#[test]
+fn a_stop_keeps_what_has_finished() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 16);
+    let stop = AtomicBool::new(false);
+    let mut lines = Vec::new();
+    let plan = Plan::new("stopped", vec![arm("a", &file, 0.01, "d").level(Level::Hot)]).control(false).rounds(50);
+    let mut finished: Vec<Trial> = Vec::new();
+    let c = run(&plan, &mut lines, &stop, &mut |p| {
+        if let Progress::Finished(trial) = p {
+            finished.push(trial.clone());
+            stop.store(finished.len() == 4, Ordering::Relaxed);
+        }
+    })
+    .unwrap();
+    assert!(c.stopped);
+    assert_eq!(c.trials, finished);
+    assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 1 + 4);
+}
+
+#[test]
+fn the_limit_is_probed_in_the_same_session() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 8 << 20);
+    let quick = ProbeOptions {
+        blocks: vec![128 << 10, 1 << 20],
+        depths: vec![1, 4],
+        window: Duration::from_millis(10),
+        windows: 3,
+        single_stream_bytes: 8 << 20,
+    };
+    let mut a = arm("a", &file, 0.05, "d");
+    a.sample_bytes = Some(2);
+    let (c, lines) = go(&Plan::new("limit", vec![a]).rounds(1).control(false).probe(quick));
+    let probe = &c.probes[0];
+    assert_eq!(probe.points.len(), 6, "two by two in order, two scattered");
+    assert!(probe.best().unwrap().bytes_per_s > 0.0 && probe.requests_per_s().unwrap() > 0.0);
+    assert!(probe.memory_bytes_per_s().unwrap() > 1e8);
+    assert!(probe.points.iter().all(|p| p.windows.len() == 3));
+    let s = &c.summaries[0];
+    if s.trials == 1 {
+        assert_eq!(s.decoded_bytes, Some(2000));
+        assert!(s.limit.unwrap().device_s.unwrap() > 0.0);
+        assert!(s.fraction_of_floor.unwrap() > 0.0 && s.verdict.is_some());
+    }
+    assert!(String::from_utf8(lines).unwrap().contains("thalweg.limit/1"));
+}
+
+#[test]
+fn plans_that_make_no_sense_are_told_so() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1);
+    let refuses = |plan: &Plan| run(plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).is_err();
+    assert!(refuses(&Plan::new("none", Vec::new())));
+    assert!(refuses(&Plan::new("twice", vec![arm("a", &file, 0.0, "d"), arm("a", &file, 0.0, "d")])));
+    assert!(refuses(&Plan::new("no rounds", vec![arm("a", &file, 0.0, "d")]).rounds(0)));
+    assert!(refuses(&Plan::new("no file", vec![arm("a", &dir.path().join("absent"), 0.0, "d")])));
+}

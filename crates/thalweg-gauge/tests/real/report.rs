@@ -1,0 +1,71 @@
+//! What people get to see of a comparison that has everything: a rejection, a failure, a limit, a hostile name.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::common::{data_file, scratch};
+use thalweg_gauge::comparison::{Arm, Comparison, Plan, run};
+use thalweg_gauge::level::Level;
+use thalweg_gauge::limit::ProbeOptions;
+use thalweg_gauge::report::{html, markdown, text};
+
+fn comparison() -> Comparison {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 4 << 20);
+    let script = |read: &str, s: f64| {
+        format!(
+            "{read} \"$1\" > /dev/null; sleep {s}; echo '{{\"open_to_last_s\":{s},\"digest\":\"d\",\"samples\":2000000,\
+             \"stages\":{{\"fetch\":{{\"busy_s\":0.02,\"exposed_s\":0.01}},\"decode\":0.03}}}}'"
+        )
+    };
+    let arm = |name: &str, read: &str, s: f64| Arm::new(name, ["sh", "-c", &script(read, s), "sh", "{file}"], &file);
+    let mut arms = vec![
+        arm("plain", "cat", 0.04),
+        arm("cheat | <b>&", "head -c 10", 0.01),
+        Arm::new("broken", ["false"], &file),
+        arm("other", "cat", 0.02),
+    ];
+    for a in &mut arms {
+        a.sample_bytes = Some(2);
+    }
+    if let Some(a) = arms.last_mut() {
+        a.level = Level::Hot;
+        a.label = Some("runs an interpreter".into());
+    }
+    let probe = ProbeOptions {
+        blocks: vec![1 << 20],
+        depths: vec![1, 4],
+        window: Duration::from_millis(5),
+        windows: 2,
+        single_stream_bytes: 4 << 20,
+    };
+    let plan = Plan { retries: 0, ..Plan::new("everything <at> once", arms).rounds(6).probe(probe) };
+    run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn nothing_is_left_out_and_nothing_leaks() {
+    let c = comparison();
+    let page = html(std::slice::from_ref(&c));
+    // For whoever changes the report: SHOW=folder keeps the three of them.
+    if let Ok(folder) = std::env::var("SHOW") {
+        for (name, body) in [("r.txt", text(&c)), ("r.md", markdown(&c)), ("r.html", page.clone())] {
+            std::fs::write(std::path::Path::new(&folder).join(name), body).unwrap();
+        }
+    }
+    for report in [text(&c), markdown(&c), page.clone()] {
+        for word in ["plain", "failed", "noise", "interpreter", "compressed", "decoded", "kernel"] {
+            assert!(report.contains(word), "{word} is missing from:\n{report}");
+        }
+        if c.summaries[1].rejected > 0 {
+            assert!(report.contains("rejected"), "{report}");
+        }
+    }
+    assert!(page.contains("cheat | &lt;b&gt;&amp;") && !page.contains("<b>"), "names are escaped");
+    assert!(page.contains("<svg") && page.contains("prefers-color-scheme"));
+    assert!(!page.contains("http") && !page.contains("<script"), "needs nothing else");
+    assert!(markdown(&c).contains(r"cheat \| \<b>&"));
+    let rows: Vec<&str> = text(&c).lines().skip(2).take(2).map(|l| if l.is_empty() { "" } else { "x" }).collect();
+    assert_eq!(rows, ["x", "x"]);
+    assert!(text(&c).lines().all(|l| l == l.trim_end()));
+}

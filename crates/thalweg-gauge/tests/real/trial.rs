@@ -1,0 +1,135 @@
+//! Real processes: what they take, say, and how they end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::common::{data_file, scratch};
+use thalweg_gauge::cache::{EvictOptions, evict};
+use thalweg_gauge::trial::run;
+use thalweg_gauge::workload::Workload;
+use thalweg_gauge::{Error, Result};
+
+fn sh(script: &str) -> Workload {
+    Workload::new(["sh", "-c", script])
+}
+
+fn go(workload: &Workload) -> Result<thalweg_gauge::trial::Outcome> {
+    run(workload, &AtomicBool::new(false))
+}
+
+#[test]
+fn a_report_is_read_and_the_clock_runs() {
+    let outcome =
+        go(&sh("echo noise; echo '{\"open_to_last_s\":0.1,\"digest\":\"d\",\"x\":1}'; sleep 0.2; echo end")).unwrap();
+    let report = outcome.report.unwrap();
+    assert_eq!(report.digest.as_deref(), Some("d"));
+    assert!(report.other.contains_key("x"));
+    assert!((0.2..10.0).contains(&outcome.usage.wall_s), "{}", outcome.usage.wall_s);
+    assert!(outcome.usage.memory_samples > 0);
+}
+
+#[test]
+fn cpu_of_children_counts() {
+    let outcome = go(&sh("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; true")).unwrap();
+    assert!(outcome.usage.cpu_s() > 0.02, "{:?}", outcome.usage);
+    assert!(outcome.usage.user_s > 0.0);
+}
+
+#[test]
+fn failures_are_told_with_what_was_said() {
+    let Err(Error::Failed { how, stderr, .. }) = go(&sh("echo why >&2; exit 3")) else { panic!("not a failure") };
+    assert_eq!((how.as_str(), stderr.trim()), ("exit status 3", "why"));
+    let Err(Error::Failed { how, .. }) = go(&sh("kill -9 $$")) else { panic!("not a failure") };
+    assert!(how.contains('9'), "{how}");
+    assert!(matches!(go(&Workload::new(["/no/such/program"])), Err(Error::Io { .. })));
+    assert!(matches!(go(&Workload::new(Vec::<String>::new())), Err(Error::Usage(_))));
+    assert!(matches!(go(&sh("echo '{\"reads\":\"many\"}'")), Err(Error::Report { .. })));
+}
+
+#[test]
+fn what_runs_too_long_is_killed_with_all_it_started() {
+    let mut w = sh("sleep 50 & sleep 50");
+    w.timeout_s = Some(0.1);
+    let start = Instant::now();
+    assert!(matches!(go(&w), Err(Error::TimedOut { .. })));
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_stop_kills_the_running_trial() {
+    let stop = AtomicBool::new(false);
+    let start = Instant::now();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(matches!(run(&sh("sleep 50"), &stop), Err(Error::Cancelled)));
+    });
+    assert!(start.elapsed() < Duration::from_secs(2));
+    assert!(matches!(run(&sh("true"), &stop), Err(Error::Cancelled)));
+}
+
+#[test]
+fn a_talkative_child_does_not_block() {
+    let outcome = go(&sh("yes | head -c 20000000; echo; echo '{\"digest\":\"d\"}'")).unwrap();
+    assert_eq!(outcome.report.unwrap().digest.as_deref(), Some("d"));
+}
+
+#[test]
+fn a_pinned_child_sees_only_its_cpus_and_the_parent_keeps_its_own() {
+    let before = rustix::thread::sched_getaffinity(None).unwrap();
+    let first = (0..1024).find(|&i| before.is_set(i)).unwrap();
+    let mut w = sh("grep Cpus_allowed_list /proc/self/status >&2");
+    w.cpus = Some(vec![first]);
+    assert_eq!(go(&w).unwrap().stderr.split_whitespace().last(), Some(first.to_string().as_str()));
+    assert_eq!(rustix::thread::sched_getaffinity(None).unwrap().count(), before.count());
+    w.cpus = Some(vec![1023]);
+    assert!(matches!(go(&w), Err(Error::Usage(_))));
+}
+
+#[test]
+fn device_bytes_are_those_of_the_child_and_its_children() {
+    let dir = scratch();
+    let path = data_file(&dir, "cold", 8 << 20);
+    let eviction = evict(&path, EvictOptions::default()).unwrap();
+    if !eviction.proved() {
+        eprintln!("skipped: {:?}", eviction.objection());
+        return;
+    }
+    let cat = sh(&format!("cat '{}' > /dev/null; true", path.display()));
+    let Some(cold) = go(&cat).unwrap().usage.device_read_bytes else {
+        eprintln!("skipped: this system does not account device bytes");
+        return;
+    };
+    assert!(cold >= 8 << 20, "{cold}");
+    let warm = go(&cat).unwrap().usage.device_read_bytes.unwrap();
+    assert!(warm < 1 << 20, "{warm}");
+}
+
+/// The accounts of a zombie belong to root: reading ours instead would count what other children do meanwhile.
+#[test]
+fn device_bytes_of_others_do_not_count() {
+    let dir = scratch();
+    let path = data_file(&dir, "of another", 8 << 20);
+    if !evict(&path, EvictOptions::default()).unwrap().proved() {
+        return;
+    }
+    let quiet = std::thread::scope(|s| {
+        let quiet = s.spawn(|| go(&sh("sleep 0.3")).unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+        go(&sh(&format!("cat '{}' > /dev/null; true", path.display()))).unwrap();
+        quiet.join().unwrap()
+    });
+    assert!(quiet.usage.device_read_bytes.is_none_or(|b| b < 1 << 20), "{:?}", quiet.usage);
+}
+
+/// Linux counts the memory of whoever made a process as the process's own peak, if it was larger.
+#[test]
+fn memory_of_the_parent_is_not_the_childs() {
+    let large = vec![1_u8; 256 << 20];
+    std::hint::black_box(&large);
+    let usage = go(&sh("sleep 0.05")).unwrap().usage;
+    assert!(usage.max_rss_bytes.is_none_or(|b| b < 64 << 20), "{usage:?}");
+    assert!(usage.peak_anon_bytes.is_some_and(|b| b < 64 << 20), "{usage:?}");
+}

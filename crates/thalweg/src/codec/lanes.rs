@@ -1,0 +1,247 @@
+//! SIMD for the signal codecs, written once over [`Lanes`] and instantiated for each instruction set.
+//!
+//! All three codecs have the same shape: find 32 zigzag differences, undo the zigzag, sum them up, store. They differ
+//! in how the 16-bit differences are found. The address of the next 32 is known from counting bits of the keys, so the
+//! only chains from one block to the next are one scalar addition and one vector addition.
+//!
+//! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the codec's scalar twin,
+//! which also finds the defects.
+#![allow(unsafe_code)] // SIMD: intrinsics, loads past the bytes consumed (never past the slice), uninitialised output.
+
+use std::mem::MaybeUninit;
+
+use super::Kernel;
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod tables;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+/// Samples in a block.
+pub(crate) const BLOCK: usize = 32;
+/// Bytes that a block may load, wherever it starts: 32 samples of two bytes.
+const REACH: usize = 2 * BLOCK;
+/// Flags of 2-bit codes above 1, that is of values of three or four bytes.
+const LONG_CODES: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+
+/// How far decoding has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Samples decoded.
+    pub(crate) samples: usize,
+    /// Bytes of data consumed.
+    pub(crate) bytes: usize,
+    /// The latest sample.
+    pub(crate) previous: i16,
+}
+
+/// The operations on 32 lanes that an instruction set must offer.
+///
+/// # Safety
+/// Every method may only be called where the instruction set is available, and is inlined into a function that
+/// enables it.
+unsafe trait Lanes {
+    /// 32 zigzag differences.
+    type Zigzag: Copy;
+    /// The latest sample, in every lane.
+    type Carry: Copy;
+
+    unsafe fn carry(previous: i16) -> Self::Carry;
+    unsafe fn last(carry: Self::Carry) -> i16;
+
+    /// Lane i is two bytes where flag i is set, else one. `data` must be readable for [`REACH`] bytes.
+    unsafe fn widen(flags: u32, data: *const u8) -> Self::Zigzag;
+
+    /// The same, with the flags in the even bits of `codes` and the odd ones clear.
+    #[inline(always)]
+    unsafe fn widen_codes(codes: u64, data: *const u8) -> Self::Zigzag {
+        // SAFETY: the same contract.
+        unsafe { Self::widen(tables::even_bits(codes), data) }
+    }
+
+    /// Lane i is the next of `words` where flag i is set, else the next of `bytes`. `bytes` must be readable for
+    /// [`BLOCK`] bytes and `words` for [`BLOCK`] words.
+    unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> Self::Zigzag;
+
+    /// Undoes the zigzag, sums up from `carry`, writes [`BLOCK`] samples to `out`.
+    unsafe fn sum(zigzag: Self::Zigzag, carry: Self::Carry, out: *mut i16) -> Self::Carry;
+}
+
+/// StreamVByte with 2-bit codes: blocks without long codes by SIMD. Stops before a block with one.
+///
+/// # Safety
+/// `L`'s instruction set must be available.
+#[inline(always)]
+unsafe fn svb_zd<L: Lanes>(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+    let mut at = from;
+    // SAFETY: the caller vouches for the instruction set.
+    let mut carry = unsafe { L::carry(from.previous) };
+    while out.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
+        let Some(&codes) = keys[at.samples / 4..].first_chunk::<8>() else { break };
+        let codes = u64::from_le_bytes(codes);
+        if codes & LONG_CODES != 0 {
+            break;
+        }
+        // SAFETY: REACH bytes are readable and BLOCK samples writable, as the loop's condition says.
+        unsafe {
+            let zigzag = L::widen_codes(codes, data.as_ptr().add(at.bytes));
+            carry = L::sum(zigzag, carry, out.as_mut_ptr().add(at.samples).cast());
+        }
+        at.samples += BLOCK;
+        at.bytes += BLOCK + codes.count_ones() as usize;
+    }
+    // SAFETY: as above.
+    at.previous = unsafe { L::last(carry) };
+    at
+}
+
+/// StreamVByte with 1-bit codes.
+///
+/// # Safety
+/// `L`'s instruction set must be available.
+#[inline(always)]
+unsafe fn svb16<L: Lanes>(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+    let mut at = from;
+    // SAFETY: the caller vouches for the instruction set.
+    let mut carry = unsafe { L::carry(from.previous) };
+    while out.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
+        let Some(&flags) = keys[at.samples / 8..].first_chunk::<4>() else { break };
+        let flags = u32::from_le_bytes(flags);
+        // SAFETY: REACH bytes are readable and BLOCK samples writable, as the loop's condition says.
+        unsafe {
+            let zigzag = L::widen(flags, data.as_ptr().add(at.bytes));
+            carry = L::sum(zigzag, carry, out.as_mut_ptr().add(at.samples).cast());
+        }
+        at.samples += BLOCK;
+        at.bytes += BLOCK + flags.count_ones() as usize;
+    }
+    // SAFETY: as above.
+    at.previous = unsafe { L::last(carry) };
+    at
+}
+
+/// One byte a sample, but for the samples flagged in `flags`, which are the next of `words`.
+///
+/// # Safety
+/// `L`'s instruction set must be available.
+#[inline(always)]
+unsafe fn ex_zd<L: Lanes>(
+    flags: &[u32],
+    words: &[u16],
+    data: &[u8],
+    out: &mut [MaybeUninit<i16>],
+    from: Progress,
+) -> Progress {
+    let mut at = from;
+    let mut word = 0;
+    // SAFETY: the caller vouches for the instruction set.
+    let mut carry = unsafe { L::carry(from.previous) };
+    for (out, &flags) in out.chunks_exact_mut(BLOCK).zip(flags) {
+        if data.len().saturating_sub(at.bytes) < BLOCK || words.len() - word < BLOCK {
+            break;
+        }
+        // SAFETY: BLOCK bytes and words are readable, as was just asked, and `out` holds BLOCK samples.
+        unsafe {
+            let zigzag = L::patch(flags, data.as_ptr().add(at.bytes), words.as_ptr().add(word));
+            carry = L::sum(zigzag, carry, out.as_mut_ptr().cast());
+        }
+        let exceptions = flags.count_ones() as usize;
+        word += exceptions;
+        at.samples += BLOCK;
+        at.bytes += BLOCK - exceptions;
+    }
+    // SAFETY: as above.
+    at.previous = unsafe { L::last(carry) };
+    at
+}
+
+/// The drivers above, compiled for one instruction set.
+macro_rules! compile {
+    ($module:ident, $lanes:ty, $features:literal) => {
+        mod $module {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) fn svb_zd(k: &[u8], d: &[u8], o: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+                // SAFETY: this function enables the instruction set.
+                unsafe { super::svb_zd::<$lanes>(k, d, o, from) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn svb16(k: &[u8], d: &[u8], o: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+                // SAFETY: this function enables the instruction set.
+                unsafe { super::svb16::<$lanes>(k, d, o, from) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn ex_zd(
+                f: &[u32],
+                w: &[u16],
+                d: &[u8],
+                o: &mut [MaybeUninit<i16>],
+                from: Progress,
+            ) -> Progress {
+                // SAFETY: this function enables the instruction set.
+                unsafe { super::ex_zd::<$lanes>(f, w, d, o, from) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+compile!(ssse3, x86::Ssse3, "ssse3,popcnt");
+#[cfg(target_arch = "x86_64")]
+compile!(avx2, x86::Avx2, "avx2,popcnt");
+#[cfg(target_arch = "x86_64")]
+compile!(avx512, x86::Avx512, "avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt");
+#[cfg(target_arch = "aarch64")]
+compile!(with_neon, neon::Neon, "neon");
+
+/// Runs the driver of a kernel; the scalar one decodes nothing here.
+macro_rules! run {
+    ($kernel:expr, $driver:ident($($argument:expr),*), $from:expr) => {{
+        debug_assert!(Kernel::available().contains(&$kernel));
+        match $kernel {
+            Kernel::Scalar => $from,
+            // SAFETY: `Kernel::available` names a kernel only if the processor has its instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ssse3 => unsafe { ssse3::$driver($($argument,)* $from) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { avx2::$driver($($argument,)* $from) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => unsafe { avx512::$driver($($argument,)* $from) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => unsafe { with_neon::$driver($($argument,)* $from) },
+        }
+    }};
+}
+
+impl Kernel {
+    /// Decodes blocks of StreamVByte-1234 zigzag differences from `from` on, up to the first block that has a value
+    /// above two bytes or lies too close to the end. All samples up to the returned place are initialised.
+    pub(crate) fn svb_zd(self, keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+        run!(self, svb_zd(keys, data, out), from)
+    }
+
+    /// Decodes blocks of StreamVByte16 zigzag differences; see [`Kernel::svb_zd`].
+    pub(crate) fn svb16(self, keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+        run!(self, svb16(keys, data, out), from)
+    }
+
+    /// Decodes blocks of bytes with exceptions into `out`: bit i of `flags[b]` says that sample 32b + i is the next of
+    /// `words`. `from.bytes` counts in `data`, `from.samples` is only counted on.
+    pub(crate) fn ex_zd(
+        self,
+        flags: &[u32],
+        words: &[u16],
+        data: &[u8],
+        out: &mut [MaybeUninit<i16>],
+        from: Progress,
+    ) -> Progress {
+        run!(self, ex_zd(flags, words, data, out), from)
+    }
+}

@@ -1,0 +1,215 @@
+//! x86-64: SSSE3, AVX2 and AVX-512 VBMI2.
+
+use std::arch::x86_64::*;
+
+use super::Lanes;
+use super::tables::{EXCEPTION, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+
+/// The last word of each 128-bit lane, in all of its words.
+const LAST_WORD: [u8; 16] = [14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15];
+
+/// The shuffle for the `i`-th eight of `flags`.
+///
+/// # Safety
+/// SSE2, which every x86-64 has.
+#[inline(always)]
+unsafe fn shuffle(table: &Shuffles, flags: u32, i: usize) -> __m128i {
+    let row = &table.0[(flags >> (8 * i)) as usize & 0xff];
+    // SAFETY: a row is 16 bytes.
+    unsafe { _mm_loadu_si128(row.as_ptr().cast()) }
+}
+
+/// Eight lanes at a time.
+pub(super) struct Ssse3;
+
+// SAFETY: each method needs SSSE3 and no more; loads stay within the reach of the contract, as noted.
+unsafe impl Lanes for Ssse3 {
+    type Zigzag = [__m128i; 4];
+    type Carry = __m128i;
+
+    #[inline(always)]
+    unsafe fn carry(previous: i16) -> __m128i {
+        // SAFETY: SSE2.
+        unsafe { _mm_set1_epi16(previous) }
+    }
+
+    #[inline(always)]
+    unsafe fn last(carry: __m128i) -> i16 {
+        // SAFETY: SSE2.
+        unsafe { _mm_extract_epi16::<0>(carry) as i16 }
+    }
+
+    #[inline(always)]
+    unsafe fn widen(flags: u32, data: *const u8) -> [__m128i; 4] {
+        let ends = running_counts(flags) + ONE_BYTE_EACH;
+        // SAFETY: eight samples start 48 bytes in at most, and 16 bytes are loaded.
+        std::array::from_fn(|i| unsafe {
+            let packed = _mm_loadu_si128(data.add(below(ends, i)).cast());
+            _mm_shuffle_epi8(packed, shuffle(&WIDEN, flags, i))
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> [__m128i; 4] {
+        let ends = running_counts(flags);
+        // SAFETY: eight samples start at byte 24 at most, and 8 bytes are loaded; the words likewise.
+        std::array::from_fn(|i| unsafe {
+            let set = below(ends, i);
+            let plain = _mm_loadl_epi64(bytes.add(8 * i - set).cast());
+            let exceptions = _mm_loadu_si128(words.add(set).cast());
+            _mm_or_si128(
+                _mm_shuffle_epi8(plain, shuffle(&PLAIN, flags, i)),
+                _mm_shuffle_epi8(exceptions, shuffle(&EXCEPTION, flags, i)),
+            )
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn sum(zigzag: [__m128i; 4], mut carry: __m128i, out: *mut i16) -> __m128i {
+        // SAFETY: four stores of eight samples.
+        unsafe {
+            let last_word = _mm_loadu_si128(LAST_WORD.as_ptr().cast());
+            for (i, z) in zigzag.into_iter().enumerate() {
+                let sign = _mm_sub_epi16(_mm_setzero_si128(), _mm_and_si128(z, _mm_set1_epi16(1)));
+                let mut s = _mm_xor_si128(_mm_srli_epi16::<1>(z), sign);
+                s = _mm_add_epi16(s, _mm_slli_si128::<2>(s));
+                s = _mm_add_epi16(s, _mm_slli_si128::<4>(s));
+                s = _mm_add_epi16(s, _mm_slli_si128::<8>(s));
+                _mm_storeu_si128(out.add(8 * i).cast(), _mm_add_epi16(s, carry));
+                carry = _mm_add_epi16(carry, _mm_shuffle_epi8(s, last_word));
+            }
+            carry
+        }
+    }
+}
+
+/// Sixteen lanes at a time.
+pub(super) struct Avx2;
+
+// SAFETY: each method needs AVX2 and no more; loads stay within the reach of the contract, as noted.
+unsafe impl Lanes for Avx2 {
+    type Zigzag = [__m256i; 2];
+    type Carry = __m256i;
+
+    #[inline(always)]
+    unsafe fn carry(previous: i16) -> __m256i {
+        // SAFETY: AVX.
+        unsafe { _mm256_set1_epi16(previous) }
+    }
+
+    #[inline(always)]
+    unsafe fn last(carry: __m256i) -> i16 {
+        // SAFETY: SSE2.
+        unsafe { _mm_extract_epi16::<0>(_mm256_castsi256_si128(carry)) as i16 }
+    }
+
+    #[inline(always)]
+    unsafe fn widen(flags: u32, data: *const u8) -> [__m256i; 2] {
+        let ends = running_counts(flags) + ONE_BYTE_EACH;
+        // SAFETY: eight samples start 48 bytes in at most, and 16 bytes are loaded.
+        std::array::from_fn(|i| unsafe {
+            let low = _mm_loadu_si128(data.add(below(ends, 2 * i)).cast());
+            let high = _mm_loadu_si128(data.add(below(ends, 2 * i + 1)).cast());
+            let by = _mm256_set_m128i(shuffle(&WIDEN, flags, 2 * i + 1), shuffle(&WIDEN, flags, 2 * i));
+            _mm256_shuffle_epi8(_mm256_set_m128i(high, low), by)
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> [__m256i; 2] {
+        // SAFETY: AVX2 implies SSSE3, and the contract is the same.
+        let [a, b, c, d] = unsafe { Ssse3::patch(flags, bytes, words) };
+        // SAFETY: AVX.
+        unsafe { [_mm256_set_m128i(b, a), _mm256_set_m128i(d, c)] }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(zigzag: [__m256i; 2], mut carry: __m256i, out: *mut i16) -> __m256i {
+        // SAFETY: two stores of sixteen samples.
+        unsafe {
+            let last_word = _mm256_broadcastsi128_si256(_mm_loadu_si128(LAST_WORD.as_ptr().cast()));
+            for (i, z) in zigzag.into_iter().enumerate() {
+                let sign = _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_and_si256(z, _mm256_set1_epi16(1)));
+                let mut s = _mm256_xor_si256(_mm256_srli_epi16::<1>(z), sign);
+                s = _mm256_add_epi16(s, _mm256_slli_si256::<2>(s));
+                s = _mm256_add_epi16(s, _mm256_slli_si256::<4>(s));
+                s = _mm256_add_epi16(s, _mm256_slli_si256::<8>(s));
+                let totals = _mm256_shuffle_epi8(s, last_word);
+                // The low half's total belongs to the high half too; 0x08 puts zero into the low half.
+                s = _mm256_add_epi16(s, _mm256_permute2x128_si256::<0x08>(totals, totals));
+                _mm256_storeu_si256(out.add(16 * i).cast(), _mm256_add_epi16(s, carry));
+                let both = _mm256_add_epi16(totals, _mm256_permute4x64_epi64::<0x4e>(totals));
+                carry = _mm256_add_epi16(carry, both);
+            }
+            carry
+        }
+    }
+}
+
+/// All 32 lanes at once.
+pub(super) struct Avx512;
+
+// SAFETY: each method needs AVX-512 F, BW, VL, VBMI2 and BMI2, and no more; loads are of REACH bytes at most.
+unsafe impl Lanes for Avx512 {
+    type Zigzag = __m512i;
+    type Carry = __m512i;
+
+    #[inline(always)]
+    unsafe fn carry(previous: i16) -> __m512i {
+        // SAFETY: AVX-512F.
+        unsafe { _mm512_set1_epi16(previous) }
+    }
+
+    #[inline(always)]
+    unsafe fn last(carry: __m512i) -> i16 {
+        // SAFETY: SSE2.
+        unsafe { _mm_extract_epi16::<0>(_mm512_castsi512_si128(carry)) as i16 }
+    }
+
+    #[inline(always)]
+    unsafe fn widen(flags: u32, data: *const u8) -> __m512i {
+        // SAFETY: BMI2, and the same contract.
+        unsafe { Self::widen_codes(_pdep_u64(u64::from(flags), 0x5555_5555_5555_5555), data) }
+    }
+
+    #[inline(always)]
+    unsafe fn widen_codes(codes: u64, data: *const u8) -> __m512i {
+        // A sample's low byte is always there, its high byte where the code is 1.
+        let present = codes << 1 | 0x5555_5555_5555_5555;
+        // SAFETY: 64 bytes are loaded.
+        unsafe { _mm512_maskz_expand_epi8(present, _mm512_loadu_si512(data.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> __m512i {
+        // SAFETY: 32 bytes and 32 words are loaded.
+        unsafe {
+            let plain = _mm256_maskz_expand_epi8(!flags, _mm256_loadu_si256(bytes.cast()));
+            let exceptions = _mm512_loadu_si512(words.cast());
+            _mm512_mask_expand_epi16(_mm512_cvtepu8_epi16(plain), flags, exceptions)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(z: __m512i, carry: __m512i, out: *mut i16) -> __m512i {
+        // SAFETY: one store of 32 samples.
+        unsafe {
+            let last_word = _mm512_broadcast_i32x4(_mm_loadu_si128(LAST_WORD.as_ptr().cast()));
+            let sign = _mm512_sub_epi16(_mm512_setzero_si512(), _mm512_and_si512(z, _mm512_set1_epi16(1)));
+            let mut s = _mm512_xor_si512(_mm512_srli_epi16::<1>(z), sign);
+            s = _mm512_add_epi16(s, _mm512_bslli_epi128::<2>(s));
+            s = _mm512_add_epi16(s, _mm512_bslli_epi128::<4>(s));
+            s = _mm512_add_epi16(s, _mm512_bslli_epi128::<8>(s));
+            // Totals of the four 128-bit lanes, summed up in two steps; what stands before a lane is that less its own.
+            let totals = _mm512_shuffle_epi8(s, last_word);
+            let zero = _mm512_setzero_si512();
+            let one_up = _mm512_alignr_epi64::<6>(totals, zero);
+            let inclusive = _mm512_add_epi16(totals, one_up);
+            let inclusive = _mm512_add_epi16(inclusive, _mm512_alignr_epi64::<4>(inclusive, zero));
+            let exclusive = _mm512_sub_epi16(inclusive, totals);
+            let sum = _mm512_add_epi16(_mm512_add_epi16(s, exclusive), carry);
+            _mm512_storeu_si512(out.cast(), sum);
+            _mm512_add_epi16(carry, _mm512_shuffle_i64x2::<0xff>(inclusive, inclusive))
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Zstandard frames, with a context that is reused and an output that is never zeroed first.
+#![allow(unsafe_code)] // Only to let zstd-safe write into part of a vector's spare capacity.
+
+use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, WriteBuf};
+
+use crate::Fault;
+
+/// No frame decodes to more bytes than this for each of its own: a block of 128 KiB from a header of three bytes and
+/// one repeated byte (RFC 8878, sections 3.1.1.2.2 and 3.1.1.2.4).
+const MOST_BYTES_PER_BYTE: u64 = 128 * 1024 / 4;
+/// What a frame without a declared size is first given room for, per stored byte; a guess that costs little if wrong.
+const GUESS_BYTES_PER_BYTE: usize = 4;
+/// Smallest step by which the output of such a frame grows.
+const LEAST_STEP_BYTES: usize = 64 * 1024;
+
+/// A decompression context for one thread.
+pub struct Decompressor {
+    context: DCtx<'static>,
+}
+
+impl std::fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("zstd::Decompressor")
+    }
+}
+
+impl Default for Decompressor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decompressor {
+    /// A new context: about 100 kB.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { context: DCtx::create() }
+    }
+
+    /// Replaces `out` by the decoded bytes, at most `limit`.
+    ///
+    /// The first frame's declared size must be the size of everything decoded, as slow5lib demands: a second frame
+    /// with content is refused (there is no room for it). Without a declared size, all frames are decoded.
+    pub fn decompress(&mut self, coded: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Fault> {
+        out.clear();
+        let result = match declared_size(coded)? {
+            Some(size) => self.decompress_declared(coded, out, size, limit),
+            None => self.decompress_unknown(coded, out, limit),
+        };
+        if result.is_err() {
+            out.clear();
+        }
+        result
+    }
+
+    fn decompress_declared(&mut self, coded: &[u8], out: &mut Vec<u8>, size: u64, limit: usize) -> Result<(), Fault> {
+        if size > limit as u64 {
+            return Err(too_large(coded, format!("a frame that declares {size} decoded bytes"), limit));
+        }
+        if size > (coded.len() as u64).saturating_mul(MOST_BYTES_PER_BYTE) {
+            let found = format!("{} bytes that declare {size} decoded bytes", coded.len());
+            return Err(Fault::new(0, found, "a size that the frame can hold"));
+        }
+        out.reserve(size as usize);
+        let mut window = Limited { out, limit: size as usize };
+        let decoded = self.context.decompress(&mut window, coded).map_err(|code| refused(0, code))?;
+        if decoded as u64 != size {
+            let found = format!("{decoded} decoded bytes");
+            return Err(Fault::new(0, found, format!("the {size} bytes that the frame declares")));
+        }
+        Ok(())
+    }
+
+    fn decompress_unknown(&mut self, coded: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Fault> {
+        self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
+        let mut input = InBuffer::around(coded);
+        out.reserve(coded.len().saturating_mul(GUESS_BYTES_PER_BYTE).min(limit));
+        loop {
+            let (read, had) = (input.pos(), out.len());
+            let pending = self.step(&mut input, out, limit)?;
+            if input.pos() == coded.len() && pending == 0 {
+                return Ok(());
+            }
+            let stuck = had == out.len() && input.pos() == read;
+            if out.len() < out.capacity().min(limit) {
+                if stuck {
+                    return Err(cut_short(coded, out.len()));
+                }
+            } else if out.len() < limit {
+                out.reserve(out.len().max(LEAST_STEP_BYTES).min(limit - out.len()));
+            } else if stuck {
+                // Only now: a full output may still meet the end of the frame.
+                return Err(too_large(coded, "a frame that goes on".into(), limit));
+            }
+        }
+    }
+
+    /// Decodes on into the spare capacity of `out`, up to `limit` bytes in all; zero once a frame has ended.
+    fn step(&mut self, input: &mut InBuffer<'_>, out: &mut Vec<u8>, limit: usize) -> Result<usize, Fault> {
+        let at = out.len();
+        let mut window = Limited { out, limit };
+        let mut output = OutBuffer::around_pos(&mut window, at);
+        let result = self.context.decompress_stream(&mut output, input);
+        result.map_err(|code| refused(input.pos(), code))
+    }
+
+    /// Replaces `out` by the first `n` decoded bytes, or by all of them if there are fewer.
+    pub fn prefix(&mut self, coded: &[u8], out: &mut Vec<u8>, n: usize) -> Result<(), Fault> {
+        out.clear();
+        let most = (coded.len() as u64).saturating_mul(MOST_BYTES_PER_BYTE);
+        out.reserve(n.min(usize::try_from(most).unwrap_or(n)));
+        if coded.is_empty() {
+            return Err(cut_short(coded, 0));
+        }
+        self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
+        let mut input = InBuffer::around(coded);
+        while out.len() < n.min(out.capacity()) {
+            let (read, had) = (input.pos(), out.len());
+            let pending = self.step(&mut input, out, n)?;
+            if pending == 0 && input.pos() == coded.len() {
+                break;
+            }
+            if had == out.len() && input.pos() == read {
+                return Err(cut_short(coded, out.len()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The spare capacity of a vector, up to a length.
+struct Limited<'a> {
+    out: &'a mut Vec<u8>,
+    limit: usize,
+}
+
+// SAFETY: a vector owns `capacity()` bytes from its pointer on, its slice is its initialised part, and its length is
+// what marks them; a smaller limit only narrows what may be written.
+unsafe impl WriteBuf for Limited<'_> {
+    fn as_slice(&self) -> &[u8] {
+        self.out
+    }
+
+    fn capacity(&self) -> usize {
+        self.out.capacity().min(self.limit)
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.out.as_mut_ptr()
+    }
+
+    unsafe fn filled_until(&mut self, n: usize) {
+        // SAFETY: the caller has written the first `n` bytes.
+        unsafe { self.out.set_len(n) };
+    }
+}
+
+/// What the first frame declares; `None` if it does not.
+fn declared_size(coded: &[u8]) -> Result<Option<u64>, Fault> {
+    zstd_safe::get_frame_content_size(coded)
+        .map_err(|_| Fault::new(0, format!("{} bytes without a valid frame header", coded.len()), "a zstd frame"))
+}
+
+fn refused(at: usize, code: usize) -> Fault {
+    Fault::new(at, zstd_safe::get_error_name(code), "a valid zstd frame")
+}
+
+fn too_large(coded: &[u8], what: String, limit: usize) -> Fault {
+    Fault::new(0, format!("{what} in {} bytes", coded.len()), format!("at most {limit} decoded bytes"))
+}
+
+fn cut_short(coded: &[u8], decoded: usize) -> Fault {
+    Fault::new(coded.len(), format!("the end after {decoded} decoded bytes"), "the rest of the zstd frame")
+}
+
+/// A compression context for one thread.
+pub struct Compressor {
+    context: CCtx<'static>,
+}
+
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("zstd::Compressor")
+    }
+}
+
+impl Compressor {
+    /// A new context. slow5lib and POD5 use level 1.
+    pub fn new(level: i32) -> Result<Self, Fault> {
+        let mut context = CCtx::create();
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(|code| refused(0, code))?;
+        Ok(Self { context })
+    }
+
+    /// Replaces `out` by `plain` as one frame that declares its size.
+    pub fn compress(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        out.clear();
+        let bound = zstd_safe::compress_bound(plain.len());
+        out.reserve(bound);
+        self.context.compress2(&mut Limited { out, limit: bound }, plain).map_err(|code| refused(0, code))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! Where the time goes: busy and exposed time of each stage, and bytes through it.
+
+use std::time::Duration;
+
+/// One stage of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// Time spent working, summed over the stage's workers.
+    pub busy: Duration,
+    /// Time that those who need its results waited for them, averaged over those who waited.
+    pub exposed: Duration,
+    /// Bytes that came out of it.
+    pub bytes: u64,
+}
+
+/// The clocks of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Clocks {
+    /// Wall time from the start of the run to the end of its last batch.
+    pub wall: Duration,
+    /// Storage to buffers. Exposed: decode workers had nothing to decode.
+    pub fetch: Stage,
+    /// Buffers to values. Exposed: the consumer waited for a batch. Bytes are decoded bytes.
+    pub decode: Stage,
+    /// Batches to the consumer. Exposed: decode workers had no batch to decode into.
+    pub deliver: Stage,
+    /// Requests made of the store.
+    pub requests: u64,
+    /// Most bytes of block buffers that were alive at once.
+    pub peak_buffers: u64,
+    /// Most bytes of extents too long for a pooled buffer that were alive at once: the part over the budget.
+    pub peak_oversize: u64,
+}

@@ -1,0 +1,292 @@
+//! From blocks that arrive in any order to groups of extents in order.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::engine::Shape;
+use crate::error::Result;
+use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Source, Step};
+use crate::store::{AlignedBuf, Store};
+
+/// What was asked of the store and has not been turned into groups yet.
+pub(super) struct Input {
+    source: Cutter,
+    /// One entry a request, from the oldest that has not been framed; `None` until it arrives.
+    pending: VecDeque<Pending>,
+    head: u64,
+    places: Vec<Range<usize>>,
+    ordinal: u64,
+}
+
+struct Pending {
+    offset: u64,
+    len: usize,
+    fetch: Option<Fetch>,
+    block: Option<Arrived>,
+}
+
+/// The bytes of a request.
+pub(super) enum Arrived {
+    /// In a buffer, from index `at` on.
+    Buf(AlignedBuf, usize),
+    /// In the store's own memory.
+    View,
+}
+
+enum Cutter {
+    Framed { next: u64, end: u64, framer: Box<dyn Framer>, carry: Option<Carry>, ended: bool },
+    Planned { fetches: Box<dyn Iterator<Item = Fetch> + Send>, ended: bool },
+}
+
+/// The start of an extent whose end has not arrived.
+struct Carry {
+    block: Arc<Block>,
+    range: Range<usize>,
+    need: usize,
+}
+
+/// A request to make: where, how many bytes, and whether they fit a pooled buffer.
+pub(super) struct Wish {
+    pub(super) offset: u64,
+    pub(super) len: usize,
+    pub(super) tag: u64,
+}
+
+/// What framing needs of its surroundings.
+pub(super) struct Bench<'a> {
+    pub(super) store: &'a Arc<dyn Store>,
+    pub(super) shape: &'a Shape,
+    pub(super) ready: &'a mut VecDeque<Group>,
+    pub(super) spare: &'a mut Vec<Vec<Place>>,
+    /// Blocks that no group uses any more.
+    pub(super) freed: &'a mut Vec<Block>,
+    /// Bytes of unpooled blocks that are alive.
+    pub(super) oversize: &'a mut u64,
+}
+
+impl Input {
+    pub(super) fn new(source: Source) -> Self {
+        let source = match source {
+            Source::Framed { range, framer } => {
+                Cutter::Framed { next: range.start, end: range.end, framer, carry: None, ended: range.is_empty() }
+            }
+            Source::Planned(fetches) => Cutter::Planned { fetches, ended: false },
+        };
+        Self { source, pending: VecDeque::new(), head: 0, places: Vec::new(), ordinal: 0 }
+    }
+
+    /// The next request, or `None` when there are no more.
+    pub(super) fn wish(&mut self, store: &dyn Store, shape: &Shape) -> Option<Wish> {
+        let align = store.alignment() as u64;
+        let (offset, len, fetch) = match &mut self.source {
+            Cutter::Framed { next, end, ended, .. } => {
+                if *ended || *next >= *end {
+                    return None;
+                }
+                let offset = *next / align * align;
+                // Blocks lie on multiples of their size, so that none but the first and last is short.
+                let block = shape.block as u64;
+                let stop = ((offset / block + 1) * block).min(*end);
+                *next = stop;
+                (offset, (stop - offset) as usize, None)
+            }
+            Cutter::Planned { fetches, ended } => {
+                let Some(fetch) = (!*ended).then(|| fetches.next()).flatten() else {
+                    *ended = true;
+                    return None;
+                };
+                let offset = fetch.range.start / align * align;
+                (offset, (fetch.range.end - offset) as usize, Some(fetch))
+            }
+        };
+        let tag = self.head + self.pending.len() as u64;
+        self.pending.push_back(Pending { offset, len, fetch, block: None });
+        Some(Wish { offset, len, tag })
+    }
+
+    /// Whether nothing is outstanding and nothing more will be asked for.
+    pub(super) fn is_done(&self) -> bool {
+        self.pending.is_empty()
+            && match &self.source {
+                Cutter::Framed { next, end, ended, .. } => *ended || next >= end,
+                Cutter::Planned { ended, .. } => *ended,
+            }
+    }
+
+    /// Stops asking. Requests in flight still arrive and are dropped.
+    pub(super) fn end(&mut self) {
+        match &mut self.source {
+            Cutter::Framed { ended, carry, .. } => {
+                *ended = true;
+                *carry = None;
+            }
+            Cutter::Planned { ended, .. } => *ended = true,
+        }
+    }
+
+    fn ended(&self) -> bool {
+        match &self.source {
+            Cutter::Framed { ended, .. } => *ended,
+            // The end of a plan is the end of asking, not of using what was asked for.
+            Cutter::Planned { .. } => false,
+        }
+    }
+
+    /// Takes in the bytes of request `tag`, and turns whatever is complete at the head into groups.
+    pub(super) fn arrived(&mut self, tag: u64, block: Arrived, bench: &mut Bench<'_>) -> Result<()> {
+        if let Some(pending) = self.pending.get_mut((tag - self.head) as usize) {
+            pending.block = Some(block);
+        }
+        while self.pending.front().is_some_and(|p| p.block.is_some()) {
+            let Some(Pending { offset, len, fetch, block: Some(block) }) = self.pending.pop_front() else { break };
+            self.head += 1;
+            if self.ended() {
+                if let Arrived::Buf(buf, _) = block {
+                    bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                } else {
+                    bench.freed.push(Block { data: Data::View(bench.store.clone()), origin: 0 });
+                }
+                continue;
+            }
+            match fetch {
+                Some(fetch) => group_planned(&fetch, offset, block, bench),
+                None => self.frame(offset, len, block, bench)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, offset: u64, len: usize, arrived: Arrived, bench: &mut Bench<'_>) -> Result<()> {
+        let Cutter::Framed { end, framer, carry, ended, .. } = &mut self.source else { return Ok(()) };
+        let last = offset + len as u64 >= *end;
+        let carried = carry.take();
+        let (need, tail) = carried.as_ref().map_or((0, 0), |c| (c.need, c.range.len()));
+        // `start` is the first byte that has not been dealt with, `stop` the end of what is here.
+        let (block, start, stop) = match (arrived, carried) {
+            (Arrived::View, carried) => {
+                if let Some(c) = carried {
+                    free(c.block, bench);
+                }
+                let block = Block { data: Data::View(bench.store.clone()), origin: 0 };
+                (block, offset as usize - tail, offset as usize + len)
+            }
+            (Arrived::Buf(mut buf, at), carried) if tail <= at && need <= tail + len => {
+                if let Some(c) = carried {
+                    buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
+                    free(c.block, bench);
+                }
+                (Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }, at - tail, at + len)
+            }
+            (Arrived::Buf(buf, at), carried) => {
+                // The extent is longer than a pooled buffer: it gets one of its own, with this block's bytes.
+                let room = need.max(tail + len);
+                let mut whole = carried.map_or_else(|| Vec::with_capacity(room), |c| take_whole(c, room, bench));
+                whole.extend_from_slice(&buf[at..at + len]);
+                bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                *bench.oversize += whole.capacity() as u64;
+                let stop = whole.len();
+                (Block { data: Data::Whole(whole), origin: offset - tail as u64 }, 0, stop)
+            }
+        };
+        let block = Arc::new(block);
+        let bytes = &block.bytes()[start..stop];
+        self.places.clear();
+        let outcome = framer.frame(block.origin.wrapping_add(start as u64), bytes, last, &mut self.places);
+        group_framed(&block, start, &self.places, &mut self.ordinal, bench);
+        match outcome {
+            Ok(Step::More { used, need }) if !last => {
+                let range = start + used..stop;
+                if range.is_empty() {
+                    free(block, bench);
+                } else {
+                    *carry = Some(Carry { block, range, need });
+                }
+                Ok(())
+            }
+            Ok(_) => {
+                *ended = true;
+                free(block, bench);
+                Ok(())
+            }
+            Err(error) => {
+                *ended = true;
+                free(block, bench);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The carried bytes in a vector that has room for `room` bytes: the same one if it is ours alone.
+fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> Vec<u8> {
+    let range = carry.range;
+    let copy = |bytes: &[u8]| {
+        let mut whole = Vec::with_capacity(room);
+        whole.extend_from_slice(bytes);
+        whole
+    };
+    match Arc::try_unwrap(carry.block) {
+        Ok(Block { data: Data::Whole(mut whole), .. }) if range.start == 0 => {
+            *bench.oversize -= whole.capacity() as u64;
+            whole.truncate(range.end);
+            whole.reserve(room.saturating_sub(whole.len()));
+            whole
+        }
+        Ok(block) => {
+            let whole = copy(&block.bytes()[range]);
+            bench.freed.push(block);
+            whole
+        }
+        Err(shared) => copy(&shared.bytes()[range]),
+    }
+}
+
+fn free(block: Arc<Block>, bench: &mut Bench<'_>) {
+    if let Some(block) = Arc::into_inner(block) {
+        bench.freed.push(block);
+    }
+}
+
+fn group_framed(block: &Arc<Block>, start: usize, found: &[Range<usize>], ordinal: &mut u64, bench: &mut Bench<'_>) {
+    let places = found.iter().map(|range| {
+        let place = Place { range: start + range.start..start + range.end, ordinal: *ordinal };
+        *ordinal += 1;
+        place
+    });
+    group(block, places, bench);
+}
+
+fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench<'_>) {
+    let block = match arrived {
+        Arrived::View => Block { data: Data::View(bench.store.clone()), origin: 0 },
+        Arrived::Buf(buf, at) => Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) },
+    };
+    let block = Arc::new(block);
+    let places = fetch.extents.iter().map(|wanted| {
+        let start = wanted.range.start.wrapping_sub(block.origin) as usize;
+        Place { range: start..start + (wanted.range.end - wanted.range.start) as usize, ordinal: wanted.ordinal }
+    });
+    group(&block, places, bench);
+    free(block, bench);
+}
+
+/// Cuts a run of extents into groups of about `shape.group` stored bytes.
+fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, bench: &mut Bench<'_>) {
+    let mut current: Vec<Place> = Vec::new();
+    let mut bytes = 0;
+    for place in places {
+        if current.is_empty() {
+            current = bench.spare.pop().unwrap_or_default();
+        }
+        bytes += place.range.len();
+        current.push(place);
+        if bytes >= bench.shape.group {
+            bench.ready.push_back(Group { block: block.clone(), places: std::mem::take(&mut current) });
+            bytes = 0;
+        }
+    }
+    if !current.is_empty() {
+        bench.ready.push_back(Group { block: block.clone(), places: current });
+    }
+}

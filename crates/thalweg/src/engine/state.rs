@@ -1,0 +1,418 @@
+//! What the threads of a run share: one lock, held briefly, and three reasons to wait.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::clock::Clocks;
+use super::input::{Arrived, Bench, Input, Wish};
+use super::{Cancel, Decoder, Delivery, POLL, Shape};
+use crate::error::{Error, Result};
+use crate::extent::{Block, Data, Group, Place, Source};
+use crate::store::{AlignedBuf, Next, PAGE, Request, Store};
+
+pub(super) struct Shared<D: Decoder> {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) decoder: D,
+    pub(super) shape: Shape,
+    cancel: Cancel,
+    state: Mutex<State<D::Batch>>,
+    can_fetch: Condvar,
+    can_decode: Condvar,
+    can_deliver: Condvar,
+}
+
+/// A group to decode, its place in the order, and a batch to decode it into.
+pub(super) struct Taken<B> {
+    pub(super) seq: u64,
+    pub(super) group: Group,
+    pub(super) batch: B,
+}
+
+struct State<B> {
+    input: Input,
+    buffers: Vec<AlignedBuf>,
+    /// Pooled buffers (or, for stores with bytes of their own, turns) handed out and not back yet.
+    buffers_out: usize,
+    /// Bytes of a pooled buffer.
+    pooled: usize,
+    ready: VecDeque<Group>,
+    spare: Vec<Vec<Place>>,
+    next_group: u64,
+    decoding: usize,
+    batches: Vec<B>,
+    batches_made: usize,
+    outbox: VecDeque<Slot<B>>,
+    /// Group number of the first slot.
+    head: u64,
+    /// What went wrong with the input: told after everything before it was delivered.
+    failed: Option<Error>,
+    stopped: bool,
+    clocks: Clocks,
+    oversize: u64,
+    started: Instant,
+}
+
+/// What one group has come to.
+struct Slot<B> {
+    parts: VecDeque<Result<B>>,
+    complete: bool,
+}
+
+impl<B> Default for Slot<B> {
+    fn default() -> Self {
+        Self { parts: VecDeque::new(), complete: false }
+    }
+}
+
+impl<B> State<B> {
+    /// No group is left to decode and none will come.
+    fn drained(&self) -> bool {
+        self.ready.is_empty() && self.decoding == 0 && (self.input.is_done() || self.failed.is_some())
+    }
+
+    fn free(&mut self, block: Block) {
+        match block.data {
+            Data::Buf(buf) => {
+                self.buffers_out -= 1;
+                if buf.len() == self.pooled {
+                    self.buffers.push(buf);
+                } else {
+                    self.oversize -= buf.len() as u64;
+                }
+            }
+            Data::View(_) => self.buffers_out -= 1,
+            Data::Whole(vec) => self.oversize -= vec.capacity() as u64,
+        }
+    }
+}
+
+impl<D: Decoder> Shared<D> {
+    pub(super) fn new(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, cancel: Cancel) -> Self {
+        let state = State {
+            input: Input::new(source),
+            buffers: Vec::with_capacity(shape.buffers),
+            buffers_out: 0,
+            pooled: shape.headroom + shape.block,
+            ready: VecDeque::new(),
+            spare: Vec::new(),
+            next_group: 0,
+            decoding: 0,
+            batches: Vec::with_capacity(shape.batches),
+            batches_made: 0,
+            outbox: VecDeque::new(),
+            head: 0,
+            failed: None,
+            stopped: false,
+            clocks: Clocks::default(),
+            oversize: 0,
+            started: Instant::now(),
+        };
+        Self {
+            store,
+            decoder,
+            shape,
+            cancel,
+            state: Mutex::new(state),
+            can_fetch: Condvar::new(),
+            can_decode: Condvar::new(),
+            can_deliver: Condvar::new(),
+        }
+    }
+
+    /// A thread that panicked while it held the lock left counts that may be off by one, and has stopped the run.
+    fn lock(&self) -> MutexGuard<'_, State<D::Batch>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, condition: &Condvar, state: MutexGuard<'a, State<D::Batch>>) -> MutexGuard<'a, State<D::Batch>> {
+        let (mut state, _) = condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
+        if self.cancel.is_cancelled() && !state.stopped {
+            state.failed = Some(Error::Cancelled);
+            self.stop_locked(&mut state);
+        }
+        state
+    }
+
+    fn stop_locked(&self, state: &mut State<D::Batch>) {
+        state.stopped = true;
+        state.input.end();
+        self.can_fetch.notify_all();
+        self.can_decode.notify_all();
+        self.can_deliver.notify_all();
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop_locked(&mut self.lock());
+    }
+
+    pub(super) fn next_request(&self, wait: bool) -> Next {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || state.failed.is_some() {
+                return Next::End;
+            }
+            if state.buffers_out < self.shape.buffers {
+                let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
+                    // The last one to look tells the workers that nothing more will come.
+                    self.can_decode.notify_all();
+                    self.can_deliver.notify_all();
+                    return Next::End;
+                };
+                state.buffers_out += 1;
+                state.clocks.requests += 1;
+                let issued = Instant::now();
+                if self.store.bytes().is_some() {
+                    let Wish { offset, len, tag } = wish;
+                    return Next::Read(Request { offset, len, buf: None, at: 0, tag, issued });
+                }
+                let fits = wish.len <= self.shape.block;
+                let at = if fits { self.shape.headroom } else { 0 };
+                let size = if fits { state.pooled } else { wish.len.next_multiple_of(PAGE) };
+                let buf = fits.then(|| state.buffers.pop()).flatten();
+                if buf.is_none() && fits {
+                    state.clocks.peak_buffers += size as u64;
+                } else if !fits {
+                    state.oversize += size as u64;
+                    state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
+                }
+                drop(state);
+                let buf = Some(buf.unwrap_or_else(|| AlignedBuf::new(size)));
+                return Next::Read(Request { offset: wish.offset, len: wish.len, buf, at, tag: wish.tag, issued });
+            }
+            if !wait {
+                return Next::Later;
+            }
+            state = self.wait(&self.can_fetch, state);
+        }
+    }
+
+    pub(super) fn arrived(&self, request: Request, outcome: Result<()>) {
+        let took = request.issued.elapsed();
+        let mut state = self.lock();
+        state.clocks.fetch.busy += took;
+        let mut freed = Vec::new();
+        let mut oversize = state.oversize;
+        let State { input, ready, spare, clocks, failed, .. } = &mut *state;
+        if let Err(error) = outcome {
+            // Later requests may have failed first; the earliest is the one to tell.
+            failed.get_or_insert(error);
+            input.end();
+        } else {
+            clocks.fetch.bytes += request.len as u64;
+            let block = match request.buf {
+                Some(buf) => Arrived::Buf(buf, request.at),
+                None => Arrived::View,
+            };
+            let mut bench = Bench {
+                store: &self.store,
+                shape: &self.shape,
+                ready,
+                spare,
+                freed: &mut freed,
+                oversize: &mut oversize,
+            };
+            if let Err(error) = input.arrived(request.tag, block, &mut bench) {
+                failed.get_or_insert(error);
+            }
+        }
+        state.oversize = oversize;
+        state.clocks.peak_oversize = state.clocks.peak_oversize.max(oversize);
+        let any = !freed.is_empty();
+        for block in freed {
+            state.free(block);
+        }
+        if any {
+            self.can_fetch.notify_all();
+        }
+        if state.ready.len() > 1 || state.drained() {
+            self.can_decode.notify_all();
+            self.can_deliver.notify_all();
+        } else {
+            self.can_decode.notify_one();
+        }
+    }
+
+    /// The next group and a batch for it; `None` when the work is over.
+    pub(super) fn take(&self) -> Option<Taken<D::Batch>> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            let waiting = Instant::now();
+            if state.ready.is_empty() {
+                if state.drained() {
+                    self.can_decode.notify_all();
+                    self.can_deliver.notify_all();
+                    return None;
+                }
+                state = self.wait(&self.can_decode, state);
+                state.clocks.fetch.exposed += waiting.elapsed();
+                continue;
+            }
+            let seq = state.next_group;
+            let Some(batch) = self.batch(&mut state, seq) else {
+                state = self.wait(&self.can_decode, state);
+                state.clocks.deliver.exposed += waiting.elapsed();
+                continue;
+            };
+            let Some(group) = state.ready.pop_front() else { continue };
+            state.next_group += 1;
+            state.decoding += 1;
+            if self.shape.delivery != Delivery::Worker {
+                state.outbox.push_back(Slot::default());
+            }
+            drop(state);
+            let batch = batch.unwrap_or_else(|| self.decoder.batch());
+            return Some(Taken { seq, group, batch });
+        }
+    }
+
+    /// A pooled batch, or leave to make one; `None` if one must be waited for.
+    fn batch(&self, state: &mut State<D::Batch>, seq: u64) -> Option<Option<D::Batch>> {
+        if let Some(batch) = state.batches.pop() {
+            return Some(Some(batch));
+        }
+        // The head of the line always gets one, so that it can be delivered and the others freed.
+        let may =
+            state.batches_made < self.shape.batches || seq == state.head || self.shape.delivery == Delivery::Worker;
+        may.then(|| {
+            state.batches_made += 1;
+            None
+        })
+    }
+
+    /// Another batch for the rest of group `seq`.
+    pub(super) fn another_batch(&self, seq: u64) -> Option<D::Batch> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                state.decoding -= 1;
+                return None;
+            }
+            if let Some(batch) = self.batch(&mut state, seq) {
+                drop(state);
+                return Some(batch.unwrap_or_else(|| self.decoder.batch()));
+            }
+            let waiting = Instant::now();
+            state = self.wait(&self.can_decode, state);
+            state.clocks.deliver.exposed += waiting.elapsed();
+        }
+    }
+
+    /// Hands over a part of group `seq`; `complete` says that it was the last.
+    pub(super) fn give(&self, seq: u64, batch: Option<D::Batch>, complete: bool) {
+        let mut state = self.lock();
+        if complete {
+            state.decoding -= 1;
+        }
+        if self.shape.delivery == Delivery::Worker {
+            if let Some(batch) = batch {
+                state.batches.push(batch);
+            }
+            return;
+        }
+        let index = (seq - state.head) as usize;
+        if let Some(slot) = state.outbox.get_mut(index) {
+            slot.parts.extend(batch.map(Ok));
+            slot.complete |= complete;
+        }
+        self.can_deliver.notify_all();
+    }
+
+    /// Group `seq` cannot be decoded.
+    pub(super) fn fail(&self, seq: u64, error: Error) {
+        let mut state = self.lock();
+        state.decoding -= 1;
+        if self.shape.delivery == Delivery::Worker {
+            state.failed.get_or_insert(error);
+            self.stop_locked(&mut state);
+            return;
+        }
+        let index = (seq - state.head) as usize;
+        if let Some(slot) = state.outbox.get_mut(index) {
+            slot.parts.push_back(Err(error));
+            slot.complete = true;
+        }
+        state.input.end();
+        self.can_deliver.notify_all();
+    }
+
+    /// A worker is done with a group.
+    pub(super) fn release(&self, group: Group) {
+        let Group { block, mut places } = group;
+        places.clear();
+        let mut state = self.lock();
+        state.spare.push(places);
+        if let Some(block) = Arc::into_inner(block) {
+            state.free(block);
+            self.can_fetch.notify_one();
+        }
+        if state.drained() {
+            self.can_decode.notify_all();
+            self.can_deliver.notify_all();
+        }
+    }
+
+    pub(super) fn next_batch(&self) -> Option<Result<D::Batch>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(part) = self.part(&mut state) {
+                if part.is_err() {
+                    self.stop_locked(&mut state);
+                }
+                return Some(part);
+            }
+            if state.stopped || (state.drained() && state.outbox.is_empty()) {
+                return state.failed.take().map(Err);
+            }
+            let waiting = Instant::now();
+            state = self.wait(&self.can_deliver, state);
+            if self.shape.delivery != Delivery::Worker {
+                state.clocks.decode.exposed += waiting.elapsed();
+            }
+        }
+    }
+
+    fn part(&self, state: &mut State<D::Batch>) -> Option<Result<D::Batch>> {
+        if self.shape.delivery == Delivery::AsTheyCome
+            && let Some(part) = state.outbox.iter_mut().find_map(|slot| slot.parts.pop_front())
+        {
+            return Some(part);
+        }
+        while let Some(front) = state.outbox.front_mut() {
+            if let Some(part) = front.parts.pop_front() {
+                return Some(part);
+            }
+            if !front.complete {
+                return None;
+            }
+            state.outbox.pop_front();
+            state.head += 1;
+            // A worker may have waited for its turn at the head of the line.
+            self.can_decode.notify_all();
+        }
+        None
+    }
+
+    pub(super) fn recycle(&self, batch: D::Batch) {
+        self.lock().batches.push(batch);
+        self.can_decode.notify_all();
+    }
+
+    pub(super) fn tick(&self, busy: Duration, bytes: u64) {
+        let mut state = self.lock();
+        state.clocks.decode.busy += busy;
+        state.clocks.decode.bytes += bytes;
+        state.clocks.wall = state.started.elapsed();
+    }
+
+    pub(super) fn clocks(&self) -> Clocks {
+        let mut clocks = self.lock().clocks;
+        let workers = self.shape.threads.max(1) as u32;
+        clocks.fetch.exposed /= workers;
+        clocks.deliver.exposed /= workers;
+        clocks
+    }
+}

@@ -1,0 +1,91 @@
+//! The store model: four numbers that tell what a store is good at.
+//!
+//! It starts from a prior by kind of file system and is replaced by what a probe measured, when the
+//! user asked for that. The planner derives its merging gap and depth from it, the predictor its times.
+
+use std::fs::File;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What a store can do.
+///
+/// ```
+/// use thalweg::model::StoreModel;
+/// let model = StoreModel { bandwidth: 2e9, request_rate: 40e3, ..StoreModel::LOCAL };
+/// assert_eq!(model.gap_bytes(), 50_000);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StoreModel {
+    /// Seconds from a request on an idle store to its first byte.
+    pub latency_s: f64,
+    /// Bytes a second, with [`StoreModel::depth`] requests of [`StoreModel::block`] bytes in flight.
+    pub bandwidth: f64,
+    /// Small requests answered a second, with many in flight.
+    pub request_rate: f64,
+    /// Requests in flight that reach the bandwidth.
+    pub depth: usize,
+    /// Bytes a request at which they do.
+    pub block: usize,
+}
+
+impl StoreModel {
+    /// A local solid-state disc, until it is measured: the slower half of what such discs do.
+    pub const LOCAL: Self = Self { latency_s: 100e-6, bandwidth: 1.5e9, request_rate: 30e3, depth: 4, block: 1 << 20 };
+    /// A network file system with one server (NFS, SMB).
+    pub const NETWORK: Self = Self { latency_s: 1e-3, bandwidth: 0.5e9, request_rate: 5e3, depth: 8, block: 1 << 20 };
+    /// A parallel file system (Lustre, GPFS, BeeGFS, Ceph).
+    pub const PARALLEL: Self =
+        Self { latency_s: 0.5e-3, bandwidth: 2e9, request_rate: 10e3, depth: 16, block: 4 << 20 };
+    /// A file system in user space (FUSE): mounted object stores, sshfs.
+    pub const FUSE: Self = Self { latency_s: 5e-3, bandwidth: 0.3e9, request_rate: 1e3, depth: 16, block: 4 << 20 };
+    /// Memory: tmpfs, ramfs.
+    pub const MEMORY: Self = Self { latency_s: 2e-6, bandwidth: 8e9, request_rate: 500e3, depth: 2, block: 1 << 20 };
+
+    /// The prior for the file system that `file` lies on.
+    pub fn prior(file: &File) -> Self {
+        rustix::fs::fstatfs(file).map_or(Self::LOCAL, |stat| Self::of_magic(stat.f_type as u64))
+    }
+
+    /// File system magic numbers of statfs(2) and linux/magic.h.
+    fn of_magic(magic: u64) -> Self {
+        match magic & 0xffff_ffff {
+            0x6969 | 0x517b | 0xff53_4d42 | 0xfe53_4d42 => Self::NETWORK,
+            0x0bd0_0bd0 | 0x4750_4653 | 0x1983_0326 | 0x00c3_6400 => Self::PARALLEL,
+            0x6573_5546 => Self::FUSE,
+            0x0102_1994 | 0x8584_58f6 => Self::MEMORY,
+            _ => Self::LOCAL,
+        }
+    }
+
+    /// What one more request costs, in bytes: gaps smaller than this are read rather than skipped.
+    pub fn gap_bytes(&self) -> u64 {
+        (self.bandwidth / self.request_rate.max(1.0)) as u64
+    }
+
+    /// How long a plan of `requests` that transfer `bytes` takes here.
+    pub fn predict(&self, requests: u64, bytes: u64) -> Duration {
+        let transfer = bytes as f64 / self.bandwidth.max(1.0);
+        let rate = requests as f64 / self.request_rate.max(1.0);
+        Duration::from_secs_f64(self.latency_s + transfer.max(rate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priors_differ_by_file_system() {
+        assert_eq!(StoreModel::of_magic(0x6969), StoreModel::NETWORK);
+        assert_eq!(StoreModel::of_magic(0xef53), StoreModel::LOCAL);
+        assert_eq!(StoreModel::of_magic(0x0bd0_0bd0), StoreModel::PARALLEL);
+    }
+
+    #[test]
+    fn prediction_is_the_larger_of_transfer_and_requests() {
+        let model = StoreModel { latency_s: 0.0, bandwidth: 1e9, request_rate: 1e3, depth: 1, block: 1 };
+        assert_eq!(model.predict(1, 2_000_000_000), Duration::from_secs(2));
+        assert_eq!(model.predict(5_000, 1), Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,183 @@
+//! From what is wanted to requests: pure functions of the layout, the store model and the budget.
+//!
+//! [`gather`] turns extents in delivery order into fetches in offset order, window by window; [`shape`] turns a memory
+//! budget into buffer sizes. Neither does I/O, both can be printed.
+
+use std::ops::Range;
+
+use crate::engine::{Delivery, Shape};
+use crate::extent::{Fetch, Wanted};
+use crate::model::StoreModel;
+
+/// Memory that a read may use unless the caller says otherwise.
+pub const DEFAULT_MEMORY: usize = 192 << 20;
+
+/// No block is made smaller than this to fit a budget: below it, requests cost more than their bytes.
+const MIN_BLOCK: usize = 64 << 10;
+
+/// What a caller can set about a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Decode workers.
+    pub threads: usize,
+    /// Bytes of buffers, batches and codec state.
+    pub memory: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { threads: crate::engine::default_threads(), memory: DEFAULT_MEMORY }
+    }
+}
+
+/// Sizes of a run that keep `model`'s depth in flight and stay within `budget`.
+///
+/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. Where that is too little,
+/// the blocks shrink first, then the depth.
+pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
+    let threads = budget.threads.max(1);
+    let share = budget.memory / 2;
+    let mut block = model.block.max(MIN_BLOCK).next_multiple_of(MIN_BLOCK);
+    // A quarter of a block completes all but the longest extents without a copy.
+    let buffer = |block: usize| block + block / 4;
+    let wanted = model.depth.max(1) + threads + 2;
+    while block > MIN_BLOCK && wanted * buffer(block) > share {
+        block /= 2;
+    }
+    let block = block.next_multiple_of(MIN_BLOCK);
+    let buffers = (share / buffer(block)).clamp(3, wanted);
+    Shape {
+        threads,
+        depth: model.depth.clamp(1, buffers - 1),
+        block,
+        headroom: block / 4,
+        buffers,
+        // Several groups a block, so that all workers have something when the first block is there.
+        group: (block / 4).max(MIN_BLOCK),
+        batches: threads * 2 + 2,
+        delivery,
+    }
+}
+
+/// Bytes that one batch may hold before it is handed over.
+pub fn batch_bytes(shape: &Shape, budget: Budget) -> usize {
+    (budget.memory / 4 / shape.batches.max(1)).max(MIN_BLOCK)
+}
+
+/// Fetches for `wanted` (in delivery order), in offset order within windows of about `window` stored bytes.
+///
+/// Extents less than `gap` bytes apart are fetched together, up to `block` bytes; overlapping and repeated ones are
+/// fetched once.
+pub fn gather<I>(wanted: I, gap: u64, block: usize, window: u64) -> Gather<I::IntoIter>
+where
+    I: IntoIterator<Item = Range<u64>>,
+{
+    Gather { wanted: wanted.into_iter(), ordinal: 0, gap, block: block as u64, window, sorted: Vec::new() }
+}
+
+/// The iterator of [`gather`].
+#[derive(Debug)]
+pub struct Gather<I> {
+    wanted: I,
+    ordinal: u64,
+    gap: u64,
+    block: u64,
+    window: u64,
+    /// The rest of the current window, last first.
+    sorted: Vec<Wanted>,
+}
+
+impl<I: Iterator<Item = Range<u64>>> Gather<I> {
+    fn fill(&mut self) {
+        let mut bytes = 0;
+        while bytes < self.window {
+            let Some(range) = self.wanted.next() else { break };
+            bytes += range.end - range.start;
+            self.sorted.push(Wanted { range, ordinal: self.ordinal });
+            self.ordinal += 1;
+        }
+        self.sorted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
+    }
+}
+
+impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
+    type Item = Fetch;
+
+    fn next(&mut self) -> Option<Fetch> {
+        if self.sorted.is_empty() {
+            self.fill();
+        }
+        let first = self.sorted.pop()?;
+        let mut range = first.range.clone();
+        let mut extents = vec![first];
+        while let Some(next) = self.sorted.last() {
+            let near = next.range.start <= range.end.saturating_add(self.gap);
+            let inside = next.range.end <= range.end;
+            let fits = next.range.end.saturating_sub(range.start) <= self.block;
+            if !(inside || near && fits) {
+                break;
+            }
+            range.end = range.end.max(next.range.end);
+            extents.extend(self.sorted.pop());
+        }
+        Some(Fetch { range, extents })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn merges_over_small_gaps_only() {
+        let wanted = [10..20, 25..30, 100..110];
+        let fetches: Vec<Fetch> = gather(wanted, 5, 1000, u64::MAX).collect();
+        assert_eq!(fetches.len(), 2);
+        assert_eq!(fetches[0].range, 10..30);
+        assert_eq!(fetches[1].range, 100..110);
+        assert_eq!(gather([10..20, 25..30], 4, 1000, u64::MAX).count(), 2);
+        assert_eq!(gather([10..20, 20..30], 0, 15, u64::MAX).count(), 2, "a request is not longer than a block");
+    }
+
+    proptest! {
+        #[test]
+        fn every_extent_is_fetched_once_inside_its_fetch(
+            starts in prop::collection::vec((0..10_000u64, 1..500u64), 0..200),
+            gap in 0..300u64, block in 1..2000usize, window in 1..5000u64,
+        ) {
+            let wanted: Vec<Range<u64>> = starts.iter().map(|(s, l)| *s..s + l).collect();
+            let longest = wanted.iter().map(|r| r.end - r.start).max().unwrap_or(0);
+            let mut seen = vec![false; wanted.len()];
+            let mut latest = 0;
+            for fetch in gather(wanted.clone(), gap, block, window) {
+                prop_assert!(fetch.range.end - fetch.range.start <= longest.max(block as u64));
+                for extent in &fetch.extents {
+                    let i = extent.ordinal as usize;
+                    prop_assert!(!std::mem::replace(&mut seen[i], true));
+                    prop_assert_eq!(&extent.range, &wanted[i]);
+                    prop_assert!(extent.range.start >= fetch.range.start && extent.range.end <= fetch.range.end);
+                }
+                // A window ends before the next begins, so nothing overtakes more than a window's bytes.
+                for extent in &fetch.extents {
+                    let i = extent.ordinal as usize;
+                    latest = latest.max(i);
+                    let overtaken: u64 = wanted[i..latest].iter().map(|r| r.end - r.start).sum();
+                    prop_assert!(overtaken <= window + longest);
+                }
+            }
+            prop_assert!(seen.into_iter().all(|s| s));
+        }
+
+        #[test]
+        fn shapes_stay_within_the_budget(threads in 1..64usize, mib in 16..512usize, depth in 1..64usize, log in 12..24u32) {
+            let model = StoreModel { depth, block: 1 << log, ..StoreModel::LOCAL };
+            let budget = Budget { threads, memory: mib << 20 };
+            let shape = shape(&model, budget, Delivery::Ordered);
+            prop_assert!(shape.buffers * (shape.block + shape.headroom) <= budget.memory / 2);
+            prop_assert!(shape.depth < shape.buffers && shape.depth >= 1);
+            prop_assert!(shape.block.is_multiple_of(crate::store::PAGE));
+            prop_assert!(shape.headroom.is_multiple_of(crate::store::PAGE));
+        }
+    }
+}

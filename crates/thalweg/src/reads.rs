@@ -1,0 +1,289 @@
+//! Reads of a nanopore file as arrays: where the format meets the engine.
+//!
+//! ```no_run
+//! use thalweg::reads::{Options, ReadFile, Selection};
+//!
+//! let file = ReadFile::open("reads.blow5", Options::default())?;
+//! // In file order, decoded on all cores:
+//! for row in file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.len()))? {
+//!     let (id, samples) = row?;
+//!     println!("{id}: {samples} samples");
+//! }
+//! # Ok::<(), thalweg::Error>(())
+//! ```
+
+mod collect;
+mod framer;
+mod lookup;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use crate::engine::{Cancel, Clocks, Decoder, Delivery, Run, Shape};
+use crate::error::{Error, Result};
+use crate::extent::Source;
+use crate::format::slow5::{Entry, Header, Index, Parsed, Record};
+use crate::model::StoreModel;
+use crate::plan::{self, Budget};
+use crate::store::{FileStore, Store};
+
+use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
+use framer::FileFramer;
+
+pub use collect::Visitor;
+pub use lookup::IndexOrigin;
+
+/// How to read: everything has a default that is right without thought.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which way the bytes come.
+    pub store: StoreKind,
+    /// Threads and memory.
+    pub budget: Budget,
+    /// Stops reads from elsewhere.
+    pub cancel: Cancel,
+    /// What the store can do, where it is known better than from the kind of file system.
+    pub model: Option<StoreModel>,
+}
+
+/// Which way the bytes come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoreKind {
+    /// Through the page cache, several reads in flight.
+    #[default]
+    Buffered,
+    /// Past the page cache.
+    Direct,
+}
+
+/// What the caller wants of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// Every read, in file order.
+    All,
+    /// These reads, in this order. A read may be asked for twice.
+    Ids(Arc<Vec<String>>),
+}
+
+/// One decoded read, as a visitor sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Read<'a> {
+    /// Its place in the file, or in the selection.
+    pub ordinal: u64,
+    /// Where its record starts in the file.
+    pub offset: u64,
+    /// The fields.
+    pub record: &'a Record<'a>,
+    /// The raw samples: picoampere = (sample + offset) · range / digitisation.
+    pub samples: &'a [i16],
+    /// The file's header.
+    pub header: &'a Header,
+}
+
+/// What a finished read leaves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Summary {
+    /// Reads decoded.
+    pub reads: u64,
+    /// Samples decoded.
+    pub samples: u64,
+    /// Where the time went.
+    pub clocks: Clocks,
+}
+
+/// A SLOW5 or BLOW5 file, open for reading.
+#[derive(Debug)]
+pub struct ReadFile {
+    store: Arc<dyn Store>,
+    path: Option<PathBuf>,
+    header: Arc<Header>,
+    index: OnceLock<Arc<Index>>,
+    model: StoreModel,
+    options: Options,
+}
+
+impl ReadFile {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Unsupported`] about the path, [`Error::Malformed`] about the header.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let path = path.as_ref();
+        let store = match options.store {
+            StoreKind::Buffered => FileStore::open(path)?,
+            StoreKind::Direct => FileStore::open_direct(path)?,
+        };
+        let model = options.model.unwrap_or_else(|| StoreModel::prior(store.file()));
+        let mut file = Self::from_store(Arc::new(store), Options { model: Some(model), ..options })?;
+        file.path = Some(path.to_owned());
+        Ok(file)
+    }
+
+    /// The same over any store.
+    pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
+        let header = Arc::new(read_header(&*store)?);
+        let model = options.model.unwrap_or(StoreModel::MEMORY);
+        Ok(Self { store, path: None, header, index: OnceLock::new(), model, options })
+    }
+
+    /// The file's header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Where the bytes come from.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The sizes that a read will use.
+    pub fn shape(&self, delivery: Delivery) -> Shape {
+        plan::shape(&self.model, self.options.budget, delivery)
+    }
+
+    /// Shows every selected read to a visitor on the worker that decoded it, in no particular order: the fastest way,
+    /// because the samples are still in that core's cache. `visitor` makes one visitor a worker; they come back.
+    ///
+    /// # Errors
+    /// The first defect, or the first error of a visitor; other reads may or may not have been seen by then.
+    pub fn visit<V: Visitor>(
+        &self,
+        selection: &Selection,
+        visitor: impl Fn() -> V + Send + Sync + 'static,
+    ) -> Result<(Vec<V>, Summary)> {
+        let run = self.run(selection, Visitors(visitor), Delivery::Worker)?;
+        let finished = run.finish()?;
+        let mut summary = Summary { clocks: finished.clocks, ..Summary::default() };
+        let mut visitors = Vec::with_capacity(finished.workers.len());
+        for worker in finished.workers {
+            summary.reads += worker.reads;
+            summary.samples += worker.samples;
+            visitors.push(worker.state);
+        }
+        Ok((visitors, summary))
+    }
+
+    /// What `f` makes of each selected read, in the order of the selection. `f` runs on the decode workers.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] about ids, [`Error::Io`] if no thread can be started. Defects come as an item in their place
+    /// (at the latest at the end of their window of an id list), after which there are none.
+    pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
+        &self,
+        selection: &Selection,
+        f: F,
+    ) -> Result<impl Iterator<Item = Result<T>> + use<T, F>> {
+        let mut run = self.run(selection, Mapper(f), Delivery::Ordered)?;
+        let mut waiting = InOrder::default();
+        Ok(std::iter::from_fn(move || {
+            loop {
+                if let Some(item) = waiting.pop() {
+                    return Some(Ok(item));
+                }
+                match run.next()? {
+                    Ok(mut batch) => {
+                        waiting.extend(batch.drain(..));
+                        run.recycle(batch);
+                    }
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+        }))
+    }
+
+    /// Read ids and places of all records, batch by batch in file order.
+    fn ids(&self) -> Result<impl Iterator<Item = Result<Vec<(String, Entry)>>> + use<>> {
+        let decoder = IdDecoder { name: self.store.name().clone(), header: self.header.clone() };
+        self.start(None, decoder, Delivery::Ordered)
+    }
+
+    fn run<C: Collect>(&self, selection: &Selection, collect: C, delivery: Delivery) -> Result<Run<ReadDecoder<C>>> {
+        let places = self.places(selection)?;
+        let wanted = match selection {
+            Selection::All => None,
+            Selection::Ids(ids) => Some(ids.clone()),
+        };
+        let name = self.store.name().clone();
+        let decoder = ReadDecoder::new(name, self.header.clone(), wanted, self.options.budget, collect);
+        self.start(places, decoder, delivery)
+    }
+
+    /// Starts a run over `places`, or over the whole file.
+    fn start<D: Decoder>(&self, places: Option<Vec<Range<u64>>>, decoder: D, delivery: Delivery) -> Result<Run<D>> {
+        let shape = self.shape(delivery);
+        let source = match places {
+            None => {
+                let framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
+                Source::Framed { range: self.header.data_offset..self.store.size(), framer: Box::new(framer) }
+            }
+            Some(places) => {
+                let window = (self.options.budget.memory / WINDOW_SHARE) as u64;
+                let block = shape.block - self.store.alignment();
+                Source::Planned(Box::new(plan::gather(places, self.model.gap_bytes(), block, window)))
+            }
+        };
+        Run::start(self.store.clone(), source, decoder, shape, self.options.cancel.clone())
+    }
+}
+
+/// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are about three times as
+/// many, and all of a window's reads may have to wait for its first.
+const WINDOW_SHARE: usize = 8;
+
+/// Puts items that come in any order into the order of their ordinals.
+struct InOrder<T> {
+    next: u64,
+    waiting: VecDeque<Option<T>>,
+}
+
+impl<T> Default for InOrder<T> {
+    fn default() -> Self {
+        Self { next: 0, waiting: VecDeque::new() }
+    }
+}
+
+impl<T> InOrder<T> {
+    fn extend(&mut self, items: impl Iterator<Item = (u64, T)>) {
+        for (ordinal, item) in items {
+            let index = (ordinal - self.next) as usize;
+            if index >= self.waiting.len() {
+                self.waiting.resize_with(index + 1, || None);
+            }
+            self.waiting[index] = Some(item);
+        }
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let item = self.waiting.front_mut()?.take()?;
+        self.waiting.pop_front();
+        self.next += 1;
+        Some(item)
+    }
+}
+
+/// First guess at how many bytes hold a header.
+const HEADER_GUESS: u64 = 64 << 10;
+
+fn read_header(store: &dyn Store) -> Result<Header> {
+    let mut want = HEADER_GUESS;
+    loop {
+        let have = want.min(store.size());
+        let mut bytes = vec![0; have as usize];
+        store.read_at(0, &mut bytes)?;
+        match Header::parse(&bytes).map_err(|fault| fault.in_file(store.name(), 0, "header"))? {
+            Parsed::Done(header) => return Ok(header),
+            Parsed::NeedMore(more) if have == store.size() => {
+                return Err(Error::Truncated {
+                    file: store.name().clone(),
+                    what: format!("a header of at least {more} bytes").into(),
+                    offset: 0,
+                    size: store.size(),
+                    advice: "; fetch the file again",
+                });
+            }
+            Parsed::NeedMore(more) => want = more.max(have + 1),
+        }
+    }
+}

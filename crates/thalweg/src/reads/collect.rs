@@ -1,0 +1,255 @@
+//! From groups of records to whatever the caller wants of them.
+
+use std::sync::Arc;
+
+use super::Read;
+use crate::engine::Decoder;
+use crate::error::{Error, Fault, Result};
+use crate::extent::{Extent, Group};
+use crate::format::slow5::{self, Encoding, Entry, Frame, Framing, Header};
+use crate::plan::Budget;
+
+/// Sees reads on the worker that decoded them.
+pub trait Visitor: Send + 'static {
+    /// Looks at one read. Its samples are gone afterwards.
+    ///
+    /// # Errors
+    /// Whatever should end the run.
+    fn visit(&mut self, read: &Read<'_>) -> Result<()>;
+}
+
+/// What becomes of decoded reads.
+pub(super) trait Collect: Send + Sync + 'static {
+    type State: Send + 'static;
+    type Batch: Send + 'static;
+
+    fn state(&self) -> Self::State;
+    fn batch(&self) -> Self::Batch;
+    /// Takes one read; whether the batch has room for more.
+    fn take(&self, state: &mut Self::State, batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool>;
+    fn clear(&self, batch: &mut Self::Batch);
+}
+
+/// Decodes records and collects them.
+pub(super) struct ReadDecoder<C> {
+    name: Arc<str>,
+    header: Arc<Header>,
+    /// The ids that were asked for, by ordinal.
+    wanted: Option<Arc<Vec<String>>>,
+    /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of it.
+    limit: usize,
+    collect: C,
+}
+
+/// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
+/// compresses 2 to 4 times; a thousand times is a bomb.
+const LIKELY_RATIO: usize = 64;
+
+pub(super) struct Worker<S> {
+    pub(super) state: S,
+    pub(super) reads: u64,
+    pub(super) samples: u64,
+    contexts: slow5::Decoder,
+    scratch: Vec<i16>,
+}
+
+impl<C> ReadDecoder<C> {
+    pub(super) fn new(
+        name: Arc<str>,
+        header: Arc<Header>,
+        wanted: Option<Arc<Vec<String>>>,
+        budget: Budget,
+        collect: C,
+    ) -> Self {
+        Self { name, header, wanted, limit: budget.memory, collect }
+    }
+
+    /// An index that belongs to another file shows here at the latest.
+    fn check_wanted(&self, ordinal: u64, offset: u64, read_id: &str) -> Result<()> {
+        let Some(wanted) = self.wanted.as_ref().and_then(|ids| ids.get(ordinal as usize)) else { return Ok(()) };
+        if wanted == read_id {
+            return Ok(());
+        }
+        Err(Error::Malformed {
+            file: self.name.clone(),
+            what: "record that the index names".into(),
+            offset,
+            found: format!("read {read_id}").into(),
+            expected: format!("read {wanted}; the index belongs to another file: delete it").into(),
+        })
+    }
+}
+
+/// The stored record inside a frame, and where it starts there.
+fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
+    // As long as the frame and no longer: an index that points elsewhere is caught here.
+    match Framing::new(header.encoding).next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)? {
+        Frame::Record { stored, len } if len == extent.bytes.len() => Ok((stored.start, &extent.bytes[stored])),
+        Frame::Record { len, .. } => Err(misplaced(format!("a record of {len} bytes"), extent)),
+        Frame::NeedMore(len) => Err(misplaced(format!("a record of at least {len} bytes"), extent)),
+        Frame::End => Err(misplaced("the end of the file".into(), extent)),
+    }
+}
+
+/// A frame is never the last thing in a BLOW5 file: the end marker follows.
+const END_BYTES: usize = 5;
+
+fn misplaced(found: String, extent: &Extent<'_>) -> Fault {
+    Fault::new(0, found, format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()))
+}
+
+fn label(header: &Header, extent: &Extent<'_>) -> String {
+    match header.encoding {
+        Encoding::Ascii => format!("row {}", extent.ordinal + 1),
+        Encoding::Binary => format!("record {}", extent.ordinal + 1),
+    }
+}
+
+impl<C: Collect> Decoder for ReadDecoder<C> {
+    type Worker = Worker<C::State>;
+    type Batch = C::Batch;
+
+    fn worker(&self) -> Self::Worker {
+        Worker {
+            state: self.collect.state(),
+            reads: 0,
+            samples: 0,
+            contexts: slow5::Decoder::new(self.limit),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn batch(&self) -> Self::Batch {
+        self.collect.batch()
+    }
+
+    fn decode(
+        &self,
+        worker: &mut Self::Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
+        self.collect.clear(batch);
+        while let Some(extent) = group.get(*next) {
+            worker.scratch.clear();
+            let limit = self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO));
+            worker.contexts.set_limit(limit);
+            let at = |fault: Fault| fault.in_file(&self.name, extent.offset, label(&self.header, &extent));
+            let (start, stored) = unframe(&self.header, &extent).map_err(at)?;
+            let record = worker
+                .contexts
+                .record(&self.header, stored, &mut worker.scratch)
+                .map_err(|fault| at(fault.shifted(start)))?;
+            self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
+            let read = Read {
+                ordinal: extent.ordinal,
+                offset: extent.offset,
+                record: &record,
+                samples: &worker.scratch,
+                header: &self.header,
+            };
+            let more = self.collect.take(&mut worker.state, batch, &read)?;
+            worker.reads += 1;
+            worker.samples += worker.scratch.len() as u64;
+            *next += 1;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn decoded_bytes(worker: &Self::Worker) -> u64 {
+        worker.samples * size_of::<i16>() as u64
+    }
+}
+
+/// One visitor a worker, no batches.
+pub(super) struct Visitors<F>(pub(super) F);
+
+impl<V: Visitor, F: Fn() -> V + Send + Sync + 'static> Collect for Visitors<F> {
+    type State = V;
+    type Batch = ();
+
+    fn state(&self) -> V {
+        (self.0)()
+    }
+
+    fn batch(&self) {}
+
+    fn take(&self, visitor: &mut V, (): &mut (), read: &Read<'_>) -> Result<bool> {
+        visitor.visit(read)?;
+        Ok(true)
+    }
+
+    fn clear(&self, (): &mut ()) {}
+}
+
+/// One value a read.
+pub(super) struct Mapper<F>(pub(super) F);
+
+impl<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static> Collect for Mapper<F> {
+    type State = ();
+    type Batch = Vec<(u64, T)>;
+
+    fn state(&self) {}
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn take(&self, (): &mut (), batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool> {
+        batch.push((read.ordinal, (self.0)(read)));
+        Ok(true)
+    }
+
+    fn clear(&self, batch: &mut Self::Batch) {
+        batch.clear();
+    }
+}
+
+/// Finds read ids and nothing else.
+pub(super) struct IdDecoder {
+    pub(super) name: Arc<str>,
+    pub(super) header: Arc<Header>,
+}
+
+/// Most bytes before a read id in a record are its length; a record needs no more than this to show its id.
+const ID_LIMIT: usize = 1 << 20;
+
+impl Decoder for IdDecoder {
+    type Worker = (slow5::Decoder, u64);
+    type Batch = Vec<(String, Entry)>;
+
+    fn worker(&self) -> Self::Worker {
+        (slow5::Decoder::new(ID_LIMIT), 0)
+    }
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn decode(
+        &self,
+        (contexts, bytes): &mut Self::Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
+        batch.clear();
+        while let Some(extent) = group.get(*next) {
+            let at = |fault: Fault| fault.in_file(&self.name, extent.offset, label(&self.header, &extent));
+            let (start, stored) = unframe(&self.header, &extent).map_err(at)?;
+            let id = contexts.read_id(&self.header, stored).map_err(|fault| at(fault.shifted(start)))?;
+            *bytes += id.len() as u64;
+            batch.push((id.to_owned(), Entry { offset: extent.offset, size: extent.bytes.len() as u64 }));
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn decoded_bytes((_, bytes): &Self::Worker) -> u64 {
+        *bytes
+    }
+}

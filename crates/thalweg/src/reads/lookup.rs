@@ -1,0 +1,153 @@
+//! Reads by id: the sidecar index, and the places of a list of reads.
+
+use std::fs;
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{ReadFile, Selection};
+use crate::error::{Error, Result};
+use crate::format::slow5::{Entry, Index};
+
+/// How many missing ids a message names.
+const NAMED: usize = 3;
+
+/// Where an index came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexOrigin {
+    /// It lay beside the file, or in the user's cache folder.
+    Loaded,
+    /// It was built by reading the file, and saved.
+    Built,
+    /// It was built by reading the file; it could be saved nowhere.
+    Unsaved,
+}
+
+impl ReadFile {
+    /// The index of the file: loaded where there is one that fits, else built and saved.
+    ///
+    /// It lies beside the file as slow5tools names it (`reads.blow5.idx`), or in the user's cache folder where the
+    /// file's own folder cannot be written. An index older than the file is built anew.
+    ///
+    /// # Errors
+    /// A defect of the file, or an index beside it that is not one: that is somebody's file, and is not overwritten.
+    pub fn index(&self) -> Result<(Arc<Index>, IndexOrigin)> {
+        if let Some(index) = self.index.get() {
+            return Ok((index.clone(), IndexOrigin::Loaded));
+        }
+        let (index, origin) = self.load_or_build()?;
+        let index = self.index.get_or_init(|| Arc::new(index)).clone();
+        Ok((index, origin))
+    }
+
+    fn load_or_build(&self) -> Result<(Index, IndexOrigin)> {
+        let Some(path) = &self.path else { return Ok((self.build_index()?, IndexOrigin::Unsaved)) };
+        let places = [Some(beside(path)), in_cache(path)];
+        for place in places.iter().flatten() {
+            if is_current(place, path)
+                && let Some(index) = load(place)?
+            {
+                let name: Arc<str> = place.to_string_lossy().into();
+                index.check(&self.header, self.store.size()).map_err(|fault| fault.in_file(&name, 0, "index"))?;
+                return Ok((index, IndexOrigin::Loaded));
+            }
+        }
+        let index = self.build_index()?;
+        let saved = places.iter().flatten().any(|place| save(&index, place).is_ok());
+        Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
+    }
+
+    /// Builds the index by reading the file, decoding no more of each record than its read id takes.
+    ///
+    /// # Errors
+    /// A defect of the file: a damaged record, a missing end, a read id that occurs twice.
+    pub fn build_index(&self) -> Result<Index> {
+        let mut index = Index::new(self.header.version);
+        for batch in self.ids()? {
+            for (id, entry) in batch? {
+                index.push(&id, entry).map_err(|fault| Error::Malformed {
+                    file: self.store.name().clone(),
+                    what: "read ids".into(),
+                    offset: entry.offset,
+                    found: fault.found,
+                    expected: fault.expected,
+                })?;
+            }
+        }
+        Ok(index)
+    }
+
+    /// Where the selected reads lie, in the order of the selection. `None` for all of them.
+    pub(super) fn places(&self, selection: &Selection) -> Result<Option<Vec<Range<u64>>>> {
+        let Selection::Ids(ids) = selection else { return Ok(None) };
+        let (index, _) = self.index()?;
+        let mut missing = Vec::new();
+        let mut places = Vec::with_capacity(ids.len());
+        for id in ids.iter() {
+            match index.get(id) {
+                Some(Entry { offset, size }) => places.push(offset..offset + size),
+                None => missing.push(id.as_str()),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(Some(places));
+        }
+        let named = missing[..missing.len().min(NAMED)].join(", ");
+        let more = if missing.len() > NAMED { ", ..." } else { "" };
+        Err(Error::NotFound {
+            file: self.store.name().clone(),
+            what: format!("{} of {} reads ({named}{more})", missing.len(), ids.len()).into(),
+            advice: "check the ids; if the file has changed, delete its .idx".into(),
+        })
+    }
+}
+
+/// slow5tools' name for the index of a file.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".idx");
+    name.into()
+}
+
+/// A place of the user's own, named after the file's full path.
+fn in_cache(path: &Path) -> Option<PathBuf> {
+    let full = fs::canonicalize(path).ok()?;
+    let name = full.to_string_lossy().replace(['/', '\\'], "%");
+    Some(crate::cache_folder()?.join("index").join(format!("{name}.idx")))
+}
+
+fn is_current(index: &Path, data: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    changed(index).zip(changed(data)).is_some_and(|(index, data)| index >= data)
+}
+
+/// The index at `place`; `None` if it went away meanwhile.
+fn load(place: &Path) -> Result<Option<Index>> {
+    let name: Arc<str> = place.to_string_lossy().into();
+    match fs::read(place) {
+        Ok(bytes) => Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index")),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(&name, "reading", e)),
+    }
+}
+
+/// Writes a temporary sibling and renames it, so that no half index is ever seen.
+pub(super) fn save(index: &Index, place: &Path) -> std::io::Result<()> {
+    let folder = place.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut name = place.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(name);
+    let written = fs::File::create(&temporary).and_then(|mut file| {
+        for part in index.parts() {
+            file.write_all(part)?;
+        }
+        file.sync_all()?;
+        fs::rename(&temporary, place)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

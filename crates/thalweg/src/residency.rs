@@ -1,0 +1,90 @@
+//! Residency: how much of a file is in the page cache already.
+//!
+//! What is there is best read through the cache, what is not may go past it. The answer is a snapshot: the kernel may
+//! evict a page a moment later. Where it cannot be known, it is `None`, and unknown counts as cold.
+
+use std::fs::File;
+use std::ops::Range;
+
+use crate::sys;
+
+/// Pages of a range of a file, by `cachestat(2)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResidentPages {
+    /// Pages that the range touches, up to the end of the file.
+    pub pages: u64,
+    /// Of these, how many are in the page cache.
+    pub cached: u64,
+    /// Of the cached, how many must still be written back.
+    pub dirty: u64,
+    /// Of the cached, how many are being written back.
+    pub writeback: u64,
+}
+
+impl ResidentPages {
+    /// The part that is cached: 0 is cold, 1 is hot. A range without pages is hot, since nothing must be fetched.
+    pub fn fraction(&self) -> f64 {
+        if self.pages == 0 { 1.0 } else { self.cached as f64 / self.pages as f64 }
+    }
+}
+
+/// How much of `range` of `file` is cached. `None` if that is unknown: the kernel is older than 6.5, the file is
+/// another user's and not writable for us, or the file system keeps no page cache to ask about.
+pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
+    let page = rustix::param::page_size() as u64;
+    let end = range.end.min(file.metadata().ok()?.len());
+    if range.start >= end {
+        return Some(ResidentPages::default());
+    }
+    let told = sys::cachestat(file, &(range.start..end))?;
+    let pages = end.div_ceil(page) - range.start / page;
+    // Large folios count whole: the kernel may tell more pages than were asked about.
+    let cached = told.cache.min(pages);
+    Some(ResidentPages { pages, cached, dirty: told.dirty.min(cached), writeback: told.writeback.min(cached) })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{Advice, fadvise};
+
+    fn file(len: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; len]).unwrap();
+        file.sync_all().unwrap();
+        file
+    }
+
+    #[test]
+    fn counts_pages_up_to_the_end_of_the_file() {
+        let file = file(10_000);
+        let Some(all) = resident(&file, 0..u64::MAX) else { return };
+        assert_eq!(all.pages, 10_000u64.div_ceil(rustix::param::page_size() as u64));
+        assert_eq!(resident(&file, 20_000..30_000), Some(ResidentPages::default()));
+        let empty = 5..5;
+        assert_eq!(resident(&file, empty).unwrap().fraction(), 1.0);
+    }
+
+    #[test]
+    fn tells_evicted_from_read() {
+        let file = file(4 << 20);
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let Some(cold) = resident(&file, 0..4 << 20) else { return };
+        // Where eviction does nothing (tmpfs), there is nothing to tell apart.
+        if cold.cached == cold.pages {
+            return;
+        }
+        assert!(cold.fraction() < 0.1, "{cold:?}");
+        fadvise(&file, 0, None, Advice::Random).unwrap();
+        let mut buf = vec![0; 1 << 20];
+        file.read_exact_at(&mut buf, 1 << 20).unwrap();
+        let page = rustix::param::page_size() as u64;
+        let warm = resident(&file, 1 << 20..2 << 20).unwrap();
+        assert_eq!(warm, ResidentPages { pages: (1 << 20) / page, cached: (1 << 20) / page, dirty: 0, writeback: 0 });
+        assert!(resident(&file, 3 << 20..4 << 20).unwrap().fraction() < 0.1);
+    }
+}

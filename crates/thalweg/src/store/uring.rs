@@ -1,0 +1,162 @@
+//! A local file read through io_uring: many requests in flight from one thread.
+//!
+//! It pays off past the page cache, where the device answers and threads would only wait. Where the kernel, a container
+//! or a sandbox forbids io_uring, the same store answers with threads and [`UringStore::refused`] says why.
+
+mod flight;
+mod ring;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Feed, FileStore, Next, Request, Store, check_inside};
+use crate::error::{Error, Result};
+use ring::Ring;
+
+/// More entries than this no kernel gives (IORING_MAX_ENTRIES of io_uring.c).
+const MAX_DEPTH: usize = 32_768;
+
+/// Requests from this size on go to the kernel one by one, so that the first is under way while the next one's buffer
+/// is made. Below, the call costs as much as the read.
+const ALONE: usize = 64 << 10;
+
+/// A file read with io_uring where that is allowed.
+///
+/// Single reads ([`Store::read_at`]) are those of the [`FileStore`] under it.
+#[derive(Debug)]
+pub struct UringStore {
+    file: FileStore,
+    refused: Option<String>,
+}
+
+impl UringStore {
+    /// Opens a file for reads through the page cache, or, if `direct`, past it.
+    ///
+    /// # Errors
+    /// As for [`FileStore::open`]. That io_uring is forbidden is none: see [`UringStore::refused`].
+    pub fn open(path: impl AsRef<Path>, direct: bool) -> Result<Self> {
+        let file = if direct { FileStore::open_direct(path) } else { FileStore::open(path) }?;
+        let refused = Ring::new(&file, 1).err().map(|e| why_refused(&e));
+        Ok(Self { file, refused })
+    }
+
+    /// Why requests are answered by threads instead, if they are.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The file under it, for questions about its residency or device.
+    pub fn file(&self) -> &FileStore {
+        &self.file
+    }
+
+    /// The same store as if io_uring were forbidden, for tests where it is not.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn pretend_refused(mut self) -> Self {
+        self.refused = Some(why_refused(&rustix::io::Errno::PERM.into()));
+        self
+    }
+}
+
+/// What an error from setting up a ring means to the user.
+fn why_refused(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => "this kernel has no io_uring".into(),
+        Some(libc::EPERM | libc::EACCES) => {
+            "io_uring is forbidden here, by kernel.io_uring_disabled or by the container's seccomp profile".into()
+        }
+        Some(libc::ENOMEM) => "the limit of locked memory (ulimit -l) leaves no room for io_uring".into(),
+        _ => format!("io_uring cannot be set up: {error}"),
+    }
+}
+
+impl Store for UringStore {
+    fn name(&self) -> &Arc<str> {
+        self.file.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buf)
+    }
+
+    fn answer(&self, request: &mut Request) -> Result<()> {
+        self.file.answer(request)
+    }
+
+    fn alignment(&self) -> usize {
+        self.file.alignment()
+    }
+
+    fn serve(&self, depth: usize, feed: &dyn Feed) {
+        let depth = depth.clamp(1, MAX_DEPTH);
+        // It could be made when the store was opened, but limits may be reached since.
+        let ring = if self.refused.is_none() { Ring::new(&self.file, depth).ok() } else { None };
+        match ring {
+            Some(ring) => serve_ring(&self.file, ring, depth, feed),
+            None => self.file.serve(depth, feed),
+        }
+    }
+}
+
+fn serve_ring(file: &FileStore, mut ring: Ring<'_>, depth: usize, feed: &dyn Feed) {
+    let mut ended = false;
+    loop {
+        while !ended && ring.in_flight() < depth {
+            // With something in flight, its outcome comes first: the feed may be waiting for that very buffer.
+            match feed.next(ring.in_flight() == 0) {
+                Next::Read(request) => begin(file, &mut ring, request, feed),
+                Next::Later => break,
+                Next::End => ended = true,
+            }
+        }
+        if ring.in_flight() == 0 {
+            if ended {
+                return;
+            }
+            continue;
+        }
+        if let Err(error) = ring.wait() {
+            ring.abandon(&error, |request, outcome| feed.done(request, outcome));
+            return;
+        }
+        ring.reap(|request, outcome| feed.done(request, outcome));
+    }
+}
+
+fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Feed) {
+    if let Err(error) = check_inside(file.name(), file.size(), request.offset, request.len) {
+        return feed.done(request, Err(error));
+    }
+    if request.buf.as_ref().is_none_or(|buf| buf.len() < request.at + request.len) {
+        return feed.done(request, Err(Error::Usage("a request to a file needs a buffer with room for it".into())));
+    }
+    if request.len == 0 {
+        return feed.done(request, Ok(()));
+    }
+    let alone = request.len >= ALONE;
+    ring.start(request);
+    if alone && ring.submit().is_ok() {
+        // What the page cache had is there already.
+        ring.reap(|request, outcome| feed.done(request, outcome));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_explained() {
+        let why = |errno| why_refused(&io::Error::from_raw_os_error(errno));
+        assert!(why(libc::ENOSYS).contains("kernel"));
+        assert!(why(libc::EPERM).contains("seccomp"));
+        assert!(why(libc::ENOMEM).contains("ulimit"));
+        assert!(why(libc::EINVAL).contains("cannot be set up"));
+    }
+}
