@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Failed(thalweg::Error),
     /// The arguments make no sense together.
     Usage(String),
+    /// A comparison was refused or a bar was missed.
+    FellShort(String),
     /// Standard output is gone (`| head`): nothing is left to say, and nobody to say it to.
     OutputClosed,
 }
@@ -39,7 +41,7 @@ impl From<io::Error> for Failure {
 
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.
+/// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short, 130 interrupted.
 pub(crate) fn exit(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
@@ -50,6 +52,10 @@ pub(crate) fn exit(outcome: Outcome) -> ExitCode {
         Err(Failure::Failed(error)) => {
             complain(&error);
             ExitCode::from(1)
+        }
+        Err(Failure::FellShort(message)) => {
+            complain(&message);
+            ExitCode::from(3)
         }
         Err(Failure::Usage(message)) => {
             complain(&message);

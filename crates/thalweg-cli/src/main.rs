@@ -1,5 +1,6 @@
 //! The `thalweg` command: one file per verb.
 
+mod bench;
 mod common;
 mod convert;
 mod digest;
@@ -26,6 +27,7 @@ enum Verb {
     Convert(convert::Args),
     Index(index::Args),
     Synth(synth::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Verb::Convert(args) => convert::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Synth(args) => synth::run(&args),
+        Verb::Bench(args) => bench::run(&args),
     };
     common::exit(outcome)
 }

@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
+    /// Get the reads of --ids one after the other on one thread, and tell how long each took
+    #[arg(long, requires = "ids", requires = "json")]
+    one_by_one: bool,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -67,6 +70,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         out.flush()?;
         return Ok(());
     }
+    if args.one_by_one {
+        return one_by_one(&file, &selection, started);
+    }
     let (sums, summary) = file.visit(&selection, Sums::default)?;
     drop(progress);
     let seconds = started.elapsed().as_secs_f64();
@@ -84,6 +90,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "digest": format!("{digest:016x}"),
             "threads": threads,
             "bytes_stored": clocks.fetch.bytes,
+            "bytes_decoded": summary.samples * 2,
+            "needed_bytes": clocks.fetch.bytes,
             "requests": clocks.requests,
             "peak_buffers": clocks.peak_buffers,
             "peak_oversize": clocks.peak_oversize,
@@ -105,6 +113,48 @@ pub(crate) fn run(args: &Args) -> Outcome {
             clocks.decode.bytes as f64 / 1e6 / seconds.max(1e-9),
         )?;
     }
+    out.flush()?;
+    Ok(())
+}
+
+/// Gets reads one by one, and reports the latencies.
+fn one_by_one(file: &ReadFile, selection: &Selection, started: Instant) -> Outcome {
+    let Selection::Ids(ids) = selection else { return Ok(()) };
+    let mut getter = file.getter()?;
+    let mut sums = Sums::default();
+    let mut samples = 0_u64;
+    let mut latencies = Vec::with_capacity(ids.len());
+    let (mut needed, page) = (0, thalweg::store::PAGE as u64);
+    let (index, _) = file.index()?;
+    for id in ids.iter() {
+        let before = Instant::now();
+        let outcome = getter.get(id, |read| {
+            samples += read.samples.len() as u64;
+            sums.visit(read)
+        })?;
+        latencies.push(before.elapsed().as_secs_f64() * 1e6);
+        outcome?;
+        needed += index.get(id).map_or(0, |entry| entry.size / page * page);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    latencies.sort_by(f64::total_cmp);
+    let quantile =
+        |q: f64| latencies.get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)));
+    let report = json!({
+        "workload": "thalweg-get1",
+        "version": concat!("thalweg ", env!("CARGO_PKG_VERSION")),
+        "open_to_last_s": seconds,
+        "reads": ids.len(),
+        "samples": samples,
+        "bytes_decoded": samples * 2,
+        "needed_bytes": needed,
+        "sum": sums.sum,
+        "digest": format!("{:016x}", sums.digest),
+        "threads": 1,
+        "latency_us": { "p50": quantile(0.5), "p99": quantile(0.99), "max": latencies.last() },
+    });
+    let mut out = output();
+    writeln!(out, "{report}")?;
     out.flush()?;
     Ok(())
 }

@@ -14,6 +14,7 @@
 
 mod collect;
 mod framer;
+mod get;
 mod lookup;
 
 use std::collections::VecDeque;
@@ -33,6 +34,7 @@ use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
 pub use collect::Visitor;
+pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
 
 /// How to read: everything has a default that is right without thought.
