@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use thalweg_gauge::comparison::{Comparison, Progress, run as compare};
-use thalweg_gauge::report::{html, markdown, text};
+use thalweg_gauge::report::{html, machine, markdown, text};
 
 use crate::common::{Failure, Outcome, complain, output};
 use experiment::Experiment;
@@ -93,6 +93,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         report(&folder, &done)?;
     }
     if !args.json {
+        if let Some(last) = done.last() {
+            writeln!(out, "{}", machine(last))?;
+        }
         writeln!(out, "raw trials: {0}/results.jsonl; report: {0}/report.html, {0}/report.md", folder.display())?;
     }
     out.flush()?;

@@ -166,7 +166,9 @@ impl Experiment {
             let peer = slow5lib.as_ref()?;
             Some(command(peer, &[&[mode, "{file}"], args, &["--threads", &threads, "--batch", BATCH]].concat()))
         };
-        let mut arms: Vec<(&str, Option<Vec<String>>, Option<&str>)> = Vec::new();
+        // Name, command line where the program is there, remark.
+        type Row = (&'static str, Option<Vec<String>>, Option<&'static str>);
+        let mut arms: Vec<Row> = Vec::new();
         match self.work {
             Work::Sequential { python } => {
                 arms.push(("thalweg", Some(ours(&["--threads", &threads])), None));
