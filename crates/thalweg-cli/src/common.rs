@@ -5,17 +5,20 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use thalweg::engine::{Control, default_threads};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
-use thalweg::reads::{Options, StoreKind};
+use thalweg::reads::{Options, ReadFile, StoreKind};
 
 /// Why a verb stopped short.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something went wrong with a file.
     Failed(thalweg::Error),
+    /// Something went wrong that is no file's fault, or has been told of already where there is no message.
+    Said(String),
     /// The arguments make no sense together.
     Usage(String),
     /// A comparison was refused or a bar was missed.
@@ -27,6 +30,16 @@ pub(crate) enum Failure {
 impl From<thalweg::Error> for Failure {
     fn from(error: thalweg::Error) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl From<thalweg_gauge::Error> for Failure {
+    fn from(error: thalweg_gauge::Error) -> Self {
+        match error {
+            thalweg_gauge::Error::Cancelled => Self::Failed(thalweg::Error::Cancelled),
+            thalweg_gauge::Error::Usage(message) => Self::Usage(message),
+            other => Self::Said(other.to_string()),
+        }
     }
 }
 
@@ -57,6 +70,12 @@ pub(crate) fn exit(outcome: Outcome) -> ExitCode {
             complain(&message);
             ExitCode::from(3)
         }
+        Err(Failure::Said(message)) => {
+            if !message.is_empty() {
+                complain(&message);
+            }
+            ExitCode::from(1)
+        }
         Err(Failure::Usage(message)) => {
             complain(&message);
             ExitCode::from(2)
@@ -78,16 +97,32 @@ pub(crate) fn output() -> BufWriter<StdoutLock<'static>> {
 pub(crate) fn cancel_on_interrupt() -> Control {
     let cancel = Control::new();
     let handle = cancel.clone();
+    on_interrupt(move || {
+        let again = handle.is_cancelled();
+        handle.cancel();
+        again
+    });
+    cancel
+}
+
+/// A flag that Ctrl-C raises, for work that looks at one; a second Ctrl-C ends the process at once.
+pub(crate) fn flag_on_interrupt() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    on_interrupt(move || raised.swap(true, Ordering::Relaxed));
+    flag
+}
+
+/// Calls `stop` at Ctrl-C; it tells whether it had been called before.
+fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
     let set = ctrlc::set_handler(move || {
-        if handle.is_cancelled() {
+        if stop() {
             std::process::exit(130);
         }
-        handle.cancel();
     });
     if let Err(error) = set {
         complain(&format!("Ctrl-C will not stop cleanly: {error}"));
     }
-    cancel
 }
 
 /// How to read, the same for every verb that reads.
@@ -111,6 +146,10 @@ enum StoreChoice {
     Buffered,
     /// Past the page cache (O_DIRECT)
     Direct,
+    /// Past the page cache, with io_uring where that is allowed
+    Uring,
+    /// Through a map of the file, which nothing may change meanwhile
+    Mmap,
 }
 
 impl ReadArgs {
@@ -120,6 +159,8 @@ impl ReadArgs {
             store: match self.store {
                 StoreChoice::Buffered => StoreKind::Buffered,
                 StoreChoice::Direct => StoreKind::Direct,
+                StoreChoice::Uring => StoreKind::Uring,
+                StoreChoice::Mmap => StoreKind::Mmap,
             },
             budget: self.budget(),
             control: cancel_on_interrupt(),
@@ -133,6 +174,15 @@ impl ReadArgs {
             memory: self.memory.unwrap_or(DEFAULT_MEMORY),
         }
     }
+}
+
+/// Opens a file, and says what is not as it was asked for.
+pub(crate) fn open(path: &Path, options: Options) -> Result<ReadFile, Failure> {
+    let file = ReadFile::open(path, options)?;
+    if let Some(note) = file.note() {
+        complain(&format!("{}: going on through the page cache: {note}", path.display()));
+    }
+    Ok(file)
 }
 
 /// Read ids from a file, one a line; `-` is standard input.
@@ -158,8 +208,14 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 /// Least memory that holds the smallest buffers, a batch and codec state.
 const LEAST_MEMORY: usize = 4 << 20;
 
-/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+/// A memory budget, as [`parse_bytes`].
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)? as usize;
+    if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
+}
+
+/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim() {
@@ -173,6 +229,5 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
         other => return Err(format!("unknown unit {other:?}; use kB, MB, GB, KiB, MiB or GiB")),
     };
     let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
-    let bytes = (number * factor) as usize;
-    if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
+    Ok((number * factor) as u64)
 }

@@ -8,7 +8,7 @@ use thalweg::format::slow5::{Encoder, Encoding, Header, RecordPress, SignalPress
 use thalweg::reads::{ReadFile, Selection};
 use thalweg::write::ReadWriter;
 
-use crate::common::{Failure, Outcome, ReadArgs, read_ids};
+use crate::common::{Failure, Outcome, ReadArgs, open, read_ids};
 use crate::progress::Progress;
 
 /// Convert between SLOW5 (text) and BLOW5 (binary), and between compressions
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = args.read.options();
     let control = options.control.clone();
-    let file = ReadFile::open(&args.input, options)?;
+    let file = open(&args.input, options)?;
     let header = Arc::new(output_header(args, file.header())?);
     let selection = selection(args, &file)?;
     let mut out = ReadWriter::create(&args.output, &header)?;

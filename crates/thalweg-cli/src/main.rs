@@ -4,7 +4,11 @@ mod bench;
 mod common;
 mod convert;
 mod digest;
+mod evict;
+mod explain;
 mod index;
+mod info;
+mod probe;
 mod progress;
 mod read;
 mod synth;
@@ -26,6 +30,9 @@ enum Verb {
     Read(read::Args),
     Convert(convert::Args),
     Index(index::Args),
+    Info(info::Args),
+    Evict(evict::Args),
+    Probe(probe::Args),
     Synth(synth::Args),
     Bench(bench::Args),
 }
@@ -36,6 +43,9 @@ fn main() -> ExitCode {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Index(args) => index::run(&args),
+        Verb::Info(args) => info::run(&args),
+        Verb::Evict(args) => evict::run(&args),
+        Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),
         Verb::Bench(args) => bench::run(&args),
     };

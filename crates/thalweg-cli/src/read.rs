@@ -8,8 +8,9 @@ use std::time::Instant;
 use serde_json::json;
 use thalweg::reads::{Read, ReadFile, Selection, Visitor};
 
-use crate::common::{Outcome, ReadArgs, output, read_ids};
+use crate::common::{Outcome, ReadArgs, open, output, read_ids};
 use crate::digest;
+use crate::explain;
 use crate::progress::Progress;
 
 /// Decode reads: count them, or print a digest of each
@@ -22,9 +23,12 @@ pub(crate) struct Args {
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order
     #[arg(long)]
     digest: bool,
-    /// Print one JSON line about the whole read: time to samples, bytes, stages
+    /// Print one JSON line about the whole read (time to samples, bytes, stages), or about the plan
     #[arg(long, conflicts_with = "digest")]
     json: bool,
+    /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
+    #[arg(long, conflicts_with = "digest")]
+    explain: bool,
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
@@ -60,8 +64,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let control = options.control.clone();
     let threads = args.read.budget().threads;
     let started = Instant::now();
-    let file = ReadFile::open(&args.file, options)?;
+    let file = open(&args.file, options)?;
     let mut out = output();
+    if args.explain {
+        return explain::print(&file, &selection, args.json, &mut out);
+    }
     let progress = Progress::watch(&control, file.store().size());
     if args.digest {
         for row in file.map(&selection, digest::row)? {
