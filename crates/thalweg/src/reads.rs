@@ -13,6 +13,7 @@
 //! ```
 
 mod collect;
+mod columns;
 mod framer;
 mod lookup;
 
@@ -33,6 +34,7 @@ use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
 pub use collect::Visitor;
+pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use lookup::{IndexOrigin, index_path};
 
 /// How to read: everything has a default that is right without thought.
@@ -252,6 +254,7 @@ impl ReadFile {
 const WINDOW_SHARE: usize = 8;
 
 /// Puts items that come in any order into the order of their ordinals.
+#[derive(Debug)]
 struct InOrder<T> {
     next: u64,
     waiting: VecDeque<Option<T>>,
