@@ -13,6 +13,7 @@
 //! ```
 
 mod collect;
+mod columns;
 mod explain;
 mod framer;
 mod get;
@@ -36,6 +37,7 @@ use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
 pub use collect::Visitor;
+pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
@@ -262,6 +264,7 @@ type Gathered = plan::Gather<std::vec::IntoIter<Range<u64>>>;
 const WINDOW_SHARE: usize = 8;
 
 /// Puts items that come in any order into the order of their ordinals.
+#[derive(Debug)]
 struct InOrder<T> {
     next: u64,
     waiting: VecDeque<Option<T>>,
