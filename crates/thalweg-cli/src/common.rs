@@ -16,6 +16,8 @@ use thalweg::reads::{Options, StoreKind};
 pub(crate) enum Failure {
     /// Something went wrong with a file.
     Failed(thalweg::Error),
+    /// A check found damage, and has said what.
+    Damaged(String),
     /// The arguments make no sense together.
     Usage(String),
     /// Standard output is gone (`| head`): nothing is left to say, and nobody to say it to.
@@ -49,6 +51,10 @@ pub(crate) fn exit(outcome: Outcome) -> ExitCode {
         }
         Err(Failure::Failed(error)) => {
             complain(&error);
+            ExitCode::from(1)
+        }
+        Err(Failure::Damaged(message)) => {
+            complain(&message);
             ExitCode::from(1)
         }
         Err(Failure::Usage(message)) => {

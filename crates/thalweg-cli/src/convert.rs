@@ -93,7 +93,8 @@ fn output_header(args: &Args, from: &Header) -> Result<Header, Failure> {
     let record_press = if text { RecordPress::None } else { args.record.unwrap_or(RecordPress::Zstd) };
     let signal_press = if text { SignalPress::None } else { args.signal.unwrap_or(SignalPress::SvbZd) };
     let released = record_press.is_released() && signal_press.is_released();
-    if !released && !(args.experimental && signal_press == SignalPress::Svb16Zd && record_press.is_released()) {
+    let experiment = args.experimental && signal_press == SignalPress::Svb16Zd && record_press.is_released();
+    if !(released || experiment) {
         let message = format!(
             "record {} with signal {}: no released program reads it{}",
             record_press.name(),

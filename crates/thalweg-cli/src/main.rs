@@ -1,5 +1,6 @@
 //! The `thalweg` command: one file per verb.
 
+mod check;
 mod common;
 mod convert;
 mod digest;
@@ -24,6 +25,7 @@ struct Cli {
 enum Verb {
     Read(read::Args),
     Convert(convert::Args),
+    Check(check::Args),
     Index(index::Args),
     Synth(synth::Args),
 }
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),
+        Verb::Check(args) => check::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Synth(args) => synth::run(&args),
     };

@@ -12,9 +12,13 @@
 //! # Ok::<(), thalweg::Error>(())
 //! ```
 
+mod check;
 mod collect;
 mod framer;
 mod lookup;
+mod salvage;
+mod verify;
+mod walk;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,6 +36,7 @@ use crate::store::{FileStore, Store};
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
+pub use check::{IndexState, LostReads, Report};
 pub use collect::Visitor;
 pub use lookup::{IndexOrigin, index_path};
 

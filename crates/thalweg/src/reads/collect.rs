@@ -43,7 +43,7 @@ pub(super) struct ReadDecoder<C> {
 
 /// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
 /// compresses 2 to 4 times; a thousand times is a bomb.
-const LIKELY_RATIO: usize = 64;
+pub(super) const LIKELY_RATIO: usize = 64;
 
 pub(super) struct Worker<S> {
     pub(super) state: S,
@@ -81,7 +81,7 @@ impl<C> ReadDecoder<C> {
 }
 
 /// The stored record inside a frame, and where it starts there.
-fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
+pub(super) fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
     // As long as the frame and no longer: an index that points elsewhere is caught here.
     match Framing::new(header.encoding).next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)? {
         Frame::Record { stored, len } if len == extent.bytes.len() => Ok((stored.start, &extent.bytes[stored])),
