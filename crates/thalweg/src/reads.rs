@@ -12,6 +12,7 @@
 //! # Ok::<(), thalweg::Error>(())
 //! ```
 
+mod check;
 mod collect;
 mod columns;
 mod explain;
@@ -19,6 +20,9 @@ mod framer;
 mod get;
 mod lookup;
 mod open;
+mod salvage;
+mod verify;
+mod walk;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -36,6 +40,7 @@ use crate::store::Store;
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
+pub use check::{IndexState, LostReads, Report};
 pub use collect::Visitor;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
