@@ -63,8 +63,11 @@ pub struct Options {
 /// Which way the bytes come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// Through the page cache, several reads in flight.
+    /// [`StoreKind::Direct`] for files that are too large to stay in the page cache and are not in it; else
+    /// [`StoreKind::Buffered`], so that the next read is quick.
     #[default]
+    Auto,
+    /// Through the page cache, several reads in flight.
     Buffered,
     /// Past the page cache.
     Direct,
