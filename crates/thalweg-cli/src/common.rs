@@ -141,8 +141,10 @@ pub(crate) struct ReadArgs {
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum StoreChoice {
-    /// Through the page cache, several reads in flight
+    /// Past the page cache for files too large to stay in it, else through it
     #[default]
+    Auto,
+    /// Through the page cache, several reads in flight
     Buffered,
     /// Past the page cache (O_DIRECT)
     Direct,
@@ -157,6 +159,7 @@ impl ReadArgs {
     pub(crate) fn options(&self) -> Options {
         Options {
             store: match self.store {
+                StoreChoice::Auto => StoreKind::Auto,
                 StoreChoice::Buffered => StoreKind::Buffered,
                 StoreChoice::Direct => StoreKind::Direct,
                 StoreChoice::Uring => StoreKind::Uring,

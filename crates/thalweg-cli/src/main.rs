@@ -1,6 +1,7 @@
 //! The `thalweg` command: one file per verb.
 
 mod bench;
+mod check;
 mod common;
 mod convert;
 mod digest;
@@ -29,6 +30,7 @@ struct Cli {
 enum Verb {
     Read(read::Args),
     Convert(convert::Args),
+    Check(check::Args),
     Index(index::Args),
     Info(info::Args),
     Evict(evict::Args),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),
+        Verb::Check(args) => check::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Info(args) => info::run(&args),
         Verb::Evict(args) => evict::run(&args),

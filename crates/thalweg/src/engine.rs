@@ -9,6 +9,7 @@
 
 mod clock;
 mod input;
+mod recycle;
 mod state;
 
 use std::num::NonZeroUsize;
@@ -22,6 +23,7 @@ use crate::extent::{Group, Source};
 use crate::store::{Feed, Next, Request, Store};
 
 pub use clock::{Clocks, Stage};
+pub(crate) use recycle::Recycler;
 use state::{Shared, Taken};
 
 /// How often a thread that waits looks whether it was cancelled.
@@ -168,7 +170,17 @@ impl<D: Decoder> Run<D> {
 
     /// Gives a batch back for reuse.
     pub fn recycle(&self, batch: D::Batch) {
-        self.shared.recycle(batch);
+        self.shared.recycle(Some(batch), true);
+    }
+
+    /// What gives batches back from elsewhere.
+    pub(crate) fn recycler(&self) -> Recycler<D::Batch> {
+        Recycler::new(self.shared.clone())
+    }
+
+    /// Where the time went so far.
+    pub fn clocks(&self) -> Clocks {
+        self.shared.clocks()
     }
 
     /// Waits for the end, dropping batches that were not taken.
@@ -177,7 +189,7 @@ impl<D: Decoder> Run<D> {
     /// The first error.
     pub fn finish(mut self) -> Result<Finished<D::Worker>> {
         while let Some(batch) = self.next() {
-            self.shared.recycle(batch?);
+            self.shared.recycle(Some(batch?), true);
         }
         let workers = self.join()?;
         Ok(Finished { workers, clocks: self.shared.clocks() })

@@ -12,12 +12,17 @@
 //! # Ok::<(), thalweg::Error>(())
 //! ```
 
+mod check;
 mod collect;
+mod columns;
 mod explain;
 mod framer;
 mod get;
 mod lookup;
 mod open;
+mod salvage;
+mod verify;
+mod walk;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -35,7 +40,9 @@ use crate::store::Store;
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
+pub use check::{IndexState, LostReads, Report};
 pub use collect::Visitor;
+pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
@@ -56,8 +63,11 @@ pub struct Options {
 /// Which way the bytes come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// Through the page cache, several reads in flight.
+    /// [`StoreKind::Direct`] for files that are too large to stay in the page cache and are not in it; else
+    /// [`StoreKind::Buffered`], so that the next read is quick.
     #[default]
+    Auto,
+    /// Through the page cache, several reads in flight.
     Buffered,
     /// Past the page cache.
     Direct,
@@ -262,6 +272,7 @@ type Gathered = plan::Gather<std::vec::IntoIter<Range<u64>>>;
 const WINDOW_SHARE: usize = 8;
 
 /// Puts items that come in any order into the order of their ordinals.
+#[derive(Debug)]
 struct InOrder<T> {
     next: u64,
     waiting: VecDeque<Option<T>>,

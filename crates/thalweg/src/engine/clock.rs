@@ -31,3 +31,25 @@ pub struct Clocks {
     /// Most bytes of extents too long for a pooled buffer that were alive at once: the part over the budget.
     pub peak_oversize: u64,
 }
+
+impl Stage {
+    fn then(self, later: Self) -> Self {
+        Self { busy: self.busy + later.busy, exposed: self.exposed + later.exposed, bytes: self.bytes + later.bytes }
+    }
+}
+
+impl Clocks {
+    /// The clocks of two runs, one after the other.
+    #[must_use]
+    pub fn then(self, later: Self) -> Self {
+        Self {
+            wall: self.wall + later.wall,
+            fetch: self.fetch.then(later.fetch),
+            decode: self.decode.then(later.decode),
+            deliver: self.deliver.then(later.deliver),
+            requests: self.requests + later.requests,
+            peak_buffers: self.peak_buffers.max(later.peak_buffers),
+            peak_oversize: self.peak_oversize.max(later.peak_oversize),
+        }
+    }
+}

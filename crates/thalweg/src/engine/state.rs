@@ -40,8 +40,10 @@ struct State<B> {
     spare: Vec<Vec<Place>>,
     next_group: u64,
     decoding: usize,
+    /// Empty batches for reuse.
     batches: Vec<B>,
-    batches_made: usize,
+    /// Batches with a worker, in the outbox, or with the consumer.
+    batches_out: usize,
     outbox: VecDeque<Slot<B>>,
     /// Group number of the first slot.
     head: u64,
@@ -99,7 +101,7 @@ impl<D: Decoder> Shared<D> {
             next_group: 0,
             decoding: 0,
             batches: Vec::with_capacity(shape.batches),
-            batches_made: 0,
+            batches_out: 0,
             outbox: VecDeque::new(),
             head: 0,
             failed: None,
@@ -272,16 +274,14 @@ impl<D: Decoder> Shared<D> {
 
     /// A pooled batch, or leave to make one; `None` if one must be waited for.
     fn batch(&self, state: &mut State<D::Batch>, seq: u64) -> Option<Option<D::Batch>> {
-        if let Some(batch) = state.batches.pop() {
-            return Some(Some(batch));
+        // The head of the line always gets one, so that it can be delivered and the others freed; but not a second
+        // before the first was taken, or a slow consumer would let them pile up.
+        let head = seq == state.head && state.outbox.front().is_none_or(|slot| slot.parts.is_empty());
+        if state.batches_out >= self.shape.batches && !head && self.shape.delivery != Delivery::Worker {
+            return None;
         }
-        // The head of the line always gets one, so that it can be delivered and the others freed.
-        let may =
-            state.batches_made < self.shape.batches || seq == state.head || self.shape.delivery == Delivery::Worker;
-        may.then(|| {
-            state.batches_made += 1;
-            None
-        })
+        state.batches_out += 1;
+        Some(state.batches.pop())
     }
 
     /// Another batch for the rest of group `seq`.
@@ -310,6 +310,7 @@ impl<D: Decoder> Shared<D> {
         }
         if self.shape.delivery == Delivery::Worker {
             if let Some(batch) = batch {
+                state.batches_out -= 1;
                 state.batches.push(batch);
             }
             return;
@@ -380,10 +381,13 @@ impl<D: Decoder> Shared<D> {
         if self.shape.delivery == Delivery::AsTheyCome
             && let Some(part) = state.outbox.iter_mut().find_map(|slot| slot.parts.pop_front())
         {
+            self.can_decode.notify_all();
             return Some(part);
         }
         while let Some(front) = state.outbox.front_mut() {
             if let Some(part) = front.parts.pop_front() {
+                // The head of the line may make another.
+                self.can_decode.notify_all();
                 return Some(part);
             }
             if !front.complete {
@@ -397,8 +401,21 @@ impl<D: Decoder> Shared<D> {
         None
     }
 
-    pub(super) fn recycle(&self, batch: D::Batch) {
-        self.lock().batches.push(batch);
+    /// Pools `batch`, unless the pool is full; `counted` says that one fewer is out.
+    pub(super) fn recycle(&self, batch: Option<D::Batch>, counted: bool) {
+        let mut state = self.lock();
+        state.batches_out -= usize::from(counted);
+        let room = state.batches.len() < self.shape.batches.max(1) && !state.stopped;
+        let surplus = match batch {
+            Some(batch) if room => {
+                state.batches.push(batch);
+                None
+            }
+            other => other,
+        };
+        drop(state);
+        // Freeing memory takes a while: not under the lock.
+        drop(surplus);
         self.can_decode.notify_all();
     }
 

@@ -25,6 +25,16 @@ pub(super) trait Collect: Send + Sync + 'static {
 
     fn state(&self) -> Self::State;
     fn batch(&self) -> Self::Batch;
+    /// Where the next read's samples are to be appended; `None` for scratch memory of the worker's.
+    fn lend(&self, _batch: &mut Self::Batch) -> Option<Vec<i16>> {
+        None
+    }
+    /// Gets back what was lent, with the samples of a read that was taken.
+    fn restore(&self, _batch: &mut Self::Batch, _samples: Vec<i16>) {}
+    /// Whether a record of so many stored bytes should still go into the batch. An empty batch takes any.
+    fn has_room(&self, _batch: &Self::Batch, _stored: usize) -> bool {
+        true
+    }
     /// Takes one read; whether the batch has room for more.
     fn take(&self, state: &mut Self::State, batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool>;
     fn clear(&self, batch: &mut Self::Batch);
@@ -38,8 +48,16 @@ pub(super) struct ReadDecoder<C> {
     wanted: Option<Arc<Vec<String>>>,
     /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of it.
     limit: usize,
+    /// Scratch memory that each buffer of a worker keeps between groups.
+    keep: usize,
     collect: C,
 }
+
+/// A worker has about this many scratch buffers (see [`slow5::Decoder`]), which share a quarter of the budget.
+const SCRATCH_BUFFERS: usize = 4;
+
+/// Scratch memory that is always kept: most reads need no more, and reallocating it for each would take time.
+const LEAST_KEEP: usize = 512 << 10;
 
 /// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
 /// compresses 2 to 4 times; a thousand times is a bomb.
@@ -61,7 +79,8 @@ impl<C> ReadDecoder<C> {
         budget: Budget,
         collect: C,
     ) -> Self {
-        Self { name, header, wanted, limit: budget.memory, collect }
+        let keep = (budget.memory / 4 / budget.threads.max(1) / SCRATCH_BUFFERS).max(LEAST_KEEP);
+        Self { name, header, wanted, limit: budget.memory, keep, collect }
     }
 
     /// An index that belongs to another file shows here at the latest.
@@ -105,6 +124,36 @@ pub(super) fn label(header: &Header, extent: &Extent<'_>) -> String {
     }
 }
 
+impl<C: Collect> ReadDecoder<C> {
+    /// Decodes one record, appending its samples to `samples`, and has it collected; whether the batch has room for more.
+    fn read(
+        &self,
+        worker: &mut Worker<C::State>,
+        extent: &Extent<'_>,
+        batch: &mut C::Batch,
+        samples: &mut Vec<i16>,
+    ) -> Result<bool> {
+        let before = samples.len();
+        let limit = self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO));
+        worker.contexts.set_limit(limit);
+        let at = |fault: Fault| fault.in_file(&self.name, extent.offset, label(&self.header, extent));
+        let (start, stored) = unframe(&self.header, extent).map_err(at)?;
+        let record = worker.contexts.record(&self.header, stored, samples).map_err(|fault| at(fault.shifted(start)))?;
+        self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
+        let read = Read {
+            ordinal: extent.ordinal,
+            offset: extent.offset,
+            record: &record,
+            samples: samples.get(before..).unwrap_or_default(),
+            header: &self.header,
+        };
+        let more = self.collect.take(&mut worker.state, batch, &read)?;
+        worker.reads += 1;
+        worker.samples += read.samples.len() as u64;
+        Ok(more)
+    }
+}
+
 impl<C: Collect> Decoder for ReadDecoder<C> {
     type Worker = Worker<C::State>;
     type Batch = C::Batch;
@@ -131,32 +180,34 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
         batch: &mut Self::Batch,
     ) -> Result<()> {
         self.collect.clear(batch);
+        let first = *next;
         while let Some(extent) = group.get(*next) {
-            worker.scratch.clear();
-            let limit = self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO));
-            worker.contexts.set_limit(limit);
-            let at = |fault: Fault| fault.in_file(&self.name, extent.offset, label(&self.header, &extent));
-            let (start, stored) = unframe(&self.header, &extent).map_err(at)?;
-            let record = worker
-                .contexts
-                .record(&self.header, stored, &mut worker.scratch)
-                .map_err(|fault| at(fault.shifted(start)))?;
-            self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
-            let read = Read {
-                ordinal: extent.ordinal,
-                offset: extent.offset,
-                record: &record,
-                samples: &worker.scratch,
-                header: &self.header,
-            };
-            let more = self.collect.take(&mut worker.state, batch, &read)?;
-            worker.reads += 1;
-            worker.samples += worker.scratch.len() as u64;
+            if *next > first && !self.collect.has_room(batch, extent.bytes.len()) {
+                break;
+            }
+            let lent = self.collect.lend(batch);
+            let own = lent.is_none();
+            let mut samples = lent.unwrap_or_else(|| {
+                let mut scratch = std::mem::take(&mut worker.scratch);
+                scratch.clear();
+                scratch
+            });
+            let outcome = self.read(worker, &extent, batch, &mut samples);
+            if own {
+                worker.scratch = samples;
+            } else {
+                self.collect.restore(batch, samples);
+            }
+            let more = outcome?;
             *next += 1;
             if !more {
                 break;
             }
         }
+        // A record of unusual size must not leave every worker with buffers of that size.
+        worker.contexts.trim(self.keep);
+        worker.scratch.clear();
+        worker.scratch.shrink_to(self.keep / size_of::<i16>());
         Ok(())
     }
 

@@ -147,7 +147,7 @@ fn is_current(index: &Path, data: &Path) -> bool {
 }
 
 /// The index at `place`; `None` if it went away meanwhile.
-fn load(place: &Path) -> Result<Option<Index>> {
+pub(super) fn load(place: &Path) -> Result<Option<Index>> {
     let name: Arc<str> = place.to_string_lossy().into();
     match fs::read(place) {
         Ok(bytes) => Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index")),

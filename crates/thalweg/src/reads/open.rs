@@ -8,6 +8,7 @@ use super::{Options, ReadFile, StoreKind};
 use crate::error::{Error, Result};
 use crate::format::slow5::{Header, Parsed};
 use crate::model::{Origin, StoreModel};
+use crate::residency::{better_direct, cache_room, resident};
 use crate::store::{FileStore, MmapStore, Store};
 
 /// A store, what is known of the device beneath it, and what is not as it was asked for.
@@ -25,6 +26,14 @@ impl Opened {
             Ok(Self { store: Arc::new(store), model, note })
         };
         match kind {
+            StoreKind::Auto => {
+                let store = FileStore::open(path)?;
+                let cached = resident(store.file(), 0..store.size()).map(|pages| pages.fraction());
+                if better_direct(store.size(), cached, cache_room()) {
+                    return plain(FileStore::open_direct(path)?, None);
+                }
+                plain(store, None)
+            }
             StoreKind::Buffered => plain(FileStore::open(path)?, None),
             StoreKind::Direct => plain(FileStore::open_direct(path)?, None),
             StoreKind::Mmap => {
