@@ -100,6 +100,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "bytes_decoded": summary.samples * 2,
             "needed_bytes": clocks.fetch.bytes,
             "requests": clocks.requests,
+            "max_depth": clocks.max_depth,
             "peak_buffers": clocks.peak_buffers,
             "peak_oversize": clocks.peak_oversize,
             "stages": {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
+use super::depth::Depth;
 use super::input::{Arrived, Bench, Input, Wish};
 use super::{Control, Decoder, Delivery, POLL, Shape};
 use crate::error::{Error, Result};
@@ -34,6 +35,8 @@ struct State<B> {
     buffers: Vec<AlignedBuf>,
     /// Pooled buffers (or, for stores with bytes of their own, turns) handed out and not back yet.
     buffers_out: usize,
+    in_flight: usize,
+    depth: Depth,
     /// Bytes of a pooled buffer.
     pooled: usize,
     ready: VecDeque<Group>,
@@ -95,6 +98,8 @@ impl<D: Decoder> Shared<D> {
             input: Input::new(source),
             buffers: Vec::with_capacity(shape.buffers),
             buffers_out: 0,
+            in_flight: 0,
+            depth: Depth::new(shape.depth, shape.max_depth),
             pooled: shape.headroom + shape.block,
             ready: VecDeque::new(),
             spare: Vec::new(),
@@ -148,13 +153,19 @@ impl<D: Decoder> Shared<D> {
         self.stop_locked(&mut self.lock());
     }
 
+    /// Blocks that may be alive: those in flight, one for each worker, one to carry over, one at hand. Fetching further
+    /// ahead would only push what was fetched out of the processor's cache.
+    fn room(&self, state: &State<D::Batch>) -> usize {
+        (state.depth.target() + self.shape.threads + 2).min(self.shape.buffers)
+    }
+
     pub(super) fn next_request(&self, wait: bool) -> Next {
         let mut state = self.lock();
         loop {
             if state.stopped || state.failed.is_some() {
                 return Next::End;
             }
-            if state.buffers_out < self.shape.buffers {
+            if state.in_flight < state.depth.target() && state.buffers_out < self.room(&state) {
                 let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
                     // The last one to look tells the workers that nothing more will come.
                     self.can_decode.notify_all();
@@ -162,8 +173,12 @@ impl<D: Decoder> Shared<D> {
                     return Next::End;
                 };
                 state.buffers_out += 1;
+                state.in_flight += 1;
                 state.clocks.requests += 1;
                 let issued = Instant::now();
+                if state.in_flight < state.depth.target() {
+                    self.can_fetch.notify_one();
+                }
                 if self.store.bytes().is_some() {
                     let Wish { offset, len, tag } = wish;
                     return Next::Read(Request { offset, len, buf: None, at: 0, tag, issued });
@@ -193,6 +208,7 @@ impl<D: Decoder> Shared<D> {
         let took = request.issued.elapsed();
         let mut state = self.lock();
         state.clocks.fetch.busy += took;
+        state.in_flight -= 1;
         let mut freed = Vec::new();
         let mut oversize = state.oversize;
         let State { input, ready, spare, clocks, failed, .. } = &mut *state;
@@ -221,13 +237,12 @@ impl<D: Decoder> Shared<D> {
         }
         state.oversize = oversize;
         state.clocks.peak_oversize = state.clocks.peak_oversize.max(oversize);
-        let any = !freed.is_empty();
         for block in freed {
             state.free(block);
         }
-        if any {
-            self.can_fetch.notify_all();
-        }
+        let waiting = state.ready.len();
+        state.depth.answered(waiting, self.shape.threads);
+        self.can_fetch.notify_one();
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();
@@ -250,6 +265,11 @@ impl<D: Decoder> Shared<D> {
                     self.can_deliver.notify_all();
                     return None;
                 }
+                let in_flight = state.in_flight;
+                if state.depth.starved(in_flight) {
+                    self.can_fetch.notify_one();
+                }
+                state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
                 state = self.wait(&self.can_decode, state);
                 state.clocks.fetch.exposed += waiting.elapsed();
                 continue;
