@@ -8,6 +8,8 @@
 
 mod faulty;
 mod feed;
+#[doc(hidden)]
+pub mod fuzz;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,136 @@
+//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding, the same every time.
+//!
+//! `cargo run -p thalweg --example fuzz_seeds -- fuzz/corpus`
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use thalweg::codec::{deflate, ex_zd, svb, svb16, zstd};
+use thalweg::format::slow5::{
+    Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version, ascii,
+};
+use thalweg::synth::{Recipe, Synth, SynthRead};
+use thalweg::testing::fuzz::every_field;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("name the folder of the corpora")?);
+    let put = |target: &str, name: &str, bytes: &[u8]| -> Outcome {
+        fs::create_dir_all(folder.join(target))?;
+        Ok(fs::write(folder.join(target).join(name), bytes)?)
+    };
+    let recipe = Recipe { reads: 3, mean_length: 120.0, min_length: 60, adapter_length: 20.0, ..Recipe::default() };
+    let synth = Synth::new(recipe)?;
+    let mut read = SynthRead::default();
+    synth.read(0, &mut read);
+    let mut jumps = read.samples.clone();
+    jumps.iter_mut().step_by(9).for_each(|sample| *sample = sample.wrapping_mul(97));
+
+    for (name, samples) in [("empty", &[][..]), ("one", &[-5][..]), ("signal", &read.samples), ("jumps", &jumps)] {
+        let mut coded = Vec::new();
+        svb::zd::encode(samples, &mut coded)?;
+        put("svb_zd", name, &coded)?;
+        coded.clear();
+        svb16::encode_prefixed(samples, &mut coded)?;
+        put("svb16", name, &coded)?;
+        coded.clear();
+        ex_zd::encode(samples, &mut coded)?;
+        put("ex_zd", name, &coded)?;
+        let plain: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        zstd::Compressor::new(1)?.compress(&plain, &mut coded)?;
+        put("zstd", name, &coded)?;
+        deflate::Compressor::new(6)?.compress(&plain, &mut coded)?;
+        put("deflate", name, &coded)?;
+    }
+    for press in SignalPress::ALL {
+        put("slow5_record", press.name(), &record(press, &jumps)?)?;
+    }
+    put("slow5_row", "values", &row(&read.samples)?)?;
+    put("slow5_row", "missing", missing_row().as_bytes())?;
+    files(&synth, &put)
+}
+
+/// Auxiliary bytes in which every field has a value that can be written as text.
+fn aux(header: &Header) -> Outcome<Vec<u8>> {
+    let mut out = Vec::new();
+    for field in &header.aux {
+        let element = field.kind.element();
+        let one: Vec<u8> = std::iter::once(b'1').chain([0; 7]).take(element.size()).collect();
+        if field.kind.is_array() {
+            out.extend(2_u64.to_le_bytes());
+            out.extend(&one);
+        }
+        out.extend(&one);
+    }
+    Ok(out)
+}
+
+fn fields<'a>(signal: &'a [u8], aux: &'a [u8]) -> Record<'a> {
+    let (digitisation, offset, range, sampling_rate) = (8192.0, -240.0, 1437.976, 5000.0);
+    Record { read_id: "read-1", read_group: 1, digitisation, offset, range, sampling_rate, signal, aux }
+}
+
+/// The number of the compression, then the record.
+fn record(press: SignalPress, samples: &[i16]) -> Outcome<Vec<u8>> {
+    let pick = SignalPress::ALL.iter().position(|p| *p == press).ok_or("no such press")?;
+    let mut signal = Vec::new();
+    Encoder::new()?.signal(press, samples, &mut signal)?;
+    let aux = aux(&every_field(Encoding::Binary, press))?;
+    let mut out = vec![u8::try_from(pick)?];
+    fields(&signal, &aux).encode(press, &mut out)?;
+    Ok(out)
+}
+
+fn row(samples: &[i16]) -> Outcome<Vec<u8>> {
+    let header = every_field(Encoding::Ascii, SignalPress::None);
+    let (aux, mut out) = (aux(&header)?, Vec::new());
+    ascii::write_row(&fields(&[], &aux), samples, &header, &mut out)?;
+    out.pop();
+    Ok(out)
+}
+
+fn missing_row() -> String {
+    let fields = every_field(Encoding::Ascii, SignalPress::None).aux.len();
+    format!("read-2\t0\t8192\t1\t1.5\t4000\t3\t1,-2,3{}", "\t.".repeat(fields))
+}
+
+/// Whole files in several codings, and their parts.
+fn files(synth: &Synth, put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
+    use RecordPress::{None as Plain, Zlib, Zstd};
+    for (record_press, signal_press) in [
+        (Zstd, SignalPress::SvbZd),
+        (Zlib, SignalPress::ExZd),
+        (Plain, SignalPress::None),
+        (Zstd, SignalPress::Svb16Zd),
+    ] {
+        let header = synth.header(record_press, signal_press);
+        let name = format!("{record_press}+{signal_press}");
+        whole(synth, &header, &name, put)?;
+    }
+    let text = synth.header(RecordPress::None, SignalPress::None);
+    whole(synth, &Header { encoding: Encoding::Ascii, ..text }, "text", put)
+}
+
+fn whole(synth: &Synth, header: &Header, name: &str, put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
+    let short = Header { attributes: header.attributes.iter().take(5).cloned().collect(), ..header.clone() };
+    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new()?);
+    let mut file = short.write()?;
+    put("slow5_header", name, &file)?;
+    let mut frames = vec![u8::from(header.encoding == Encoding::Ascii), 0];
+    let mut index = Index::new(Version::V0_2_0);
+    for i in 0..synth.recipe().reads {
+        synth.read(i, &mut read);
+        let frame = read.frame(&short, &mut encoder)?;
+        index.push(&read.read_id, Entry { offset: file.len() as u64, size: frame.len() as u64 })?;
+        frames.extend(&frame);
+        file.extend(&frame);
+    }
+    let end = Framing::new(header.encoding).end_marker();
+    frames.extend(end);
+    file.extend(end);
+    put("slow5_frame", name, &frames)?;
+    put("slow5_index", name, &index.parts().concat())?;
+    put("whole_file", name, &file)
+}
