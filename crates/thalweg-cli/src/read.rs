@@ -1,30 +1,37 @@
-//! `thalweg read`: decode reads and count, print or digest them.
+//! `thalweg read`: decode reads and count, print, digest or save them.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use thalweg::reads::{Read, ReadFile, Selection, Visitor};
+use thalweg::reads::{Read, ReadSet, Selection, Strings, Visitor};
+use thalweg::write::ArrowWriter;
 
 use crate::common::{Outcome, ReadArgs, output, read_ids};
 use crate::digest;
 use crate::progress::Progress;
 
-/// Decode reads: count them, or print a digest of each
+/// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
-/// Example: thalweg read reads.blow5 --digest
+/// Several files, or folders of them, are read one after the other in the order of their paths.
+///
+/// Examples: thalweg read reads.blow5 --digest; thalweg read run/ --to run.arrow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A SLOW5 or BLOW5 file
-    file: PathBuf,
+    /// SLOW5 and BLOW5 files, and folders of them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order
     #[arg(long)]
     digest: bool,
     /// Print one JSON line about the whole read: time to samples, bytes, stages
     #[arg(long, conflicts_with = "digest")]
     json: bool,
+    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it appears when it is whole
+    #[arg(long, value_name = "OUT.arrow", conflicts_with_all = ["digest", "json"])]
+    to: Option<PathBuf>,
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
@@ -48,6 +55,16 @@ impl Visitor for Sums {
     }
 }
 
+/// Writes the reads as an Arrow IPC file.
+fn save(set: &ReadSet, selection: &Selection, to: &Path) -> Outcome {
+    let mut out = ArrowWriter::create(to, &*set.schema(Strings::Text)?)?;
+    for batch in set.batches(selection)? {
+        out.push(&*batch?)?;
+    }
+    out.finish()?;
+    Ok(())
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
@@ -57,17 +74,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let control = options.control.clone();
     let threads = args.read.budget().threads;
     let started = Instant::now();
-    let file = ReadFile::open(&args.file, options)?;
+    let set = ReadSet::open(&args.paths, options)?;
     let mut out = output();
-    let progress = Progress::watch(&control, file.store().size());
+    let progress = Progress::watch(&control, set.bytes());
+    if let Some(to) = &args.to {
+        return save(&set, &selection, to);
+    }
     if args.digest {
-        for row in file.map(&selection, digest::row)? {
+        for row in set.map(&selection, digest::row)? {
             writeln!(out, "{}", row?)?;
         }
         out.flush()?;
         return Ok(());
     }
-    let (sums, summary) = file.visit(&selection, Sums::default)?;
+    let (sums, summary) = set.visit(&selection, Sums::default)?;
     drop(progress);
     let seconds = started.elapsed().as_secs_f64();
     let sum = sums.iter().fold(0_i64, |a, s| a.wrapping_add(s.sum));

@@ -16,6 +16,7 @@ mod collect;
 mod columns;
 mod framer;
 mod lookup;
+mod set;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -36,6 +37,7 @@ use framer::FileFramer;
 pub use collect::Visitor;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use lookup::{IndexOrigin, index_path};
+pub use set::ReadSet;
 
 /// How to read: everything has a default that is right without thought.
 #[derive(Debug, Clone, Default)]
