@@ -11,11 +11,12 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers test fmt clippy unit deny interop system clean
+.PHONY: help bench build peers test fmt clippy unit deny interop test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
 	@echo 'make test    formatting, lints, unit tests, dependency policy, interop tests with slow5lib and pyslow5'
+	@echo 'make test-neon  the codec tests on emulated ARM'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make clean   remove target and .venv'
 
@@ -56,6 +57,10 @@ interop:
 	@$(MAKE) peers
 	cargo build --locked --package thalweg-cli
 	.venv/bin/python -m pytest tests/interop $(PYTEST_ARGS)
+
+# The ARM kernels, compiled for real and run in an emulator. Takes minutes, and installs a cross toolchain as root.
+test-neon:
+	scripts/test-neon.sh
 
 system:
 	@.ci/system-packages

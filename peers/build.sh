@@ -21,9 +21,16 @@ say() { printf 'peers: %s\n' "$*" >&2; }
 # up_to_date PART KEY: true when PART was last built with this KEY.
 up_to_date() { [[ -e $out/$1.key && $(cat "$out/$1.key") == "$2" ]]; }
 
-# key FILE... : one hash over the compiler, its flags, this script and the files.
+# key PART FILE... : one hash over the compiler, its flags, how the part is built, and the files.
 key() {
-    { "$cc" --version | head -n 1; echo "$cc $flags ${extra:-}"; sha256sum peers/build.sh "$@"; } | sha256sum | cut -d' ' -f1
+    local part=$1
+    shift
+    {
+        "$cc" --version | head -n 1
+        echo "$cc $flags ${extra:-}"
+        declare -f compile "build_$part"
+        sha256sum "$@"
+    } | sha256sum | cut -d' ' -f1
 }
 
 # compile OBJECT_FOLDER FLAGS... -- SOURCE... : one object a source, in parallel.
@@ -46,7 +53,7 @@ build_zstd() {
     cargo metadata --locked --format-version 1 --quiet | python3 peers/zstd_source.py >"$out/zstd.source"
     local sources key
     sources=$(sed -n 1p "$out/zstd.source")
-    key=$(key "$sources/zstd.h" "$sources/decompress/zstd_decompress.c" "$sources/compress/zstd_compress.c")
+    key=$(key zstd "$sources/zstd.h" "$sources/decompress/zstd_decompress.c" "$sources/compress/zstd_compress.c")
     up_to_date zstd "$key" && return
     say "building libzstd from $(zstd_version)"
     local files=("$sources"/common/*.c "$sources"/compress/*.c "$sources"/decompress/*.c) defines=(-DZSTD_LIB_DEPRECATED=0)
@@ -92,7 +99,7 @@ build_slow5lib() {
     esac
     local lib_flags="-DSLOW5_USE_ZSTD=1 -DSLOW5_ENABLE_MT=1 $simd"
     local source=$out/slow5lib/source key
-    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key peers/slow5lib/*.c peers/common/* peers/slow5lib/source.txt)
+    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key slow5lib peers/slow5lib/*.c peers/common/* peers/slow5lib/source.txt)
     up_to_date slow5lib "$key" && return
     # what was built from other inputs must not be measured, should this build fail
     rm -f "$out"/slow5_{peer,reference}
@@ -125,7 +132,7 @@ EOF
 
 build_cat() {
     local key
-    key=$(key peers/cat/cat_peer.c peers/common/peer.[ch])
+    key=$(key cat peers/cat/cat_peer.c peers/common/peer.[ch])
     up_to_date cat "$key" && return
     rm -f "$out/cat_peer"
     say "building cat_peer"

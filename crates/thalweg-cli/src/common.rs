@@ -2,22 +2,27 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use thalweg::engine::{Control, default_threads};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
-use thalweg::reads::{Options, StoreKind};
+use thalweg::reads::{Options, ReadFile, ReadSet, StoreKind};
 
 /// Why a verb stopped short.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something went wrong with a file.
     Failed(thalweg::Error),
+    /// Something went wrong that is no file's fault, or has been told of already where there is no message.
+    Said(String),
     /// The arguments make no sense together.
     Usage(String),
+    /// A comparison was refused or a bar was missed.
+    FellShort(String),
     /// Standard output is gone (`| head`): nothing is left to say, and nobody to say it to.
     OutputClosed,
 }
@@ -25,6 +30,16 @@ pub(crate) enum Failure {
 impl From<thalweg::Error> for Failure {
     fn from(error: thalweg::Error) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl From<thalweg_gauge::Error> for Failure {
+    fn from(error: thalweg_gauge::Error) -> Self {
+        match error {
+            thalweg_gauge::Error::Cancelled => Self::Failed(thalweg::Error::Cancelled),
+            thalweg_gauge::Error::Usage(message) => Self::Usage(message),
+            other => Self::Said(other.to_string()),
+        }
     }
 }
 
@@ -39,7 +54,7 @@ impl From<io::Error> for Failure {
 
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.
+/// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short, 130 interrupted.
 pub(crate) fn exit(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
@@ -49,6 +64,16 @@ pub(crate) fn exit(outcome: Outcome) -> ExitCode {
         }
         Err(Failure::Failed(error)) => {
             complain(&error);
+            ExitCode::from(1)
+        }
+        Err(Failure::FellShort(message)) => {
+            complain(&message);
+            ExitCode::from(3)
+        }
+        Err(Failure::Said(message)) => {
+            if !message.is_empty() {
+                complain(&message);
+            }
             ExitCode::from(1)
         }
         Err(Failure::Usage(message)) => {
@@ -72,16 +97,32 @@ pub(crate) fn output() -> BufWriter<StdoutLock<'static>> {
 pub(crate) fn cancel_on_interrupt() -> Control {
     let cancel = Control::new();
     let handle = cancel.clone();
+    on_interrupt(move || {
+        let again = handle.is_cancelled();
+        handle.cancel();
+        again
+    });
+    cancel
+}
+
+/// A flag that Ctrl-C raises, for work that looks at one; a second Ctrl-C ends the process at once.
+pub(crate) fn flag_on_interrupt() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    on_interrupt(move || raised.swap(true, Ordering::Relaxed));
+    flag
+}
+
+/// Calls `stop` at Ctrl-C; it tells whether it had been called before.
+fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
     let set = ctrlc::set_handler(move || {
-        if handle.is_cancelled() {
+        if stop() {
             std::process::exit(130);
         }
-        handle.cancel();
     });
     if let Err(error) = set {
         complain(&format!("Ctrl-C will not stop cleanly: {error}"));
     }
-    cancel
 }
 
 /// How to read, the same for every verb that reads.
@@ -100,11 +141,17 @@ pub(crate) struct ReadArgs {
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum StoreChoice {
-    /// Through the page cache, several reads in flight
+    /// Past the page cache for files too large to stay in it, else through it
     #[default]
+    Auto,
+    /// Through the page cache, several reads in flight
     Buffered,
     /// Past the page cache (O_DIRECT)
     Direct,
+    /// Past the page cache, with io_uring where that is allowed
+    Uring,
+    /// Through a map of the file, which nothing may change meanwhile
+    Mmap,
 }
 
 impl ReadArgs {
@@ -112,8 +159,11 @@ impl ReadArgs {
     pub(crate) fn options(&self) -> Options {
         Options {
             store: match self.store {
+                StoreChoice::Auto => StoreKind::Auto,
                 StoreChoice::Buffered => StoreKind::Buffered,
                 StoreChoice::Direct => StoreKind::Direct,
+                StoreChoice::Uring => StoreKind::Uring,
+                StoreChoice::Mmap => StoreKind::Mmap,
             },
             budget: self.budget(),
             control: cancel_on_interrupt(),
@@ -127,6 +177,24 @@ impl ReadArgs {
             memory: self.memory.unwrap_or(DEFAULT_MEMORY),
         }
     }
+}
+
+/// Opens a file, and says what is not as it was asked for.
+pub(crate) fn open(path: &Path, options: Options) -> Result<ReadFile, Failure> {
+    let file = ReadFile::open(path, options)?;
+    if let Some(note) = file.note() {
+        complain(&format!("{}: going on through the page cache: {note}", path.display()));
+    }
+    Ok(file)
+}
+
+/// Opens files and folders as one data set, and says what is not as it was asked for.
+pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, Failure> {
+    let set = ReadSet::open(paths, options)?;
+    for (path, note) in set.notes() {
+        complain(&format!("{}: going on through the page cache: {note}", path.display()));
+    }
+    Ok(set)
 }
 
 /// Read ids from a file, one a line; `-` is standard input.
@@ -152,8 +220,14 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 /// Least memory that holds the smallest buffers, a batch and codec state.
 const LEAST_MEMORY: usize = 4 << 20;
 
-/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+/// A memory budget, as [`parse_bytes`].
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)? as usize;
+    if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
+}
+
+/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim() {
@@ -167,6 +241,5 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
         other => return Err(format!("unknown unit {other:?}; use kB, MB, GB, KiB, MiB or GiB")),
     };
     let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
-    let bytes = (number * factor) as usize;
-    if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
+    Ok((number * factor) as u64)
 }

@@ -8,7 +8,7 @@ use thalweg::format::slow5::{Encoder, Encoding, Header, RecordPress, SignalPress
 use thalweg::reads::{ReadFile, Selection};
 use thalweg::write::ReadWriter;
 
-use crate::common::{Failure, Outcome, ReadArgs, read_ids};
+use crate::common::{Failure, Outcome, ReadArgs, open, read_ids};
 use crate::progress::Progress;
 
 /// Convert between SLOW5 (text) and BLOW5 (binary), and between compressions
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = args.read.options();
     let control = options.control.clone();
-    let file = ReadFile::open(&args.input, options)?;
+    let file = open(&args.input, options)?;
     let header = Arc::new(output_header(args, file.header())?);
     let selection = selection(args, &file)?;
     let mut out = ReadWriter::create(&args.output, &header)?;
@@ -92,8 +92,8 @@ fn output_header(args: &Args, from: &Header) -> Result<Header, Failure> {
     }
     let record_press = if text { RecordPress::None } else { args.record.unwrap_or(RecordPress::Zstd) };
     let signal_press = if text { SignalPress::None } else { args.signal.unwrap_or(SignalPress::SvbZd) };
-    let released = record_press.is_released() && signal_press.is_released();
-    if !released && !(args.experimental && signal_press == SignalPress::Svb16Zd && record_press.is_released()) {
+    let wanted = signal_press.is_released() || (args.experimental && signal_press == SignalPress::Svb16Zd);
+    if !(wanted && record_press.is_released()) {
         let message = format!(
             "record {} with signal {}: no released program reads it{}",
             record_press.name(),

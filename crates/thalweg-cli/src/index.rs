@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use thalweg::reads::ReadFile;
-
-use crate::common::{Outcome, ReadArgs};
+use crate::common::{Outcome, ReadArgs, open};
 use crate::progress::Progress;
 
 /// Build FILE.idx, the index of read ids, as slow5tools does
@@ -24,7 +22,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = args.read.options();
     let control = options.control.clone();
-    let file = ReadFile::open(&args.file, options)?;
+    let file = open(&args.file, options)?;
     let _progress = Progress::watch(&control, file.store().size());
     let index = file.build_index()?;
     let place = args.output.clone().unwrap_or_else(|| thalweg::reads::index_path(&args.file));

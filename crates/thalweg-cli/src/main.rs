@@ -1,9 +1,15 @@
 //! The `thalweg` command: one file per verb.
 
+mod bench;
+mod check;
 mod common;
 mod convert;
 mod digest;
+mod evict;
+mod explain;
 mod index;
+mod info;
+mod probe;
 mod progress;
 mod read;
 mod synth;
@@ -24,8 +30,13 @@ struct Cli {
 enum Verb {
     Read(read::Args),
     Convert(convert::Args),
+    Check(check::Args),
     Index(index::Args),
+    Info(info::Args),
+    Evict(evict::Args),
+    Probe(probe::Args),
     Synth(synth::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -33,8 +44,13 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),
+        Verb::Check(args) => check::run(&args),
         Verb::Index(args) => index::run(&args),
+        Verb::Info(args) => info::run(&args),
+        Verb::Evict(args) => evict::run(&args),
+        Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),
+        Verb::Bench(args) => bench::run(&args),
     };
     common::exit(outcome)
 }

@@ -1,7 +1,9 @@
 //! `thalweg synth`: realistic reads at any size.
 
-use std::path::PathBuf;
-use std::sync::mpsc::sync_channel;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use thalweg::Error;
 use thalweg::engine::default_threads;
@@ -38,14 +40,38 @@ const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let control = cancel_on_interrupt();
-    let synth = Synth::new(Recipe::with_samples(args.seed, args.samples))?;
-    let header = synth.header(args.record, args.signal);
+    let stop = AtomicBool::new(false);
+    let press = (args.record, args.signal);
+    std::thread::scope(|scope| {
+        let (done, finished) = sync_channel::<()>(0);
+        let stop = &stop;
+        scope.spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(Duration::from_millis(100)) {
+                stop.store(control.is_cancelled(), Ordering::Relaxed);
+            }
+        });
+        let outcome = write(&args.output, args.samples, args.seed, press, stop);
+        drop(done);
+        outcome
+    })
+}
+
+/// Writes a file and its index. Ends with [`Error::Cancelled`] soon after `stop` becomes true.
+pub(crate) fn write(
+    path: &Path,
+    samples: u64,
+    seed: u64,
+    (record, signal): (RecordPress, SignalPress),
+    stop: &AtomicBool,
+) -> Outcome {
+    let synth = Synth::new(Recipe::with_samples(seed, samples))?;
+    let header = synth.header(record, signal);
     let reads = synth.recipe().reads;
     let threads = default_threads() as u64;
-    let mut out = ReadWriter::create(&args.output, &header)?;
-    let bar = std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| progress::bar(args.samples));
+    let mut out = ReadWriter::create(path, &header)?;
+    let bar = std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| progress::bar(samples * 2));
     let failed = |fault: thalweg::Fault| {
-        let message = format!("{}: {}, expected {}", args.output.display(), fault.found, fault.expected);
+        let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         Failure::Failed(Error::Usage(message.into()))
     };
     std::thread::scope(|scope| {
@@ -70,20 +96,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
             })
             .collect();
         for i in 0..reads {
-            if control.is_cancelled() {
+            if stop.load(Ordering::Relaxed) {
                 return Err(Failure::Failed(Error::Cancelled));
             }
-            let Some(Ok((id, samples, frame))) = turns.get((i % threads) as usize).map(|turn| turn.recv()) else {
-                break;
-            };
+            let Some(Ok((id, samples, frame))) = turns.get((i % threads) as usize).map(Receiver::recv) else { break };
             out.push(&id, &frame.map_err(failed)?)?;
             if let Some(bar) = &bar {
-                bar.inc(samples as u64);
+                bar.inc(samples as u64 * 2);
             }
         }
         Ok(())
     })?;
     let index = out.finish()?;
-    thalweg::write::save_index(&index, &thalweg::reads::index_path(&args.output))?;
+    thalweg::write::save_index(&index, &thalweg::reads::index_path(path))?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use thalweg_gauge::comparison::{Arm, Needs, Plan, Progress, run};
 use thalweg_gauge::limit::ProbeOptions;
-use thalweg_gauge::report::{html, text};
+use thalweg_gauge::report::{html, machine, text};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Progress::Probing { done, total } => eprintln!("probing {done}/{total}"),
         _ => {}
     })?;
-    print!("{}", text(&comparison));
+    print!("{}{}", text(&comparison), machine(&comparison));
     std::fs::write("results.html", html(&[comparison]))?;
     Ok(())
 }

@@ -51,6 +51,11 @@ impl Residency {
         }
     }
 
+    /// The resident pages in bytes; the last page counts whole.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.pages_resident.map(|pages| pages * page_size())
+    }
+
     /// Both files taken together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

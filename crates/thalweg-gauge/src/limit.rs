@@ -5,6 +5,7 @@
 //! own doing, so it is told apart and never excuses a slow result. Finding the figures is [`probe`]'s work; here is only
 //! arithmetic.
 
+mod model;
 mod probe;
 
 use serde::{Deserialize, Serialize};

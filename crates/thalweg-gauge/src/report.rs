@@ -10,4 +10,4 @@ mod table;
 
 pub use html::html;
 pub use markdown::markdown;
-pub use table::text;
+pub use table::{machine, text};

@@ -3,10 +3,23 @@
 //! It starts from a prior by kind of file system and is replaced by what a probe measured, when the
 //! user asked for that. The planner derives its merging gap and depth from it, the predictor its times.
 
+pub mod saved;
+
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+
+/// How a model came to be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The caller gave it.
+    Given,
+    /// A probe of this device measured it, that many seconds after 1970 began.
+    Measured(u64),
+    /// Assumed, by kind of file system.
+    Prior,
+}
 
 /// What a store can do.
 ///
@@ -45,6 +58,16 @@ impl StoreModel {
     /// The prior for the file system that `file` lies on.
     pub fn prior(file: &File) -> Self {
         rustix::fs::fstatfs(file).map_or(Self::LOCAL, |stat| Self::of_magic(stat.f_type as u64))
+    }
+
+    /// What is known best of the file system that `file` lies on: a model that was measured there and still counts,
+    /// else the prior.
+    pub fn known(file: &File) -> (Self, Origin) {
+        let measured = || saved::load(&saved::folder()?, &saved::device(file)?, SystemTime::now());
+        measured().map_or_else(
+            || (Self::prior(file), Origin::Prior),
+            |saved| (saved.model, Origin::Measured(saved.measured_at_unix_s)),
+        )
     }
 
     /// File system magic numbers of statfs(2) and linux/magic.h.

@@ -12,30 +12,40 @@
 //! # Ok::<(), thalweg::Error>(())
 //! ```
 
+mod check;
 mod collect;
 mod columns;
+mod explain;
 mod framer;
+mod get;
 mod lookup;
+mod open;
+mod salvage;
 mod set;
+mod verify;
+mod walk;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Clocks, Control, Decoder, Delivery, Run, Shape};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extent::Source;
-use crate::format::slow5::{Entry, Header, Index, Parsed, Record};
-use crate::model::StoreModel;
+use crate::format::slow5::{Entry, Header, Index, Record};
+use crate::model::{Origin, StoreModel};
 use crate::plan::{self, Budget};
-use crate::store::{FileStore, Store};
+use crate::store::Store;
 
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
 
+pub use check::{IndexState, LostReads, Report};
 pub use collect::Visitor;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
+pub use explain::{Explained, Shares};
+pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
 pub use set::ReadSet;
 
@@ -55,11 +65,20 @@ pub struct Options {
 /// Which way the bytes come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// Through the page cache, several reads in flight.
+    /// [`StoreKind::Direct`] for files that are too large to stay in the page cache and are not in it; else
+    /// [`StoreKind::Buffered`], so that the next read is quick.
     #[default]
+    Auto,
+    /// Through the page cache, several reads in flight.
     Buffered,
     /// Past the page cache.
     Direct,
+    /// Past the page cache with io_uring: many requests in flight from one thread. Where that is forbidden, as
+    /// [`StoreKind::Buffered`], and [`ReadFile::note`] says why.
+    Uring,
+    /// Through a map of the file. Only for files that nothing changes meanwhile: see
+    /// [`MmapStore`](crate::store::MmapStore).
+    Mmap,
 }
 
 /// What the caller wants of a file.
@@ -105,33 +124,12 @@ pub struct ReadFile {
     header: Arc<Header>,
     index: OnceLock<Arc<Index>>,
     model: StoreModel,
+    origin: Origin,
+    note: Option<String>,
     options: Options,
 }
 
 impl ReadFile {
-    /// Opens a file and reads its header.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Unsupported`] about the path, [`Error::Malformed`] about the header.
-    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let path = path.as_ref();
-        let store = match options.store {
-            StoreKind::Buffered => FileStore::open(path)?,
-            StoreKind::Direct => FileStore::open_direct(path)?,
-        };
-        let model = options.model.unwrap_or_else(|| StoreModel::prior(store.file()));
-        let mut file = Self::from_store(Arc::new(store), Options { model: Some(model), ..options })?;
-        file.path = Some(path.to_owned());
-        Ok(file)
-    }
-
-    /// The same over any store.
-    pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        let header = Arc::new(read_header(&*store)?);
-        let model = options.model.unwrap_or(StoreModel::MEMORY);
-        Ok(Self { store, path: None, header, index: OnceLock::new(), model, options })
-    }
-
     /// The file's header.
     pub fn header(&self) -> &Header {
         &self.header
@@ -140,6 +138,16 @@ impl ReadFile {
     /// Where the bytes come from.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// What the store is believed to do, and how that came to be known.
+    pub fn model(&self) -> (StoreModel, Origin) {
+        (self.model, self.origin)
+    }
+
+    /// What is not as the caller asked for it, if anything: io_uring that is forbidden here.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The sizes that a read will use.
@@ -241,15 +249,25 @@ impl ReadFile {
                 let framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
                 Source::Framed { range: self.header.data_offset..self.store.size(), framer: Box::new(framer) }
             }
-            Some(places) => {
-                let window = (self.options.budget.memory / WINDOW_SHARE) as u64;
-                let block = shape.block - self.store.alignment();
-                Source::Planned(Box::new(plan::gather(places, self.model.gap_bytes(), block, window)))
-            }
+            Some(places) => Source::Planned(Box::new(self.gather(places, &shape))),
         };
         Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
     }
+
+    /// The requests for `places`.
+    fn gather(&self, places: Vec<Range<u64>>, shape: &Shape) -> Gathered {
+        let block = shape.block - self.store.alignment();
+        plan::gather(places, self.model.gap_bytes(), block, self.window())
+    }
+
+    /// Stored bytes of an id list that are put into offset order at a time.
+    fn window(&self) -> u64 {
+        (self.options.budget.memory / WINDOW_SHARE) as u64
+    }
 }
+
+/// What the plan of an id list looks like while it runs.
+type Gathered = plan::Gather<std::vec::IntoIter<Range<u64>>>;
 
 /// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are about three times as
 /// many, and all of a window's reads may have to wait for its first.
@@ -284,30 +302,5 @@ impl<T> InOrder<T> {
         self.waiting.pop_front();
         self.next += 1;
         Some(item)
-    }
-}
-
-/// First guess at how many bytes hold a header.
-const HEADER_GUESS: u64 = 64 << 10;
-
-fn read_header(store: &dyn Store) -> Result<Header> {
-    let mut want = HEADER_GUESS;
-    loop {
-        let have = want.min(store.size());
-        let mut bytes = vec![0; have as usize];
-        store.read_at(0, &mut bytes)?;
-        match Header::parse(&bytes).map_err(|fault| fault.in_file(store.name(), 0, "header"))? {
-            Parsed::Done(header) => return Ok(header),
-            Parsed::NeedMore(more) if have == store.size() => {
-                return Err(Error::Truncated {
-                    file: store.name().clone(),
-                    what: format!("a header of at least {more} bytes").into(),
-                    offset: 0,
-                    size: store.size(),
-                    advice: "; fetch the file again",
-                });
-            }
-            Parsed::NeedMore(more) => want = more.max(have + 1),
-        }
     }
 }

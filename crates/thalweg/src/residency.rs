@@ -43,6 +43,31 @@ pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     Some(ResidentPages { pages, cached, dirty: told.dirty.min(cached), writeback: told.writeback.min(cached) })
 }
 
+/// Bytes that the page cache can take before it must throw out what it has: memory that is free or easily freed, or what
+/// the control group leaves, whichever is less. `None` where the system does not tell.
+pub fn cache_room() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    // "max", and the v1 way of saying it, are no limit.
+    let limit = limits.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
+    Some(available(&meminfo)?.min(limit.unwrap_or(u64::MAX)))
+}
+
+/// `MemAvailable` of proc(5), in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Whether reads of a file had better go past the page cache: it is too large to stay there, so caching it would help
+/// no later read and throw out what others need. Unknown room counts as enough.
+pub fn better_direct(size: u64, cached: Option<f64>, room: Option<u64>) -> bool {
+    /// What is mostly cached already is best read from there, however large.
+    const MOSTLY: f64 = 0.5;
+    cached.unwrap_or(0.0) < MOSTLY && room.is_some_and(|room| size > room)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -51,6 +76,21 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use rustix::fs::{Advice, fadvise};
+
+    #[test]
+    fn only_files_too_large_to_stay_go_past_the_cache() {
+        assert!(!better_direct(1 << 30, None, Some(2 << 30)));
+        assert!(better_direct(3 << 30, None, Some(2 << 30)));
+        assert!(better_direct(3 << 30, Some(0.1), Some(2 << 30)));
+        assert!(!better_direct(3 << 30, Some(0.9), Some(2 << 30)));
+        assert!(!better_direct(u64::MAX, None, None));
+    }
+
+    #[test]
+    fn meminfo_is_in_kib() {
+        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   2048 kB\n"), Some(2 << 20));
+        assert_eq!(available("MemTotal: 9 kB\n"), None);
+    }
 
     fn file(len: usize) -> File {
         let mut file = tempfile::tempfile().unwrap();

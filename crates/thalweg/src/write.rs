@@ -115,6 +115,16 @@ impl ReadWriter {
         Ok(Self { file, encoding: header.encoding, index: Index::new(header.written_version()) })
     }
 
+    /// Starts a file with a header as it is stored elsewhere, byte for byte. The records must be of the same kind.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be written.
+    pub fn copying(path: &Path, header: &Header, stored: &[u8]) -> Result<Self> {
+        let mut file = NewFile::create(path)?;
+        file.push(stored)?;
+        Ok(Self { file, encoding: header.encoding, index: Index::new(header.version) })
+    }
+
     /// Appends a record as [`Encoder::record`](crate::format::slow5::Encoder::record) made it.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub struct ProbeOptions {
     pub window: Duration,
     /// Windows a point, each at another place of the file.
     pub windows: usize,
-    /// Most bytes for the single buffered stream.
+    /// Most bytes for the single buffered stream; 0 leaves it out, and the page cache alone.
     pub single_stream_bytes: u64,
 }
 
@@ -41,6 +41,26 @@ impl Default for ProbeOptions {
         }
     }
 }
+
+impl ProbeOptions {
+    /// The sweep alone, in about `time`.
+    #[must_use]
+    pub fn sweep_within(time: Duration) -> Self {
+        let options = Self { single_stream_bytes: 0, ..Self::default() };
+        let sweep = options.blocks.iter().flat_map(|block| options.depths.iter().map(move |depth| (*block, *depth)));
+        let points = sweep.filter(|&(block, depth)| block * depth as u64 <= MAX_IN_FLIGHT).count() + SCATTERED;
+        // Copying in memory takes a window for each of up to three numbers of threads.
+        let windows = (points * options.windows + 3) as f64;
+        let window = Duration::from_secs_f64(time.as_secs_f64() / windows);
+        Self { window: window.clamp(SHORTEST, LONGEST), ..options }
+    }
+}
+
+/// Points of scattered requests.
+const SCATTERED: usize = 2;
+/// A shorter window sees little but its own start; a longer one learns nothing more.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Larger points spend most of a short window filling and draining the queue, and cost memory.
 const MAX_IN_FLIGHT: u64 = 64 << 20;
@@ -210,6 +230,9 @@ fn window(file: &File, shape: Shape, place: f64, time: Duration) -> io::Result<W
 
 /// One buffered reader, as `cat` or `dd` would: not the device's limit, but what most programs get.
 fn single_stream(path: &Path, most: u64, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<Option<f64>> {
+    if most == 0 {
+        return Ok(None);
+    }
     let eviction = evict(path, EvictOptions::default())?;
     if let Some(why) = eviction.objection() {
         notes.push(format!("no single buffered stream was timed: the file could not be proved cold ({why})"));

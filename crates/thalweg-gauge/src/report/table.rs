@@ -12,18 +12,22 @@ pub fn text(c: &Comparison) -> String {
     let header = facts::header(c);
     let rows = facts::rows(c);
     out.push_str(&aligned(&header, &rows));
-    let mut section = |title: &str, lines: Vec<String>| {
-        if !lines.is_empty() {
-            out.push_str(&format!("\n{title}\n"));
-            for line in lines {
-                out.push_str(&format!("  {}\n", line.replace('\n', "\n    ")));
-            }
-        }
-    };
-    section("What holds them back", facts::verdicts(c));
-    section("Remarks", facts::remarks(c));
-    section("Machine", facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect());
+    out.push_str(&section("What holds them back", facts::verdicts(c)));
+    out.push_str(&section("Remarks", facts::remarks(c)));
     out
+}
+
+/// Where it was measured, as plain text; the same for every comparison of a run but for the files.
+pub fn machine(c: &Comparison) -> String {
+    section("Machine", facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect())
+}
+
+fn section(title: &str, lines: Vec<String>) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lines: String = lines.iter().map(|line| format!("  {}\n", line.replace('\n', "\n    "))).collect();
+    format!("\n{title}\n{lines}")
 }
 
 /// The first column to the left, the others too (they hold words as often as figures); no trailing blanks.

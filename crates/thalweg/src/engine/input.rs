@@ -22,6 +22,8 @@ pub(super) struct Input {
 struct Pending {
     offset: u64,
     len: usize,
+    /// Bytes at the front that are only there for the store's alignment.
+    skip: usize,
     fetch: Option<Fetch>,
     block: Option<Arrived>,
 }
@@ -79,7 +81,7 @@ impl Input {
     /// The next request, or `None` when there are no more.
     pub(super) fn wish(&mut self, store: &dyn Store, shape: &Shape) -> Option<Wish> {
         let align = store.alignment() as u64;
-        let (offset, len, fetch) = match &mut self.source {
+        let (offset, len, skip, fetch) = match &mut self.source {
             Cutter::Framed { next, end, ended, .. } => {
                 if *ended || *next >= *end {
                     return None;
@@ -88,8 +90,9 @@ impl Input {
                 // Blocks lie on multiples of their size, so that none but the first and last is short.
                 let block = shape.block as u64;
                 let stop = ((offset / block + 1) * block).min(*end);
+                let skip = (*next - offset) as usize;
                 *next = stop;
-                (offset, (stop - offset) as usize, None)
+                (offset, (stop - offset) as usize, skip, None)
             }
             Cutter::Planned { fetches, ended } => {
                 let Some(fetch) = (!*ended).then(|| fetches.next()).flatten() else {
@@ -97,11 +100,12 @@ impl Input {
                     return None;
                 };
                 let offset = fetch.range.start / align * align;
-                (offset, (fetch.range.end - offset) as usize, Some(fetch))
+                let skip = (fetch.range.start - offset) as usize;
+                (offset, (fetch.range.end - offset) as usize, skip, Some(fetch))
             }
         };
         let tag = self.head + self.pending.len() as u64;
-        self.pending.push_back(Pending { offset, len, fetch, block: None });
+        self.pending.push_back(Pending { offset, len, skip, fetch, block: None });
         Some(Wish { offset, len, tag })
     }
 
@@ -139,7 +143,9 @@ impl Input {
             pending.block = Some(block);
         }
         while self.pending.front().is_some_and(|p| p.block.is_some()) {
-            let Some(Pending { offset, len, fetch, block: Some(block) }) = self.pending.pop_front() else { break };
+            let Some(Pending { offset, len, skip, fetch, block: Some(block) }) = self.pending.pop_front() else {
+                break;
+            };
             self.head += 1;
             if self.ended() {
                 if let Arrived::Buf(buf, _) = block {
@@ -151,13 +157,13 @@ impl Input {
             }
             match fetch {
                 Some(fetch) => group_planned(&fetch, offset, block, bench),
-                None => self.frame(offset, len, block, bench)?,
+                None => self.frame(offset, len, skip, block, bench)?,
             }
         }
         Ok(())
     }
 
-    fn frame(&mut self, offset: u64, len: usize, arrived: Arrived, bench: &mut Bench<'_>) -> Result<()> {
+    fn frame(&mut self, offset: u64, len: usize, skip: usize, arrived: Arrived, bench: &mut Bench<'_>) -> Result<()> {
         let Cutter::Framed { end, framer, carry, ended, .. } = &mut self.source else { return Ok(()) };
         let last = offset + len as u64 >= *end;
         let carried = carry.take();
@@ -169,24 +175,24 @@ impl Input {
                     free(c.block, bench);
                 }
                 let block = Block { data: Data::View(bench.store.clone()), origin: 0 };
-                (block, offset as usize - tail, offset as usize + len)
+                (block, offset as usize + skip - tail, offset as usize + len)
             }
             (Arrived::Buf(mut buf, at), carried) if tail <= at && need <= tail + len => {
                 if let Some(c) = carried {
                     buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
                     free(c.block, bench);
                 }
-                (Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }, at - tail, at + len)
+                (Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }, at + skip - tail, at + len)
             }
             (Arrived::Buf(buf, at), carried) => {
                 // The extent is longer than a pooled buffer: it gets one of its own, with this block's bytes.
                 let room = need.max(tail + len);
                 let mut whole = carried.map_or_else(|| Vec::with_capacity(room), |c| take_whole(c, room, bench));
-                whole.extend_from_slice(&buf[at..at + len]);
+                whole.extend_from_slice(&buf[at + skip..at + len]);
                 bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
                 *bench.oversize += whole.capacity() as u64;
                 let stop = whole.len();
-                (Block { data: Data::Whole(whole), origin: offset - tail as u64 }, 0, stop)
+                (Block { data: Data::Whole(whole), origin: offset + skip as u64 - tail as u64 }, 0, stop)
             }
         };
         let block = Arc::new(block);

@@ -25,6 +25,7 @@ mod index;
 mod number;
 mod press;
 mod record;
+pub mod resync;
 mod version;
 
 pub use auxiliary::{AuxArray, AuxField, AuxType, AuxValue, AuxValues, Scalar};

@@ -61,7 +61,7 @@ const LEAST_KEEP: usize = 512 << 10;
 
 /// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
 /// compresses 2 to 4 times; a thousand times is a bomb.
-const LIKELY_RATIO: usize = 64;
+pub(super) const LIKELY_RATIO: usize = 64;
 
 pub(super) struct Worker<S> {
     pub(super) state: S,
@@ -100,7 +100,7 @@ impl<C> ReadDecoder<C> {
 }
 
 /// The stored record inside a frame, and where it starts there.
-fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
+pub(super) fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
     // As long as the frame and no longer: an index that points elsewhere is caught here.
     match Framing::new(header.encoding).next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)? {
         Frame::Record { stored, len } if len == extent.bytes.len() => Ok((stored.start, &extent.bytes[stored])),
@@ -117,7 +117,7 @@ fn misplaced(found: String, extent: &Extent<'_>) -> Fault {
     Fault::new(0, found, format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()))
 }
 
-fn label(header: &Header, extent: &Extent<'_>) -> String {
+pub(super) fn label(header: &Header, extent: &Extent<'_>) -> String {
     match header.encoding {
         Encoding::Ascii => format!("row {}", extent.ordinal + 1),
         Encoding::Binary => format!("record {}", extent.ordinal + 1),

@@ -41,20 +41,39 @@ impl ReadFile {
         Ok((index, origin))
     }
 
-    fn load_or_build(&self) -> Result<(Index, IndexOrigin)> {
-        let Some(path) = &self.path else { return Ok((self.build_index()?, IndexOrigin::Unsaved)) };
-        let places = [Some(index_path(path)), in_cache(path)];
-        for place in places.iter().flatten() {
-            if is_current(place, path)
-                && let Some(index) = load(place)?
+    /// The index of the file if there is one already: nothing is read but that.
+    ///
+    /// # Errors
+    /// An index beside the file that is not one, or another file's.
+    pub fn saved_index(&self) -> Result<Option<Arc<Index>>> {
+        if let Some(index) = self.index.get() {
+            return Ok(Some(index.clone()));
+        }
+        let Some(path) = &self.path else { return Ok(None) };
+        let index = self.load(path)?;
+        Ok(index.map(|index| self.index.get_or_init(|| Arc::new(index)).clone()))
+    }
+
+    fn load(&self, path: &Path) -> Result<Option<Index>> {
+        for place in places(path) {
+            if is_current(&place, path)
+                && let Some(index) = load(&place)?
             {
                 let name: Arc<str> = place.to_string_lossy().into();
                 index.check(&self.header, self.store.size()).map_err(|fault| fault.in_file(&name, 0, "index"))?;
-                return Ok((index, IndexOrigin::Loaded));
+                return Ok(Some(index));
             }
         }
+        Ok(None)
+    }
+
+    fn load_or_build(&self) -> Result<(Index, IndexOrigin)> {
+        let Some(path) = &self.path else { return Ok((self.build_index()?, IndexOrigin::Unsaved)) };
+        if let Some(index) = self.load(path)? {
+            return Ok((index, IndexOrigin::Loaded));
+        }
         let index = self.build_index()?;
-        let saved = places.iter().flatten().any(|place| save_index(&index, place).is_ok());
+        let saved = places(path).any(|place| save_index(&index, &place).is_ok());
         Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
     }
 
@@ -110,6 +129,11 @@ pub fn index_path(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Where an index may lie, best first.
+fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
+    [Some(index_path(path)), in_cache(path)].into_iter().flatten()
+}
+
 /// A place of the user's own, named after the file's full path.
 fn in_cache(path: &Path) -> Option<PathBuf> {
     let full = fs::canonicalize(path).ok()?;
@@ -123,7 +147,7 @@ fn is_current(index: &Path, data: &Path) -> bool {
 }
 
 /// The index at `place`; `None` if it went away meanwhile.
-fn load(place: &Path) -> Result<Option<Index>> {
+pub(super) fn load(place: &Path) -> Result<Option<Index>> {
     let name: Arc<str> = place.to_string_lossy().into();
     match fs::read(place) {
         Ok(bytes) => Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index")),

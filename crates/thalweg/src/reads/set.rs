@@ -130,6 +130,19 @@ impl ReadSet {
         self.0.files.iter().map(|file| &*file.header)
     }
 
+    /// A file of the set.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where there is no such number; as for [`ReadFile::open`].
+    pub fn file(&self, index: usize) -> Result<Arc<ReadFile>> {
+        self.0.file(index)
+    }
+
+    /// What [`ReadFile::note`] says of files; not of those that are not kept open.
+    pub fn notes(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.0.files.iter().filter_map(|file| Some((file.path.as_path(), file.open.as_ref()?.note()?)))
+    }
+
     /// Stored bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.0.files.iter().map(|file| file.bytes).sum()

@@ -145,8 +145,8 @@ impl Store for MmapStore {
         let range = offset..offset + len as u64;
         let old = self.touched.lock().unwrap_or_else(PoisonError::into_inner).add(range, self.keep);
         for range in old {
-            // SAFETY: MADV_DONTNEED on a read-only map of a file changes no byte: whoever still uses these pages gets the
-            // same ones from the page cache again. It is a hint, so that a failure does not matter.
+            // SAFETY: MADV_DONTNEED on a read-only map of a file changes no byte: whoever still uses these pages gets
+            // the same ones from the page cache again. It is a hint, so that a failure does not matter.
             let _ = unsafe {
                 map.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,

@@ -53,7 +53,8 @@ impl<'a> Ring<'a> {
         self.flights.len() - self.free.len()
     }
 
-    /// Queues `request`, whose buffer must have room for it; there must be a free slot. [`Ring::submit`] or [`Ring::wait`] gives it to the kernel.
+    /// Queues `request`, whose buffer must have room for it; there must be a free slot. [`Ring::submit`] or
+    /// [`Ring::wait`] gives it to the kernel.
     pub(super) fn start(&mut self, request: Request) {
         let flight = Flight::new(self.file, request);
         if let Some(slot) = self.free.pop() {
@@ -67,9 +68,9 @@ impl<'a> Ring<'a> {
         let Some(read) = self.flights[slot].as_mut().and_then(|flight| flight.read(self.file)) else { return };
         let file = Fixed(if read.direct { DIRECT } else { BUFFERED });
         let entry = opcode::Read::new(file, read.buf, read.len).offset(read.offset).build().user_data(slot as u64);
-        // SAFETY: the pointer and length come from a slice of the buffer of `flights[slot]`, which stays there until this
-        // read has completed (see `Ring`); a vector's bytes do not move when the vector does. The registered files are
-        // open as long as `self.file` is borrowed.
+        // SAFETY: the pointer and length come from a slice of the buffer of `flights[slot]`, which stays there until
+        // this read has completed (see `Ring`); a vector's bytes do not move when the vector does. The registered files
+        // are open as long as `self.file` is borrowed.
         while unsafe { self.uring.submission().push(&entry) }.is_err() {
             // There are as many entries as slots, each with one read, so that this is not reached.
             let _ = self.uring.submit();

@@ -1,0 +1,149 @@
+//! `thalweg check`: what is wrong with a file, and what can be saved of it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use thalweg::Error;
+use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report};
+
+use crate::common::{Failure, Outcome, ReadArgs, complain, output};
+use crate::progress::Progress;
+
+/// Check files: decode every record, say what is damaged, and save what is not
+///
+/// Exits with 0 if all files are whole, with 1 if one is damaged, salvaged or not.
+///
+/// Example: thalweg check reads.blow5 --salvage saved.blow5
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// SLOW5 or BLOW5 files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write every intact record to OUT, as it is stored; of one FILE only
+    #[arg(long, value_name = "OUT")]
+    salvage: Option<PathBuf>,
+    /// Print one JSON line for each file
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Defects and losses that are printed of each file; JSON has more.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    if args.salvage.is_some() && args.files.len() > 1 {
+        return Err(Failure::Usage("--salvage is for one file at a time".into()));
+    }
+    let options = args.read.options();
+    let mut out = output();
+    let mut damaged = 0;
+    for path in &args.files {
+        match check(path, args, &options) {
+            Ok(report) => {
+                damaged += usize::from(!report.is_whole());
+                if args.json {
+                    writeln!(out, "{}", as_json(path, &report))?;
+                } else {
+                    print(&mut out, path, &report, args.salvage.as_deref())?;
+                }
+            }
+            // One file that cannot be read must not hide what is wrong with the others.
+            Err(error @ (Error::Cancelled | Error::Usage(_))) => return Err(error.into()),
+            Err(error) => {
+                damaged += 1;
+                complain(&error);
+                if args.json {
+                    writeln!(
+                        out,
+                        "{}",
+                        json!({ "file": path.to_string_lossy(), "whole": false, "error": error.to_string() })
+                    )?;
+                }
+            }
+        }
+        out.flush()?;
+    }
+    match damaged {
+        0 => Ok(()),
+        n => Err(Failure::Said(format!("{n} of {} files damaged or unreadable", args.files.len()))),
+    }
+}
+
+fn check(path: &Path, args: &Args, options: &Options) -> thalweg::Result<Report> {
+    let file = ReadFile::open(path, options.clone())?;
+    let _progress = Progress::watch(&options.control, file.store().size());
+    match &args.salvage {
+        Some(out) => file.salvage(out),
+        None => file.check(),
+    }
+}
+
+fn print(out: &mut impl Write, path: &Path, report: &Report, salvaged: Option<&Path>) -> std::io::Result<()> {
+    let Report { reads, samples, defect_count, .. } = report;
+    let verdict = if report.is_whole() { "whole" } else { "damaged" };
+    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", path.display())?;
+    for defect in report.defects.iter().take(SHOWN) {
+        match defect {
+            Error::Malformed { file, what, offset, found, expected } if **file == *path.to_string_lossy() => {
+                writeln!(out, "  byte {offset}, {what}: found {found}, expected {expected}")?;
+            }
+            other => writeln!(out, "  {other}")?,
+        }
+    }
+    if *defect_count > SHOWN as u64 {
+        writeln!(out, "  ... {defect_count} defects in all")?;
+    }
+    for lost in report.lost.iter().take(SHOWN) {
+        writeln!(out, "  lost: bytes {} to {}", lost.start, lost.end)?;
+    }
+    if report.lost_bytes > 0 {
+        let reads = match report.lost_reads {
+            LostReads::Known(n) => n.to_string(),
+            LostReads::AtLeast(n) => format!("at least {n}"),
+        };
+        writeln!(out, "  lost in all: {} bytes, {reads} reads", report.lost_bytes)?;
+    }
+    if let Some(salvaged) = salvaged {
+        writeln!(out, "  salvaged: {} reads in {}", report.salvaged, salvaged.display())?;
+    }
+    Ok(())
+}
+
+fn as_json(path: &Path, report: &Report) -> Value {
+    let defects: Vec<Value> = report.defects.iter().map(defect_json).collect();
+    let lost: Vec<Value> = report.lost.iter().map(|range| json!([range.start, range.end])).collect();
+    let (lost_reads, exact) = match report.lost_reads {
+        LostReads::Known(n) => (n, true),
+        LostReads::AtLeast(n) => (n, false),
+    };
+    json!({
+        "file": path.to_string_lossy(),
+        "whole": report.is_whole(),
+        "reads": report.reads,
+        "samples": report.samples,
+        "defect_count": report.defect_count,
+        "defects": defects,
+        "lost": lost,
+        "lost_bytes": report.lost_bytes,
+        "lost_reads": lost_reads,
+        "lost_reads_exact": exact,
+        "index": match report.index {
+            IndexState::Absent => "absent",
+            IndexState::Consistent => "consistent",
+            IndexState::Wrong => "wrong",
+        },
+        "salvaged": report.salvaged,
+    })
+}
+
+fn defect_json(defect: &Error) -> Value {
+    match defect {
+        Error::Malformed { file, what, offset, found, expected } => {
+            json!({ "file": **file, "what": what, "offset": offset, "found": found, "expected": expected })
+        }
+        other => json!({ "message": other.to_string() }),
+    }
+}

@@ -1,0 +1,94 @@
+//! `thalweg evict`: take files out of the page cache, and show that they went.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict};
+use thalweg_gauge::units::binary_bytes;
+
+use crate::common::{Failure, Outcome, complain, output};
+
+/// Take files out of the page cache, and prove that they are out
+///
+/// Fails if a file is not proved to be out of memory: its pages stayed, or this system does not tell.
+///
+/// Example: thalweg evict reads.blow5 reads.blow5.idx
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files to evict
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print one JSON line a file
+    #[arg(long)]
+    json: bool,
+    /// Drop all of the machine's caches where advice is not enough (needs root)
+    #[arg(long)]
+    drop_caches: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut out = output();
+    let mut failed = false;
+    for path in &args.files {
+        match evict(path, EvictOptions { drop_caches: args.drop_caches }) {
+            Ok(eviction) => {
+                failed |= !eviction.proved();
+                if args.json {
+                    writeln!(out, "{}", as_json(path, &eviction))?;
+                } else {
+                    writeln!(out, "{}", in_words(path, &eviction))?;
+                }
+            }
+            Err(error) => {
+                failed = true;
+                complain(&error);
+            }
+        }
+    }
+    out.flush()?;
+    if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+fn as_json(path: &Path, eviction: &Eviction) -> serde_json::Value {
+    json!({
+        "schema": "thalweg.eviction/1",
+        "file": path.display().to_string(),
+        "proved": eviction.proved(),
+        "objection": eviction.objection(),
+        "eviction": eviction,
+    })
+}
+
+fn in_words(path: &Path, eviction: &Eviction) -> String {
+    let Eviction { before, after, attempts, dropped_caches, .. } = eviction;
+    let times = if *attempts == 1 { "once".into() } else { format!("{attempts} times") };
+    let dropped = if *dropped_caches { ", all caches dropped" } else { "" };
+    let outcome = eviction.objection().map_or_else(|| "proved cold".into(), |why| format!("NOT proved cold: {why}"));
+    format!(
+        "{}: {} cached before, {} after ({}, asked {times}{dropped}): {outcome}",
+        path.display(),
+        cached(before),
+        cached(after),
+        method(&after.method),
+    )
+}
+
+/// How much of a file is cached, in words.
+pub(crate) fn cached(residency: &Residency) -> String {
+    match (residency.resident_bytes(), residency.fraction()) {
+        (Some(bytes), Some(share)) => format!("{} ({:.1} %)", binary_bytes(bytes as f64), share * 100.0),
+        (Some(_), None) => "nothing (the file is empty)".into(),
+        _ => "unknown".into(),
+    }
+}
+
+/// How that is known, in words.
+pub(crate) fn method(method: &Method) -> String {
+    match method {
+        Method::Cachestat => "every page counted".into(),
+        Method::Sampled(pages) => format!("{pages} pages sampled"),
+        Method::Unknown(why) => why.clone(),
+        _ => "some other way".into(),
+    }
+}

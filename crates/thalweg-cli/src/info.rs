@@ -1,0 +1,244 @@
+//! `thalweg info`: what is in a file, how it is laid out, and how much of it is in memory.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use thalweg::format::slow5::{Encoding, Framing, Header};
+use thalweg::model::StoreModel;
+use thalweg::reads::{Options, ReadFile};
+use thalweg_gauge::cache::{Residency, residency};
+use thalweg_gauge::units::{decimal_bytes, digits};
+
+use crate::common::{Failure, Outcome, cancel_on_interrupt, complain, open, output};
+use crate::evict;
+use crate::progress::Progress;
+
+/// Show what is in a file: version, compression, columns, reads, layout findings, and what is cached of it
+///
+/// The number of reads comes from the index where there is one; --count reads the file where there is none.
+///
+/// Example: thalweg info reads.blow5
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// SLOW5 or BLOW5 files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print one JSON line a file
+    #[arg(long)]
+    json: bool,
+    /// Count the reads by reading the file if it has no index
+    #[arg(long)]
+    count: bool,
+}
+
+/// Longer attribute values are cut in words, never in JSON.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// What was found out about a file.
+struct Info {
+    path: PathBuf,
+    header: Header,
+    size: u64,
+    reads: Option<u64>,
+    reads_from: &'static str,
+    mean_record_bytes: Option<f64>,
+    cached: Residency,
+    findings: Vec<(&'static str, String)>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let options = Options { control: cancel_on_interrupt(), ..Options::default() };
+    let mut out = output();
+    let mut failed = false;
+    for path in &args.files {
+        match look(path, args.count, options.clone()) {
+            Ok(info) if args.json => writeln!(out, "{}", as_json(&info))?,
+            Ok(info) => write!(out, "{}", in_words(&info))?,
+            Err(Failure::Failed(thalweg::Error::Cancelled)) => {
+                return Err(Failure::Failed(thalweg::Error::Cancelled));
+            }
+            Err(Failure::Failed(error)) => {
+                failed = true;
+                complain(&error);
+            }
+            Err(Failure::Said(message)) => {
+                failed = true;
+                complain(&message);
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    out.flush()?;
+    if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
+    // First, because looking into the file brings parts of it into memory.
+    let cached = residency(path)?;
+    let control = options.control.clone();
+    let file = open(path, options)?;
+    let mut findings = Vec::new();
+    let saved = file.saved_index();
+    if matches!(saved, Ok(None)) {
+        let words = "there is no index: the first read by id reads the whole file; run `thalweg index`";
+        findings.push(("no_index", words.into()));
+    }
+    let (reads, reads_from) = match saved {
+        Ok(Some(index)) => (Some(index.len() as u64), "index"),
+        Ok(None) if count => {
+            let _progress = Progress::watch(&control, file.store().size());
+            (Some(file.build_index()?.len() as u64), "count")
+        }
+        Ok(None) => (None, "unknown"),
+        // A file with a broken index can still be described.
+        Err(error) => {
+            findings.push(("bad_index", format!("{error}; delete it, and `thalweg index` makes another")));
+            (None, "unknown")
+        }
+    };
+    let header = file.header().clone();
+    let size = file.store().size();
+    let end = Framing::new(header.encoding).end_marker();
+    let data = size.saturating_sub(header.data_offset).saturating_sub(end.len() as u64);
+    let mean_record_bytes = reads.filter(|&n| n > 0).map(|n| data as f64 / n as f64);
+    let whole = ends_properly(&file, end)?;
+    let (model, _) = file.model();
+    findings.extend(layout_findings(&header, mean_record_bytes, whole, &model));
+    Ok(Info { path: path.to_owned(), header, size, reads, reads_from, mean_record_bytes, cached, findings })
+}
+
+/// Whether the last bytes are those of a file that was finished.
+fn ends_properly(file: &ReadFile, end: &[u8]) -> Result<bool, Failure> {
+    let size = file.store().size();
+    // Rows end with a newline, whichever is the last.
+    let end = if end.is_empty() { b"\n" } else { end };
+    let mut last = vec![0; end.len()];
+    let at = size.checked_sub(end.len() as u64).filter(|&at| at + 1 >= file.header().data_offset);
+    let Some(at) = at else { return Ok(false) };
+    file.store().read_at(at, &mut last)?;
+    Ok(last == end)
+}
+
+/// What about the layout costs time or trouble: a short code for programs, and words.
+fn layout_findings(
+    header: &Header,
+    mean_record_bytes: Option<f64>,
+    whole: bool,
+    model: &StoreModel,
+) -> Vec<(&'static str, String)> {
+    use thalweg::format::slow5::{RecordPress, SignalPress};
+    let mut findings = Vec::new();
+    let mut say = |code, words: String| findings.push((code, words));
+    if !whole {
+        let end = if header.encoding == Encoding::Binary { "its end marker" } else { "a newline" };
+        say("no_end", format!("the file does not end with {end}: it is truncated, or still being written"));
+    }
+    if header.encoding == Encoding::Ascii {
+        say("text", "text is larger and slower to read than BLOW5; `thalweg convert` makes one".into());
+        return findings;
+    }
+    if !header.record_press.is_released() || !header.signal_press.is_released() {
+        let (record, signal) = (header.record_press, header.signal_press);
+        say("unreleased", format!("no released version of slow5lib reads record {record} with signal {signal}"));
+    }
+    match header.record_press {
+        RecordPress::Zlib => say("zlib", "zlib is slower to decode than zstd, for about the same size".into()),
+        RecordPress::None if header.signal_press == SignalPress::None => {
+            say("uncompressed", "nothing is compressed: the file is about twice as large as it need be".into());
+        }
+        _ => {}
+    }
+    if let Some(mean) = mean_record_bytes.filter(|&mean| mean < model.gap_bytes() as f64) {
+        let (mean, gap) = (decimal_bytes(mean), decimal_bytes(model.gap_bytes() as f64));
+        say(
+            "small_records",
+            format!(
+                "records of {mean} are cheaper to read than to skip here (below {gap}): dense lists of ids read whole stretches"
+            ),
+        );
+    }
+    findings
+}
+
+fn format_name(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Ascii => "SLOW5",
+        Encoding::Binary => "BLOW5",
+    }
+}
+
+fn as_json(info: &Info) -> serde_json::Value {
+    let header = &info.header;
+    let attributes: serde_json::Map<String, serde_json::Value> =
+        header.attributes.iter().map(|a| (a.name.clone(), json!(a.values))).collect();
+    let aux: Vec<_> = header.aux.iter().map(|f| json!({ "name": f.name, "type": f.type_name() })).collect();
+    let findings: Vec<_> = info.findings.iter().map(|(code, words)| json!({ "code": code, "words": words })).collect();
+    json!({
+        "schema": "thalweg.info/1",
+        "file": info.path.display().to_string(),
+        "format": format_name(header.encoding),
+        "version": header.version.to_string(),
+        "record_press": header.record_press.name(),
+        "signal_press": header.signal_press.name(),
+        "read_groups": header.read_groups,
+        "attributes": attributes,
+        "aux": aux,
+        "size_bytes": info.size,
+        "header_bytes": header.data_offset,
+        "reads": info.reads,
+        "reads_from": info.reads_from,
+        "mean_record_bytes": info.mean_record_bytes,
+        "cached": info.cached,
+        "cached_share": info.cached.fraction(),
+        "findings": findings,
+    })
+}
+
+fn in_words(info: &Info) -> String {
+    let Info { path, header, size, reads, cached, findings, .. } = info;
+    let mut text = format!("{}\n", path.display());
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<12} {value}");
+    };
+    line("format", &format!("{} {}", format_name(header.encoding), header.version));
+    if header.encoding == Encoding::Binary {
+        line("compression", &format!("record {}, signal {}", header.record_press, header.signal_press));
+    }
+    line("size", &decimal_bytes(*size as f64));
+    let reads = match (reads, info.mean_record_bytes) {
+        (Some(n), Some(mean)) => format!("{n} (by {}), {} each in the mean", info.reads_from, decimal_bytes(mean)),
+        (Some(n), None) => format!("{n} (by {})", info.reads_from),
+        (None, _) => "unknown, for there is no index; --count reads the file".into(),
+    };
+    line("reads", &reads);
+    line("read groups", &header.read_groups.to_string());
+    let aux: Vec<String> = header.aux.iter().map(|f| format!("{} {}", f.name, short(&f.type_name()))).collect();
+    line("aux", &if aux.is_empty() { "none".into() } else { aux.join(", ") });
+    line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
+    for (i, attribute) in header.attributes.iter().enumerate() {
+        // All groups' values, each once: most attributes are the same in all of them.
+        let mut values: Vec<&str> = attribute.values.iter().map(|v| v.as_deref().unwrap_or(".")).collect();
+        values.sort_unstable();
+        values.dedup();
+        line(if i == 0 { "attributes" } else { "" }, &format!("{}: {}", attribute.name, short(&values.join(" | "))));
+    }
+    for (i, (_, words)) in findings.iter().enumerate() {
+        line(if i == 0 { "findings" } else { "" }, words);
+    }
+    if let Some(share) = cached.fraction().filter(|share| *share > 0.99) {
+        line(
+            "",
+            &format!("{} % of the file is in memory: the next read will not touch the device", digits(share * 100.0)),
+        );
+    }
+    text
+}
+
+fn short(value: &str) -> String {
+    match value.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}

@@ -1,0 +1,156 @@
+//! `thalweg probe`: measure what a device can do, and remember it.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::json;
+use thalweg::model::{StoreModel, saved};
+use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
+use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
+
+use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output, parse_bytes};
+
+/// Measure what the device under a file or folder can do, and keep it for later reads
+///
+/// Reads parts of FILE past the page cache, with several sizes of request and several of them in flight. In a FOLDER, a
+/// temporary file is written for that, and removed. What is found holds for 30 days for every file on that device.
+///
+/// Example: thalweg probe /data --budget-s 20
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A large file, or a folder to write a temporary one in
+    path: PathBuf,
+    /// Print one JSON line: the model, the whole table, where it was saved
+    #[arg(long)]
+    json: bool,
+    /// About how many seconds the reads may take in all
+    #[arg(long, value_name = "SECONDS", default_value_t = 12)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
+    budget_s: u32,
+    /// Size of the temporary file
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = parse_bytes)]
+    file_size: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let stop = flag_on_interrupt();
+    let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
+    let temporary = if meta.is_dir() { Some(Temporary::write(&args.path, args.file_size, &stop)?) } else { None };
+    let path = temporary.as_ref().map_or(&args.path, |t| &t.0);
+    let device = File::open(path).ok().and_then(|file| saved::device(&file));
+    let options = ProbeOptions::sweep_within(Duration::from_secs(args.budget_s.into()));
+    let found = probe(path, &options, &stop, &mut |_, _| {})?;
+    drop(temporary);
+    let model = found.store_model().ok_or_else(|| {
+        Failure::Said(format!("{}: {}", args.path.display(), found.notes.first().map_or("no model", |n| n)))
+    })?;
+    let place = match (saved::folder(), device) {
+        (Some(folder), Some(device)) => {
+            saved::save(&folder, &saved::Saved::new(device, model, SystemTime::now())).map_err(|e| e.to_string())
+        }
+        (None, _) => Err("neither XDG_CACHE_HOME nor HOME is set".into()),
+        (_, None) => Err("the system does not tell which device this is".into()),
+    };
+    let mut out = output();
+    if args.json {
+        writeln!(out, "{}", as_json(&args.path, &found, &model, place.as_deref().ok()))?;
+    } else {
+        write!(out, "{}", in_words(&found, &model))?;
+        if let Ok(place) = &place {
+            writeln!(out, "saved as {}; it holds for 30 days", place.display())?;
+        }
+    }
+    out.flush()?;
+    place.map(drop).map_err(|why| Failure::Said(format!("the model was not saved: {why}")))
+}
+
+fn io_error(path: &Path, doing: &'static str, error: io::Error) -> Failure {
+    Failure::Failed(thalweg::Error::io(&path.to_string_lossy().into(), doing, error))
+}
+
+/// A file that nobody else has read, of bytes that no device can compress. Removed when dropped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn write(folder: &Path, size: u64, stop: &AtomicBool) -> Result<Self, Failure> {
+        let path = folder.join(format!(".thalweg-probe.{}.tmp", std::process::id()));
+        let failed = |e| io_error(&path, "writing", e);
+        let mut file = File::create_new(&path).map_err(failed)?;
+        let guard = Self(path.clone());
+        // Any seed will do: what counts is that no block repeats.
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut block = vec![0; 4 << 20];
+        let mut left = size;
+        while left > 0 {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::Failed(thalweg::Error::Cancelled));
+            }
+            random.fill_bytes(&mut block);
+            let n = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            file.write_all(&block[..n]).map_err(failed)?;
+            left -= n as u64;
+        }
+        file.sync_all().map_err(failed)?;
+        Ok(guard)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            complain(&format!("{}: removing: {error}", self.0.display()));
+        }
+    }
+}
+
+fn as_json(path: &Path, found: &Probe, model: &StoreModel, place: Option<&Path>) -> serde_json::Value {
+    json!({
+        "schema": "thalweg.probe/1",
+        "path": path.display().to_string(),
+        "model": model,
+        "saved_as": place.map(|p| p.display().to_string()),
+        "probe": found,
+    })
+}
+
+/// The table (a row for each size of request, a column for each number in flight), then the model.
+fn in_words(found: &Probe, model: &StoreModel) -> String {
+    let mut sweep: Vec<_> = found.points.iter().filter(|p| !p.scattered).collect();
+    sweep.sort_by_key(|p| (p.block_bytes, p.depth));
+    let mut depths: Vec<usize> = sweep.iter().map(|p| p.depth).collect();
+    depths.sort_unstable();
+    depths.dedup();
+    let mut text = String::from("MB/s       ");
+    for depth in &depths {
+        let _ = write!(text, " {:>9}", format!("{depth} deep"));
+    }
+    for row in sweep.chunk_by(|a, b| a.block_bytes == b.block_bytes) {
+        let _ = write!(text, "\n{:>11}", row.first().map_or_else(String::new, |p| binary_bytes(p.block_bytes as f64)));
+        for depth in &depths {
+            let cell = row.iter().find(|p| p.depth == *depth).map_or_else(String::new, |p| {
+                let mark = if (p.depth, p.block_bytes) == (model.depth, model.block as u64) { "*" } else { "" };
+                format!("{mark}{:.0}", p.bytes_per_s / 1e6)
+            });
+            let _ = write!(text, " {cell:>9}");
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\n\nmodel: {} with {} requests of {} in flight (*), latency {}, {} small requests/s",
+        bandwidth(model.bandwidth),
+        model.depth,
+        binary_bytes(model.block as f64),
+        seconds(model.latency_s),
+        digits(model.request_rate),
+    );
+    for note in &found.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! From a probe's table to the four numbers that the engine plans by.
+
+use thalweg::model::StoreModel;
+
+use super::{Point, Probe};
+
+/// The model takes the least in flight that reaches this share of the best: beyond it, more memory buys nothing that
+/// the scatter of the windows would show.
+const ENOUGH: f64 = 0.95;
+
+impl Probe {
+    /// The point that the engine should read by: the fewest bytes in flight that come within 5 % of the fastest; among
+    /// equals, the fewest requests.
+    pub fn chosen(&self) -> Option<&Point> {
+        let enough = self.best()?.bytes_per_s * ENOUGH;
+        let good = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s >= enough);
+        good.min_by_key(|p| (p.block_bytes * p.depth as u64, p.depth))
+    }
+
+    /// What this store can do; none if the sweep, or the scattered requests, gave nothing to go by.
+    pub fn store_model(&self) -> Option<StoreModel> {
+        let chosen = self.chosen()?;
+        let mut scattered = self.points.iter().filter(|p| p.scattered && p.bytes_per_s > 0.0);
+        // One at a time, so that each waits for the one before.
+        let alone = scattered.find(|p| p.depth == 1)?;
+        Some(StoreModel {
+            latency_s: alone.block_bytes as f64 / alone.bytes_per_s,
+            bandwidth: chosen.bytes_per_s,
+            request_rate: self.requests_per_s()?,
+            depth: chosen.depth,
+            block: usize::try_from(chosen.block_bytes).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(scattered: bool, block_bytes: u64, depth: usize, bytes_per_s: f64) -> Point {
+        Point { block_bytes, depth, scattered, windows: Vec::new(), bytes_per_s }
+    }
+
+    fn probe(points: Vec<Point>) -> Probe {
+        let memory = Vec::new();
+        let notes = Vec::new();
+        Probe {
+            file: "f".into(),
+            file_bytes: 1 << 30,
+            direct: true,
+            points,
+            single_stream_bytes_per_s: None,
+            memory,
+            notes,
+        }
+    }
+
+    #[test]
+    fn the_least_in_flight_that_is_nearly_the_best() {
+        let p = probe(vec![
+            point(false, 1 << 20, 1, 0.5e9),
+            point(false, 1 << 20, 4, 1.91e9),
+            point(false, 512 << 10, 8, 1.92e9),
+            point(false, 1 << 20, 8, 1.97e9),
+            point(false, 4 << 20, 16, 2.0e9),
+            point(true, 4096, 1, 4096.0 / 80e-6),
+            point(true, 4096, 32, 4096.0 * 50_000.0),
+        ]);
+        let model = p.store_model();
+        // Two points have 4 MiB in flight; the one with fewer requests wins, though the other is a little faster.
+        assert_eq!(model.map(|m| (m.depth, m.block, m.bandwidth)), Some((4, 1 << 20, 1.91e9)));
+        assert!(model.is_some_and(|m| (m.latency_s - 80e-6).abs() < 1e-12 && (m.request_rate - 50e3).abs() < 1e-6));
+    }
+
+    #[test]
+    fn half_a_probe_makes_no_model() {
+        assert_eq!(probe(Vec::new()).store_model(), None);
+        assert_eq!(probe(vec![point(false, 1 << 20, 1, 1e9)]).store_model(), None);
+        assert_eq!(probe(vec![point(true, 4096, 1, 1e6)]).store_model(), None);
+    }
+}

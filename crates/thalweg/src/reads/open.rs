@@ -1,0 +1,106 @@
+//! From a path to a file whose header is known.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::{Options, ReadFile, StoreKind};
+use crate::error::{Error, Result};
+use crate::format::slow5::{Header, Parsed};
+use crate::model::{Origin, StoreModel};
+use crate::residency::{better_direct, cache_room, resident};
+use crate::store::{FileStore, MmapStore, Store};
+
+/// A store, what is known of the device beneath it, and what is not as it was asked for.
+struct Opened {
+    store: Arc<dyn Store>,
+    model: (StoreModel, Origin),
+    note: Option<String>,
+}
+
+impl Opened {
+    fn new(path: &Path, kind: StoreKind, given: Option<StoreModel>) -> Result<Self> {
+        let known = |file: &File| given.map_or_else(|| StoreModel::known(file), |model| (model, Origin::Given));
+        let plain = |store: FileStore, note| {
+            let model = known(store.file());
+            Ok(Self { store: Arc::new(store), model, note })
+        };
+        match kind {
+            StoreKind::Auto => {
+                let store = FileStore::open(path)?;
+                let cached = resident(store.file(), 0..store.size()).map(|pages| pages.fraction());
+                if better_direct(store.size(), cached, cache_room()) {
+                    return plain(FileStore::open_direct(path)?, None);
+                }
+                plain(store, None)
+            }
+            StoreKind::Buffered => plain(FileStore::open(path)?, None),
+            StoreKind::Direct => plain(FileStore::open_direct(path)?, None),
+            StoreKind::Mmap => {
+                let store = MmapStore::open(path)?;
+                let model = known(store.file().file());
+                Ok(Self { store: Arc::new(store), model, note: None })
+            }
+            #[cfg(target_os = "linux")]
+            StoreKind::Uring => {
+                let store = crate::store::UringStore::open(path, true)?;
+                if let Some(why) = store.refused() {
+                    return plain(FileStore::open(path)?, Some(why.to_owned()));
+                }
+                let model = known(store.file().file());
+                Ok(Self { store: Arc::new(store), model, note: None })
+            }
+            #[cfg(not(target_os = "linux"))]
+            StoreKind::Uring => plain(FileStore::open(path)?, Some("this system has no io_uring".into())),
+        }
+    }
+}
+
+impl ReadFile {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Unsupported`] about the path, [`Error::Malformed`] about the header.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let path = path.as_ref();
+        let Opened { store, model: (model, origin), note } = Opened::new(path, options.store, options.model)?;
+        let file = Self::from_store(store, Options { model: Some(model), ..options })?;
+        Ok(Self { path: Some(path.to_owned()), origin, note, ..file })
+    }
+
+    /// The same over any store.
+    ///
+    /// # Errors
+    /// As [`ReadFile::open`].
+    pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
+        let header = Arc::new(read_header(&*store)?);
+        let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
+        let model = options.model.unwrap_or(StoreModel::MEMORY);
+        Ok(Self { store, path: None, header, index: OnceLock::new(), model, origin, note: None, options })
+    }
+}
+
+/// First guess at how many bytes hold a header.
+const HEADER_GUESS: u64 = 64 << 10;
+
+fn read_header(store: &dyn Store) -> Result<Header> {
+    let mut want = HEADER_GUESS;
+    loop {
+        let have = want.min(store.size());
+        let mut bytes = vec![0; have as usize];
+        store.read_at(0, &mut bytes)?;
+        match Header::parse(&bytes).map_err(|fault| fault.in_file(store.name(), 0, "header"))? {
+            Parsed::Done(header) => return Ok(header),
+            Parsed::NeedMore(more) if have == store.size() => {
+                return Err(Error::Truncated {
+                    file: store.name().clone(),
+                    what: format!("a header of at least {more} bytes").into(),
+                    offset: 0,
+                    size: store.size(),
+                    advice: "; fetch the file again",
+                });
+            }
+            Parsed::NeedMore(more) => want = more.max(have + 1),
+        }
+    }
+}
