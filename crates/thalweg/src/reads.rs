@@ -21,6 +21,7 @@ mod get;
 mod lookup;
 mod open;
 mod salvage;
+mod set;
 mod verify;
 mod walk;
 
@@ -46,6 +47,7 @@ pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
+pub use set::ReadSet;
 
 /// How to read: everything has a default that is right without thought.
 #[derive(Debug, Clone, Default)]

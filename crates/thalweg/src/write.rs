@@ -1,5 +1,7 @@
 //! Files that appear whole or not at all: a temporary sibling, fsync, rename.
 
+mod arrow;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,6 +9,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::slow5::{Encoding, Entry, Framing, Header, Index};
+
+pub use arrow::ArrowWriter;
 
 /// Bytes gathered before each write.
 const BUFFER: usize = 4 << 20;
