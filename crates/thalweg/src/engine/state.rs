@@ -3,12 +3,13 @@
 mod deliver;
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
 use super::depth::Depth;
-use super::input::{Arrived, Bench, Input, Wish};
+use super::input::{Arrived, Bench, Input, NO_ROOM, Wish};
 use super::{Control, Decoder, Delivery, POLL, Shape};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
@@ -196,14 +197,30 @@ impl<D: Decoder> Shared<D> {
                     state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
                 }
                 drop(state);
-                let buf = Some(buf.unwrap_or_else(|| AlignedBuf::new(size)));
-                return Next::Read(Request { offset: wish.offset, len: wish.len, buf, at, tag: wish.tag, issued });
+                let Some(buf) =
+                    buf.or_else(|| if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) })
+                else {
+                    return self.no_room(wish.offset);
+                };
+                let Wish { offset, len, tag } = wish;
+                return Next::Read(Request { offset, len, buf: Some(buf), at, tag, issued });
             }
             if !wait {
                 return Next::Later;
             }
             state = self.wait(&self.can_fetch, state);
         }
+    }
+
+    /// Ends the run: there is no memory for the bytes at `offset`.
+    fn no_room(&self, offset: u64) -> Next {
+        let error = Error::io_at(self.store.name(), NO_ROOM, offset, ErrorKind::OutOfMemory);
+        let mut state = self.lock();
+        state.failed.get_or_insert(error);
+        state.input.end();
+        self.can_decode.notify_all();
+        self.can_deliver.notify_all();
+        Next::End
     }
 
     pub(super) fn arrived(&self, request: Request, outcome: Result<()>) {
