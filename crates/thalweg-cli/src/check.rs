@@ -51,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 }
             }
             // One file that cannot be read must not hide what is wrong with the others.
-            Err(error @ (Error::Cancelled | Error::Usage(_))) => return Err(error.into()),
+            Err(error @ Error::Cancelled) => return Err(error.into()),
+            Err(Error::Usage(message)) => return Err(Failure::Usage(message.into_owned())),
             Err(error) => {
                 damaged += 1;
                 complain(&error);

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueEnum};
 use thalweg::engine::{Control, default_threads};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
-use thalweg::reads::{Options, ReadFile, StoreKind};
+use thalweg::reads::{Options, ReadFile, ReadSet, StoreKind};
 
 /// Why a verb stopped short.
 #[derive(Debug)]
@@ -186,6 +186,15 @@ pub(crate) fn open(path: &Path, options: Options) -> Result<ReadFile, Failure> {
         complain(&format!("{}: going on through the page cache: {note}", path.display()));
     }
     Ok(file)
+}
+
+/// Opens files and folders as one data set, and says what is not as it was asked for.
+pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, Failure> {
+    let set = ReadSet::open(paths, options)?;
+    for (path, note) in set.notes() {
+        complain(&format!("{}: going on through the page cache: {note}", path.display()));
+    }
+    Ok(set)
 }
 
 /// Read ids from a file, one a line; `-` is standard input.

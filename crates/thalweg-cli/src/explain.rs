@@ -36,6 +36,7 @@ fn in_json(plan: &Explained) -> serde_json::Value {
         "model_measured_at_unix_s": measured_at,
         "gap_bytes": plan.gap_bytes,
         "depth": shape.depth,
+        "max_depth": shape.max_depth,
         "block_bytes": shape.block,
         "headroom_bytes": shape.headroom,
         "buffers": shape.buffers,

@@ -1,31 +1,40 @@
-//! `thalweg read`: decode reads and count, print or digest them.
+//! `thalweg read`: decode reads and count, print, digest or save them.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use thalweg::reads::{Read, ReadFile, Selection, Visitor};
+use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Strings, Visitor};
+use thalweg::write::ArrowWriter;
 
-use crate::common::{Outcome, ReadArgs, open, output, read_ids};
+use crate::common::{Failure, Outcome, ReadArgs, open_set, output, read_ids};
 use crate::digest;
 use crate::explain;
 use crate::progress::Progress;
 
-/// Decode reads: count them, or print a digest of each
+/// Decode reads: count them, print a digest of each, or save them as an Arrow file
+///
+/// Several files, or folders of them, are read one after the other in the order of their paths.
 ///
 /// Example: thalweg read reads.blow5 --digest
+///
+/// Example: thalweg read run/ --to run.arrow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A SLOW5 or BLOW5 file
-    file: PathBuf,
+    /// SLOW5 and BLOW5 files, and folders of them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order
     #[arg(long)]
     digest: bool,
     /// Print one JSON line about the whole read (time to samples, bytes, stages), or about the plan
     #[arg(long, conflicts_with = "digest")]
     json: bool,
+    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it appears when it is whole
+    #[arg(long, value_name = "OUT.arrow", conflicts_with_all = ["digest", "json", "explain", "one_by_one"])]
+    to: Option<PathBuf>,
     /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
     #[arg(long, conflicts_with = "digest")]
     explain: bool,
@@ -55,6 +64,24 @@ impl Visitor for Sums {
     }
 }
 
+/// The only file, for what is about one.
+fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
+    match set.paths().len() {
+        1 => Ok(set.file(0)?),
+        files => Err(Failure::Usage(format!("{option} is about one file, and {files} are named"))),
+    }
+}
+
+/// Writes the reads as an Arrow IPC file.
+fn save(set: &ReadSet, selection: &Selection, to: &Path) -> Outcome {
+    let mut out = ArrowWriter::create(to, &*set.schema(Strings::Text)?)?;
+    for batch in set.batches(selection)? {
+        out.push(&*batch?)?;
+    }
+    out.finish()?;
+    Ok(())
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
@@ -64,23 +91,26 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let control = options.control.clone();
     let threads = args.read.budget().threads;
     let started = Instant::now();
-    let file = open(&args.file, options)?;
+    let set = open_set(&args.paths, options)?;
     let mut out = output();
     if args.explain {
-        return explain::print(&file, &selection, args.json, &mut out);
+        return explain::print(&*sole(&set, "--explain")?, &selection, args.json, &mut out);
     }
-    let progress = Progress::watch(&control, file.store().size());
+    let progress = Progress::watch(&control, set.bytes());
+    if let Some(to) = &args.to {
+        return save(&set, &selection, to);
+    }
     if args.digest {
-        for row in file.map(&selection, digest::row)? {
+        for row in set.map(&selection, digest::row)? {
             writeln!(out, "{}", row?)?;
         }
         out.flush()?;
         return Ok(());
     }
     if args.one_by_one {
-        return one_by_one(&file, &selection, started);
+        return one_by_one(&*sole(&set, "--one-by-one")?, &selection, started);
     }
-    let (sums, summary) = file.visit(&selection, Sums::default)?;
+    let (sums, summary) = set.visit(&selection, Sums::default)?;
     drop(progress);
     let seconds = started.elapsed().as_secs_f64();
     let sum = sums.iter().fold(0_i64, |a, s| a.wrapping_add(s.sum));
@@ -100,6 +130,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "bytes_decoded": summary.samples * 2,
             "needed_bytes": clocks.fetch.bytes,
             "requests": clocks.requests,
+            "max_depth": clocks.max_depth,
             "peak_buffers": clocks.peak_buffers,
             "peak_oversize": clocks.peak_oversize,
             "stages": {

@@ -8,6 +8,7 @@
 //! groups are decoded, and the group at the head of the line may always make a batch beyond the pool's bound.
 
 mod clock;
+mod depth;
 mod input;
 mod recycle;
 mod state;
@@ -70,8 +71,10 @@ pub enum Delivery {
 pub struct Shape {
     /// Decode workers.
     pub threads: usize,
-    /// Requests in flight.
+    /// Requests in flight at first; a run adapts it to what it sees.
     pub depth: usize,
+    /// Most requests in flight.
+    pub max_depth: usize,
     /// Bytes a request.
     pub block: usize,
     /// Bytes before each block's own, where an extent that began in the block before is completed without copying
@@ -157,7 +160,7 @@ impl<D: Decoder> Run<D> {
         let fetch = shared.clone();
         let fetcher = std::thread::Builder::new().name("thalweg-fetch".into()).spawn(move || {
             let _guard = StopOnPanic(&fetch);
-            fetch.store.serve(fetch.shape.depth.max(1), &*fetch);
+            fetch.store.serve(fetch.shape.max_depth.max(1), &*fetch);
         });
         run.fetcher = Some(fetcher.map_err(failed)?);
         for _ in 0..shape.threads.max(1) {

@@ -15,6 +15,9 @@ pub const DEFAULT_MEMORY: usize = 192 << 20;
 /// No block is made smaller than this to fit a budget: below it, requests cost more than their bytes.
 const MIN_BLOCK: usize = 64 << 10;
 
+/// A run that finds the model's depth too small may go this many times as deep.
+const GROWTH: usize = 4;
+
 /// What a caller can set about a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -45,10 +48,12 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
         block /= 2;
     }
     let block = block.next_multiple_of(MIN_BLOCK);
-    let buffers = (share / buffer(block)).clamp(3, wanted);
+    let grown = model.depth.max(1).saturating_mul(GROWTH);
+    let buffers = (share / buffer(block)).clamp(3, grown + threads + 2);
     Shape {
         threads,
         depth: model.depth.clamp(1, buffers - 1),
+        max_depth: grown.clamp(1, buffers - 1),
         block,
         headroom: block / 4,
         buffers,
@@ -175,7 +180,7 @@ mod tests {
             let budget = Budget { threads, memory: mib << 20 };
             let shape = shape(&model, budget, Delivery::Ordered);
             prop_assert!(shape.buffers * (shape.block + shape.headroom) <= budget.memory / 2);
-            prop_assert!(shape.depth < shape.buffers && shape.depth >= 1);
+            prop_assert!(shape.depth <= shape.max_depth && shape.max_depth < shape.buffers && shape.depth >= 1);
             prop_assert!(shape.block.is_multiple_of(crate::store::PAGE));
             prop_assert!(shape.headroom.is_multiple_of(crate::store::PAGE));
         }

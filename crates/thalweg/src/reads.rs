@@ -21,6 +21,7 @@ mod get;
 mod lookup;
 mod open;
 mod salvage;
+mod set;
 mod verify;
 mod walk;
 
@@ -31,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Clocks, Control, Decoder, Delivery, Run, Shape};
 use crate::error::Result;
-use crate::extent::Source;
+use crate::extent::{Framer, Source};
 use crate::format::slow5::{Entry, Header, Index, Record};
 use crate::model::{Origin, StoreModel};
 use crate::plan::{self, Budget};
@@ -46,6 +47,7 @@ pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
+pub use set::ReadSet;
 
 /// How to read: everything has a default that is right without thought.
 #[derive(Debug, Clone, Default)]
@@ -244,7 +246,11 @@ impl ReadFile {
         let shape = self.shape(delivery);
         let source = match places {
             None => {
-                let framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
+                let mut framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
+                if self.store.size() == self.header.data_offset {
+                    // The engine fetches nothing where nothing is, and the end marker would not be missed.
+                    framer.frame(self.header.data_offset, &[], true, &mut Vec::new())?;
+                }
                 Source::Framed { range: self.header.data_offset..self.store.size(), framer: Box::new(framer) }
             }
             Some(places) => Source::Planned(Box::new(self.gather(places, &shape))),

@@ -140,6 +140,15 @@ impl AlignedBuf {
         let start = bytes.as_ptr().align_offset(PAGE);
         Self { bytes, start, len }
     }
+
+    /// The same, or nothing where there is no memory for it: for lengths that came from a file.
+    pub fn try_new(len: usize) -> Option<Self> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len.checked_add(PAGE)?).ok()?;
+        bytes.resize(len + PAGE, 0);
+        let start = bytes.as_ptr().align_offset(PAGE);
+        Some(Self { bytes, start, len })
+    }
 }
 
 impl std::ops::Deref for AlignedBuf {

@@ -1,5 +1,7 @@
 //! Files that appear whole or not at all: a temporary sibling, fsync, rename.
 
+mod arrow;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,6 +9,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::slow5::{Encoding, Entry, Framing, Header, Index};
+
+pub use arrow::ArrowWriter;
 
 /// Bytes gathered before each write.
 const BUFFER: usize = 4 << 20;
@@ -26,9 +30,16 @@ impl NewFile {
     /// Starts the file. An existing one is replaced at the end, and only then.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written.
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if something other than a file is there.
     pub fn create(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
+        // The rename at the end would replace a device by a file, and a link by what should go where it leads.
+        if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            let what = "writing to a folder, pipe or device";
+            let advice = "give the path of a regular file";
+            return Err(Error::Unsupported { file: name, what: what.into(), advice: advice.into() });
+        }
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(".{}.tmp", std::process::id()));
         let temporary = PathBuf::from(temporary);

@@ -124,6 +124,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         |(threads, depth, block, headroom, buffers, group, batches, delivery)| Shape {
             threads,
             depth,
+            max_depth: depth + batches,
             block: block * 4096,
             headroom: headroom * 4096,
             buffers,
@@ -254,6 +255,7 @@ fn stops_when_cancelled_or_dropped() {
     let shape = Shape {
         threads: 2,
         depth: 2,
+        max_depth: 3,
         block: 4096,
         headroom: 4096,
         buffers: 4,
@@ -292,6 +294,7 @@ fn a_file_that_shrinks_is_an_error() {
         let shape = Shape {
             threads: 1,
             depth: 2,
+            max_depth: 3,
             block: 4096,
             headroom: 4096,
             buffers: 4,
@@ -303,4 +306,28 @@ fn a_file_that_shrinks_is_an_error() {
         assert!(matches!(error, Error::Truncated { size: 10_000, .. }), "{error:?}");
         assert!(error.to_string().contains("shortened"), "{error}");
     }
+}
+
+#[test]
+fn a_slow_store_gets_more_requests_in_flight() {
+    use std::time::Duration;
+    use thalweg::store::throttled::{Limits, ThrottledStore};
+    let (bytes, _) = records(&[4000; 200]);
+    // Latency only: however many are in flight, each takes as long.
+    let limits = Limits { latency: Duration::from_millis(3), ..Limits::default() };
+    let store = Arc::new(ThrottledStore::new(Arc::new(MemoryStore::new("records", bytes.clone())), limits));
+    let shape = Shape {
+        threads: 1,
+        depth: 1,
+        max_depth: 6,
+        block: 4096,
+        headroom: 4096,
+        buffers: 9,
+        group: 1000,
+        batches: 2,
+        delivery: Delivery::Worker,
+    };
+    let run = Run::start(store, framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape, Control::new()).unwrap();
+    let clocks = run.finish().unwrap().clocks;
+    assert_eq!(clocks.max_depth, 6);
 }

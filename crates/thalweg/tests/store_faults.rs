@@ -65,6 +65,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
         [1, 5].into_iter().map(move |depth| Shape {
             threads: 2,
             depth,
+            max_depth: depth + 1,
             block: 8192,
             headroom: 4096,
             buffers: depth + 2,

@@ -58,4 +58,10 @@ impl Kernel {
         }
         kernels
     }
+
+    /// Whether this machine can run the kernel. Asked for every block in debug builds, so it must not allocate.
+    pub(crate) fn is_available(self) -> bool {
+        static AVAILABLE: OnceLock<Vec<Kernel>> = OnceLock::new();
+        AVAILABLE.get_or_init(Self::available).contains(&self)
+    }
 }

@@ -26,6 +26,8 @@ pub struct Clocks {
     pub deliver: Stage,
     /// Requests made of the store.
     pub requests: u64,
+    /// Most requests that the run found worth keeping in flight; 0 if it never had to wait for one.
+    pub max_depth: usize,
     /// Most bytes of block buffers that were alive at once.
     pub peak_buffers: u64,
     /// Most bytes of extents too long for a pooled buffer that were alive at once: the part over the budget.
@@ -48,6 +50,7 @@ impl Clocks {
             decode: self.decode.then(later.decode),
             deliver: self.deliver.then(later.deliver),
             requests: self.requests + later.requests,
+            max_depth: self.max_depth.max(later.max_depth),
             peak_buffers: self.peak_buffers.max(later.peak_buffers),
             peak_oversize: self.peak_oversize.max(later.peak_oversize),
         }

@@ -1,11 +1,12 @@
 //! From blocks that arrive in any order to groups of extents in order.
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::engine::Shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Source, Step};
 use crate::store::{AlignedBuf, Store};
 
@@ -187,7 +188,15 @@ impl Input {
             (Arrived::Buf(buf, at), carried) => {
                 // The extent is longer than a pooled buffer: it gets one of its own, with this block's bytes.
                 let room = need.max(tail + len);
-                let mut whole = carried.map_or_else(|| Vec::with_capacity(room), |c| take_whole(c, room, bench));
+                let at_byte = offset - tail as u64;
+                let mut whole = match carried.map_or_else(|| roomy(room), |c| take_whole(c, room, bench)) {
+                    Ok(whole) => whole,
+                    Err(error) => {
+                        *ended = true;
+                        bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                        return Err(Error::io_at(bench.store.name(), NO_ROOM, at_byte, error));
+                    }
+                };
                 whole.extend_from_slice(&buf[at + skip..at + len]);
                 bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
                 *bench.oversize += whole.capacity() as u64;
@@ -224,20 +233,31 @@ impl Input {
     }
 }
 
+/// What an out-of-memory error was about: a size that the file can hold may still be a damaged one.
+pub(super) const NO_ROOM: &str = "making room for a record (its size may be damaged: see `thalweg check`)";
+
+/// An empty vector with room for `room` bytes, or an error where allocating it would end the process.
+fn roomy(room: usize) -> io::Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    whole.try_reserve_exact(room).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    Ok(whole)
+}
+
 /// The carried bytes in a vector that has room for `room` bytes: the same one if it is ours alone.
-fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> Vec<u8> {
+fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Vec<u8>> {
     let range = carry.range;
     let copy = |bytes: &[u8]| {
-        let mut whole = Vec::with_capacity(room);
+        let mut whole = roomy(room)?;
         whole.extend_from_slice(bytes);
-        whole
+        Ok(whole)
     };
     match Arc::try_unwrap(carry.block) {
         Ok(Block { data: Data::Whole(mut whole), .. }) if range.start == 0 => {
             *bench.oversize -= whole.capacity() as u64;
             whole.truncate(range.end);
-            whole.reserve(room.saturating_sub(whole.len()));
-            whole
+            let more = room.saturating_sub(whole.len());
+            whole.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+            Ok(whole)
         }
         Ok(block) => {
             let whole = copy(&block.bytes()[range]);

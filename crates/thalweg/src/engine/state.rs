@@ -1,11 +1,15 @@
 //! What the threads of a run share: one lock, held briefly, and three reasons to wait.
 
+mod deliver;
+
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
-use super::input::{Arrived, Bench, Input, Wish};
+use super::depth::Depth;
+use super::input::{Arrived, Bench, Input, NO_ROOM, Wish};
 use super::{Control, Decoder, Delivery, POLL, Shape};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
@@ -34,6 +38,8 @@ struct State<B> {
     buffers: Vec<AlignedBuf>,
     /// Pooled buffers (or, for stores with bytes of their own, turns) handed out and not back yet.
     buffers_out: usize,
+    in_flight: usize,
+    depth: Depth,
     /// Bytes of a pooled buffer.
     pooled: usize,
     ready: VecDeque<Group>,
@@ -95,6 +101,8 @@ impl<D: Decoder> Shared<D> {
             input: Input::new(source),
             buffers: Vec::with_capacity(shape.buffers),
             buffers_out: 0,
+            in_flight: 0,
+            depth: Depth::new(shape.depth, shape.max_depth),
             pooled: shape.headroom + shape.block,
             ready: VecDeque::new(),
             spare: Vec::new(),
@@ -148,13 +156,19 @@ impl<D: Decoder> Shared<D> {
         self.stop_locked(&mut self.lock());
     }
 
+    /// Blocks that may be alive: those in flight, one for each worker, one to carry over, one at hand. Fetching further
+    /// ahead would only push what was fetched out of the processor's cache.
+    fn room(&self, state: &State<D::Batch>) -> usize {
+        (state.depth.target() + self.shape.threads + 2).min(self.shape.buffers)
+    }
+
     pub(super) fn next_request(&self, wait: bool) -> Next {
         let mut state = self.lock();
         loop {
             if state.stopped || state.failed.is_some() {
                 return Next::End;
             }
-            if state.buffers_out < self.shape.buffers {
+            if state.in_flight < state.depth.target() && state.buffers_out < self.room(&state) {
                 let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
                     // The last one to look tells the workers that nothing more will come.
                     self.can_decode.notify_all();
@@ -162,8 +176,12 @@ impl<D: Decoder> Shared<D> {
                     return Next::End;
                 };
                 state.buffers_out += 1;
+                state.in_flight += 1;
                 state.clocks.requests += 1;
                 let issued = Instant::now();
+                if state.in_flight < state.depth.target() {
+                    self.can_fetch.notify_one();
+                }
                 if self.store.bytes().is_some() {
                     let Wish { offset, len, tag } = wish;
                     return Next::Read(Request { offset, len, buf: None, at: 0, tag, issued });
@@ -179,8 +197,13 @@ impl<D: Decoder> Shared<D> {
                     state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
                 }
                 drop(state);
-                let buf = Some(buf.unwrap_or_else(|| AlignedBuf::new(size)));
-                return Next::Read(Request { offset: wish.offset, len: wish.len, buf, at, tag: wish.tag, issued });
+                let Some(buf) =
+                    buf.or_else(|| if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) })
+                else {
+                    return self.no_room(wish.offset);
+                };
+                let Wish { offset, len, tag } = wish;
+                return Next::Read(Request { offset, len, buf: Some(buf), at, tag, issued });
             }
             if !wait {
                 return Next::Later;
@@ -189,10 +212,22 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
+    /// Ends the run: there is no memory for the bytes at `offset`.
+    fn no_room(&self, offset: u64) -> Next {
+        let error = Error::io_at(self.store.name(), NO_ROOM, offset, ErrorKind::OutOfMemory);
+        let mut state = self.lock();
+        state.failed.get_or_insert(error);
+        state.input.end();
+        self.can_decode.notify_all();
+        self.can_deliver.notify_all();
+        Next::End
+    }
+
     pub(super) fn arrived(&self, request: Request, outcome: Result<()>) {
         let took = request.issued.elapsed();
         let mut state = self.lock();
         state.clocks.fetch.busy += took;
+        state.in_flight -= 1;
         let mut freed = Vec::new();
         let mut oversize = state.oversize;
         let State { input, ready, spare, clocks, failed, .. } = &mut *state;
@@ -221,13 +256,12 @@ impl<D: Decoder> Shared<D> {
         }
         state.oversize = oversize;
         state.clocks.peak_oversize = state.clocks.peak_oversize.max(oversize);
-        let any = !freed.is_empty();
         for block in freed {
             state.free(block);
         }
-        if any {
-            self.can_fetch.notify_all();
-        }
+        let waiting = state.ready.len();
+        state.depth.answered(waiting, self.shape.threads);
+        self.can_fetch.notify_one();
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();
@@ -250,6 +284,11 @@ impl<D: Decoder> Shared<D> {
                     self.can_deliver.notify_all();
                     return None;
                 }
+                let in_flight = state.in_flight;
+                if state.depth.starved(in_flight) {
+                    self.can_fetch.notify_one();
+                }
+                state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
                 state = self.wait(&self.can_decode, state);
                 state.clocks.fetch.exposed += waiting.elapsed();
                 continue;
@@ -355,68 +394,6 @@ impl<D: Decoder> Shared<D> {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();
         }
-    }
-
-    pub(super) fn next_batch(&self) -> Option<Result<D::Batch>> {
-        let mut state = self.lock();
-        loop {
-            if let Some(part) = self.part(&mut state) {
-                if part.is_err() {
-                    self.stop_locked(&mut state);
-                }
-                return Some(part);
-            }
-            if state.stopped || (state.drained() && state.outbox.is_empty()) {
-                return state.failed.take().map(Err);
-            }
-            let waiting = Instant::now();
-            state = self.wait(&self.can_deliver, state);
-            if self.shape.delivery != Delivery::Worker {
-                state.clocks.decode.exposed += waiting.elapsed();
-            }
-        }
-    }
-
-    fn part(&self, state: &mut State<D::Batch>) -> Option<Result<D::Batch>> {
-        if self.shape.delivery == Delivery::AsTheyCome
-            && let Some(part) = state.outbox.iter_mut().find_map(|slot| slot.parts.pop_front())
-        {
-            self.can_decode.notify_all();
-            return Some(part);
-        }
-        while let Some(front) = state.outbox.front_mut() {
-            if let Some(part) = front.parts.pop_front() {
-                // The head of the line may make another.
-                self.can_decode.notify_all();
-                return Some(part);
-            }
-            if !front.complete {
-                return None;
-            }
-            state.outbox.pop_front();
-            state.head += 1;
-            // A worker may have waited for its turn at the head of the line.
-            self.can_decode.notify_all();
-        }
-        None
-    }
-
-    /// Pools `batch`, unless the pool is full; `counted` says that one fewer is out.
-    pub(super) fn recycle(&self, batch: Option<D::Batch>, counted: bool) {
-        let mut state = self.lock();
-        state.batches_out -= usize::from(counted);
-        let room = state.batches.len() < self.shape.batches.max(1) && !state.stopped;
-        let surplus = match batch {
-            Some(batch) if room => {
-                state.batches.push(batch);
-                None
-            }
-            other => other,
-        };
-        drop(state);
-        // Freeing memory takes a while: not under the lock.
-        drop(surplus);
-        self.can_decode.notify_all();
     }
 
     pub(super) fn tick(&self, busy: Duration, bytes: u64) {

@@ -1,0 +1,71 @@
+//! The consumer's side: batches in their order, and their way back.
+
+use std::time::Instant;
+
+use super::{Delivery, Shared, State};
+use crate::engine::Decoder;
+use crate::error::Result;
+
+impl<D: Decoder> Shared<D> {
+    pub(in crate::engine) fn next_batch(&self) -> Option<Result<D::Batch>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(part) = self.part(&mut state) {
+                if part.is_err() {
+                    self.stop_locked(&mut state);
+                }
+                return Some(part);
+            }
+            if state.stopped || (state.drained() && state.outbox.is_empty()) {
+                return state.failed.take().map(Err);
+            }
+            let waiting = Instant::now();
+            state = self.wait(&self.can_deliver, state);
+            if self.shape.delivery != Delivery::Worker {
+                state.clocks.decode.exposed += waiting.elapsed();
+            }
+        }
+    }
+
+    fn part(&self, state: &mut State<D::Batch>) -> Option<Result<D::Batch>> {
+        if self.shape.delivery == Delivery::AsTheyCome
+            && let Some(part) = state.outbox.iter_mut().find_map(|slot| slot.parts.pop_front())
+        {
+            self.can_decode.notify_all();
+            return Some(part);
+        }
+        while let Some(front) = state.outbox.front_mut() {
+            if let Some(part) = front.parts.pop_front() {
+                // The head of the line may make another.
+                self.can_decode.notify_all();
+                return Some(part);
+            }
+            if !front.complete {
+                return None;
+            }
+            state.outbox.pop_front();
+            state.head += 1;
+            // A worker may have waited for its turn at the head of the line.
+            self.can_decode.notify_all();
+        }
+        None
+    }
+
+    /// Pools `batch`, unless the pool is full; `counted` says that one fewer is out.
+    pub(in crate::engine) fn recycle(&self, batch: Option<D::Batch>, counted: bool) {
+        let mut state = self.lock();
+        state.batches_out -= usize::from(counted);
+        let room = state.batches.len() < self.shape.batches.max(1) && !state.stopped;
+        let surplus = match batch {
+            Some(batch) if room => {
+                state.batches.push(batch);
+                None
+            }
+            other => other,
+        };
+        drop(state);
+        // Freeing memory takes a while: not under the lock.
+        drop(surplus);
+        self.can_decode.notify_all();
+    }
+}

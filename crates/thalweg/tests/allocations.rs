@@ -1,0 +1,100 @@
+//! Reading allocates for blocks and batches, not for reads.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+
+use std::alloc::System;
+use std::path::{Path, PathBuf};
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
+use thalweg::plan::Budget;
+use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, Selection, Visitor};
+use thalweg::synth::{Recipe, Synth, SynthRead};
+use thalweg::write::ReadWriter;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+#[derive(Default)]
+struct Count(u64);
+
+impl Visitor for Count {
+    fn visit(&mut self, read: &Read<'_>) -> thalweg::Result<()> {
+        self.0 += read.samples.len() as u64;
+        Ok(())
+    }
+}
+
+/// A file of `reads` reads of `length` samples.
+fn file(folder: &Path, reads: u64, length: u32, record: RecordPress, signal: SignalPress) -> PathBuf {
+    let recipe = Recipe {
+        reads,
+        mean_length: f64::from(length),
+        length_sigma: 0.0,
+        min_length: length,
+        max_length: length,
+        ..Recipe::default()
+    };
+    let synth = Synth::new(recipe).unwrap();
+    let header = synth.header(record, signal);
+    let path = folder.join(format!("{reads}-{length}-{}-{}.blow5", record.name(), signal.name()));
+    let mut out = ReadWriter::create(&path, &header).unwrap();
+    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    for i in 0..reads {
+        synth.read(i, &mut read);
+        out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();
+    }
+    out.finish().unwrap();
+    path
+}
+
+/// Allocations (growing a buffer included) during `job`.
+fn allocations(job: impl FnOnce()) -> usize {
+    let region = Region::new(ALLOCATOR);
+    job();
+    let change = region.change();
+    change.allocations + change.reallocations
+}
+
+/// Allocations of a visit, of ordered batches and of batches as they come; and the blocks that were read.
+fn measure(path: &Path) -> ([usize; 3], usize) {
+    let options = Options { budget: Budget { threads: 2, memory: 64 << 20 }, ..Options::default() };
+    let file = ReadFile::open(path, options).unwrap();
+    let mut blocks = 0;
+    let visit = allocations(|| blocks = file.visit(&Selection::All, Count::default).unwrap().1.clocks.requests);
+    let batches = [Order::Selection, Order::AsTheyCome].map(|order| {
+        allocations(|| {
+            let options = BatchOptions { order, ..BatchOptions::default() };
+            let rows: usize =
+                file.batches_with(&Selection::All, options).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            assert!(rows > 0);
+        })
+    });
+    ([visit, batches[0], batches[1]], blocks as usize)
+}
+
+// One test: the count is of the whole process.
+#[test]
+fn no_allocation_for_a_read() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (record, signal) in [
+        (RecordPress::Zstd, SignalPress::SvbZd),
+        (RecordPress::Zlib, SignalPress::SvbZd),
+        (RecordPress::None, SignalPress::ExZd),
+        (RecordPress::None, SignalPress::None),
+    ] {
+        // The same number of samples, in 40 times as many reads.
+        let (few, few_blocks) = measure(&file(folder.path(), 100, 80_000, record, signal));
+        let (many, many_blocks) = measure(&file(folder.path(), 4000, 2_000, record, signal));
+        let what = format!("{record:?} {signal:?}: {few:?} in {few_blocks} blocks, {many:?} in {many_blocks}");
+        // Groups: five a block at most. For each: its place in the line, and for batches about three allocations a
+        // column, of which there are 13.
+        let groups = 5 * many_blocks;
+        assert!(many[0] < 200 + 10 * groups, "visit: {what}");
+        assert!(many[1] < 600 + 70 * groups && many[2] < 600 + 70 * groups, "batches: {what}");
+        // Of the 3,900 more reads, none may show.
+        for (few, many) in few.iter().zip(many) {
+            assert!(many < few + few / 2 + 400, "{what}");
+        }
+        println!("{what}");
+    }
+}
