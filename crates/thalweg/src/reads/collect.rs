@@ -38,12 +38,18 @@ pub(super) struct ReadDecoder<C> {
     wanted: Option<Arc<Vec<String>>>,
     /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of it.
     limit: usize,
+    /// Decoded bytes after which a batch is handed over, so that records that unfold to a lot neither pile up nor keep
+    /// a worker from hearing that it should stop.
+    full: usize,
     collect: C,
 }
 
 /// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
 /// compresses 2 to 4 times; a thousand times is a bomb.
 pub(super) const LIKELY_RATIO: usize = 64;
+
+/// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of which it may fill a few.
+const BATCH_SHARE: usize = 16;
 
 pub(super) struct Worker<S> {
     pub(super) state: S,
@@ -61,7 +67,8 @@ impl<C> ReadDecoder<C> {
         budget: Budget,
         collect: C,
     ) -> Self {
-        Self { name, header, wanted, limit: budget.memory, collect }
+        let full = budget.memory / BATCH_SHARE / budget.threads.max(1);
+        Self { name, header, wanted, limit: budget.memory, full, collect }
     }
 
     /// An index that belongs to another file shows here at the latest.
@@ -131,6 +138,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
         batch: &mut Self::Batch,
     ) -> Result<()> {
         self.collect.clear(batch);
+        let mut held = 0;
         while let Some(extent) = group.get(*next) {
             worker.scratch.clear();
             let limit = self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO));
@@ -153,7 +161,8 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             worker.reads += 1;
             worker.samples += worker.scratch.len() as u64;
             *next += 1;
-            if !more {
+            held += worker.scratch.len() * size_of::<i16>();
+            if !more || held >= self.full {
                 break;
             }
         }
