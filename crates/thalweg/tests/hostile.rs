@@ -75,6 +75,7 @@ fn few() -> Vec<Sample> {
 fn every_truncation_is_told() {
     no_hang(|| {
         for file in samples(&LENGTHS) {
+            type Way = fn(&[u8]) -> Result<u64>;
             let all_ways = file.name == "text" || file.name.ends_with("+svb-zd");
             let header_len = file.frames[0].start;
             for len in 0..file.bytes.len() {
@@ -83,7 +84,7 @@ fn every_truncation_is_told() {
                 let rows = ends.iter().filter(|&&end| end <= len).count() as u64;
                 let whole = file.name == "text" && (len == header_len || ends.contains(&len));
                 let cut = &file.bytes[..len];
-                let ways: &[fn(&[u8]) -> Result<u64>] = if all_ways { &[visit, map, index] } else { &[visit] };
+                let ways: &[Way] = if all_ways { &[visit, map, index] } else { &[visit] };
                 for (i, way) in ways.iter().enumerate() {
                     let outcome = way(cut);
                     let fine = if whole { matches!(outcome, Ok(n) if n == rows) } else { is_told(&outcome) };

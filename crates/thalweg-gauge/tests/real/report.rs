@@ -7,7 +7,7 @@ use super::common::{data_file, scratch};
 use thalweg_gauge::comparison::{Arm, Comparison, Plan, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
-use thalweg_gauge::report::{html, markdown, text};
+use thalweg_gauge::report::{html, machine, markdown, text};
 
 fn comparison() -> Comparison {
     let dir = scratch();
@@ -53,7 +53,7 @@ fn nothing_is_left_out_and_nothing_leaks() {
             std::fs::write(std::path::Path::new(&folder).join(name), body).unwrap();
         }
     }
-    for report in [text(&c), markdown(&c), page.clone()] {
+    for report in [text(&c) + &machine(&c), markdown(&c), page.clone()] {
         for word in ["plain", "failed", "noise", "interpreter", "compressed", "decoded", "kernel"] {
             assert!(report.contains(word), "{word} is missing from:\n{report}");
         }

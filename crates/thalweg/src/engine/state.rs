@@ -137,11 +137,17 @@ impl<D: Decoder> Shared<D> {
 
     fn wait<'a>(&self, condition: &Condvar, state: MutexGuard<'a, State<D::Batch>>) -> MutexGuard<'a, State<D::Batch>> {
         let (mut state, _) = condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
+        self.heed_cancel(&mut state);
+        state
+    }
+
+    /// Whoever never has to wait must look, too.
+    fn heed_cancel(&self, state: &mut State<D::Batch>) {
         if self.control.is_cancelled() && !state.stopped {
             state.failed = Some(Error::Cancelled);
-            self.stop_locked(&mut state);
+            state.outbox.clear();
+            self.stop_locked(state);
         }
-        state
     }
 
     fn stop_locked(&self, state: &mut State<D::Batch>) {
@@ -326,6 +332,7 @@ impl<D: Decoder> Shared<D> {
     /// Another batch for the rest of group `seq`.
     pub(super) fn another_batch(&self, seq: u64) -> Option<D::Batch> {
         let mut state = self.lock();
+        self.heed_cancel(&mut state);
         loop {
             if state.stopped {
                 state.decoding -= 1;

@@ -50,6 +50,9 @@ pub(super) struct ReadDecoder<C> {
     limit: usize,
     /// Scratch memory that each buffer of a worker keeps between groups.
     keep: usize,
+    /// Decoded bytes after which a batch is handed over, so that records that unfold to a lot neither pile up nor keep
+    /// a worker from hearing that it should stop.
+    full: usize,
     collect: C,
 }
 
@@ -62,6 +65,9 @@ const LEAST_KEEP: usize = 512 << 10;
 /// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
 /// compresses 2 to 4 times; a thousand times is a bomb.
 pub(super) const LIKELY_RATIO: usize = 64;
+
+/// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of which it may fill a few.
+const BATCH_SHARE: usize = 16;
 
 pub(super) struct Worker<S> {
     pub(super) state: S,
@@ -80,7 +86,8 @@ impl<C> ReadDecoder<C> {
         collect: C,
     ) -> Self {
         let keep = (budget.memory / 4 / budget.threads.max(1) / SCRATCH_BUFFERS).max(LEAST_KEEP);
-        Self { name, header, wanted, limit: budget.memory, keep, collect }
+        let full = budget.memory / BATCH_SHARE / budget.threads.max(1);
+        Self { name, header, wanted, limit: budget.memory, keep, full, collect }
     }
 
     /// An index that belongs to another file shows here at the latest.
@@ -181,6 +188,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
     ) -> Result<()> {
         self.collect.clear(batch);
         let first = *next;
+        let mut held = 0;
         while let Some(extent) = group.get(*next) {
             if *next > first && !self.collect.has_room(batch, extent.bytes.len()) {
                 break;
@@ -200,7 +208,8 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             }
             let more = outcome?;
             *next += 1;
-            if !more {
+            held += worker.scratch.len() * size_of::<i16>();
+            if !more || held >= self.full {
                 break;
             }
         }

@@ -108,9 +108,11 @@ impl engine::Decoder for VerifyDecoder {
         while let Some(extent) = group.get(*next) {
             let outcome = unframe(&self.header, &extent)
                 .and_then(|(start, stored)| verifier.whole(&self.header, stored).map_err(|f| f.shifted(start)));
-            *bytes += outcome.as_ref().map_or(0, |whole| whole.samples * size_of::<i16>() as u64);
+            let decoded = outcome.as_ref().map_or(0, |whole| whole.samples * size_of::<i16>() as u64);
+            *bytes += decoded;
             let frame = if self.keep && outcome.is_ok() { extent.bytes.to_vec() } else { Vec::new() };
-            held += frame.len();
+            // Decoded bytes are gone, but a worker that has been through many should hear whether it is to stop.
+            held += frame.len() + decoded as usize;
             batch.push(Verdict { offset: extent.offset, len: extent.bytes.len() as u64, outcome, frame });
             *next += 1;
             if held >= self.full {

@@ -9,6 +9,7 @@ use crate::error::Result;
 impl<D: Decoder> Shared<D> {
     pub(in crate::engine) fn next_batch(&self) -> Option<Result<D::Batch>> {
         let mut state = self.lock();
+        self.heed_cancel(&mut state);
         loop {
             if let Some(part) = self.part(&mut state) {
                 if part.is_err() {

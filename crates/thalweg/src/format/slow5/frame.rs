@@ -16,7 +16,7 @@ const SIZE_BYTES: usize = 8;
 const FIRST_ROW_BYTES: usize = 1 << 16;
 
 /// What to do about a file whose end is damaged.
-const SALVAGE: &str = "`thalweg check --salvage` keeps the whole records before it";
+const SALVAGE: &str = "`thalweg check --salvage` saves the intact records";
 
 /// What stands at some place in the data of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
