@@ -221,7 +221,7 @@ fn check_row(batch: &RecordBatch, row: usize, read: &Written, fields: &[AuxField
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn batches_hold_what_was_written(
