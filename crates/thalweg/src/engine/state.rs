@@ -291,9 +291,7 @@ impl<D: Decoder> Shared<D> {
                     return None;
                 }
                 let in_flight = state.in_flight;
-                if state.depth.starved(in_flight) {
-                    self.can_fetch.notify_one();
-                }
+                state.depth.starved(in_flight);
                 state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
                 state = self.wait(&self.can_decode, state);
                 state.clocks.fetch.exposed += waiting.elapsed();
