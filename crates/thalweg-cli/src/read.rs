@@ -167,11 +167,11 @@ fn one_by_one(file: &ReadFile, selection: &Selection, started: Instant) -> Outco
     for id in ids.iter() {
         let before = Instant::now();
         getter.get(id, |read| {
-            // Until the samples are in hand, as the peer's latency; what is done with them is in the whole time.
-            latencies.push(before.elapsed().as_secs_f64() * 1e6);
             samples += read.samples.len() as u64;
             sums.visit(read)
         })??;
+        // With the sum, as the peer's.
+        latencies.push(before.elapsed().as_secs_f64() * 1e6);
         needed += index.get(id).map_or(0, |entry| entry.size / page * page);
     }
     let seconds = started.elapsed().as_secs_f64();
