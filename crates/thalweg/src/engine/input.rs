@@ -18,6 +18,8 @@ pub(super) struct Input {
     head: u64,
     places: Vec<Range<usize>>,
     ordinal: u64,
+    /// Set when the run fails: what arrives from then on is dropped, for the workers may have gone home.
+    stopped: bool,
 }
 
 struct Pending {
@@ -76,7 +78,7 @@ impl Input {
             }
             Source::Planned(fetches) => Cutter::Planned { fetches, ended: false },
         };
-        Self { source, pending: VecDeque::new(), head: 0, places: Vec::new(), ordinal: 0 }
+        Self { source, pending: VecDeque::new(), head: 0, places: Vec::new(), ordinal: 0, stopped: false }
     }
 
     /// The next request, or `None` when there are no more.
@@ -121,6 +123,7 @@ impl Input {
 
     /// Stops asking. Requests in flight still arrive and are dropped.
     pub(super) fn end(&mut self) {
+        self.stopped = true;
         match &mut self.source {
             Cutter::Framed { ended, carry, .. } => {
                 *ended = true;
@@ -131,11 +134,8 @@ impl Input {
     }
 
     fn ended(&self) -> bool {
-        match &self.source {
-            Cutter::Framed { ended, .. } => *ended,
-            // The end of a plan is the end of asking, not of using what was asked for.
-            Cutter::Planned { .. } => false,
-        }
+        // The end of a plan is the end of asking, not of using what was asked for.
+        self.stopped || matches!(&self.source, Cutter::Framed { ended: true, .. })
     }
 
     /// Takes in the bytes of request `tag`, and turns whatever is complete at the head into groups.
