@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::FellShort(refused));
     }
     if done.iter().any(Comparison::any_failed) {
-        return Err(Failure::Failed(thalweg::Error::Usage("an arm failed; the report says which and why".into())));
+        return Err(Failure::Said("an arm failed; the report says which and why".into()));
     }
     Ok(())
 }

@@ -1,9 +1,7 @@
 //! `thalweg synth`: realistic reads at any size.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use thalweg::Error;
 use thalweg::engine::default_threads;
@@ -40,29 +38,16 @@ const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let control = cancel_on_interrupt();
-    let stop = AtomicBool::new(false);
-    let press = (args.record, args.signal);
-    std::thread::scope(|scope| {
-        let (done, finished) = sync_channel::<()>(0);
-        let stop = &stop;
-        scope.spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(Duration::from_millis(100)) {
-                stop.store(control.is_cancelled(), Ordering::Relaxed);
-            }
-        });
-        let outcome = write(&args.output, args.samples, args.seed, press, stop);
-        drop(done);
-        outcome
-    })
+    write(&args.output, args.samples, args.seed, (args.record, args.signal), &|| control.is_cancelled())
 }
 
-/// Writes a file and its index. Ends with [`Error::Cancelled`] soon after `stop` becomes true.
+/// Writes a file and its index. Ends with [`Error::Cancelled`] soon after `stopped` says so.
 pub(crate) fn write(
     path: &Path,
     samples: u64,
     seed: u64,
     (record, signal): (RecordPress, SignalPress),
-    stop: &AtomicBool,
+    stopped: &dyn Fn() -> bool,
 ) -> Outcome {
     let synth = Synth::new(Recipe::with_samples(seed, samples))?;
     let header = synth.header(record, signal);
@@ -96,7 +81,7 @@ pub(crate) fn write(
             })
             .collect();
         for i in 0..reads {
-            if stop.load(Ordering::Relaxed) {
+            if stopped() {
                 return Err(Failure::Failed(Error::Cancelled));
             }
             let Some(Ok((id, samples, frame))) = turns.get((i % threads) as usize).map(Receiver::recv) else { break };

@@ -1,7 +1,7 @@
 //! What is measured: files, arms, levels.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thalweg::format::slow5::{RecordPress, SignalPress};
@@ -138,7 +138,7 @@ impl Experiment {
             && !path.is_file()
         {
             create_folder(path)?;
-            synth::write(path, *samples, SEED, (*record, *signal), stop)?;
+            synth::write(path, *samples, SEED, (*record, *signal), &|| stop.load(Ordering::SeqCst))?;
         }
         if let Work::ByIds(count) | Work::OneByOne(count) = self.work {
             let file = ReadFile::open(self.file(), Options::default())?;

@@ -90,20 +90,24 @@ impl<C> ReadDecoder<C> {
         Self { name, header, wanted, limit: budget.memory, keep, full, collect }
     }
 
-    /// An index that belongs to another file shows here at the latest.
     fn check_wanted(&self, ordinal: u64, offset: u64, read_id: &str) -> Result<()> {
         let Some(wanted) = self.wanted.as_ref().and_then(|ids| ids.get(ordinal as usize)) else { return Ok(()) };
-        if wanted == read_id {
-            return Ok(());
-        }
-        Err(Error::Malformed {
-            file: self.name.clone(),
-            what: "record that the index names".into(),
-            offset,
-            found: format!("read {read_id}").into(),
-            expected: format!("read {wanted}; the index belongs to another file: delete it").into(),
-        })
+        check_id(&self.name, offset, wanted, read_id)
     }
+}
+
+/// An index that belongs to another file shows here at the latest.
+pub(super) fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) -> Result<()> {
+    if wanted == found {
+        return Ok(());
+    }
+    Err(Error::Malformed {
+        file: file.clone(),
+        what: "record that the index names".into(),
+        offset,
+        found: format!("read {found}").into(),
+        expected: format!("read {wanted}; the index belongs to another file: delete it").into(),
+    })
 }
 
 /// The stored record inside a frame, and where it starts there.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::collect::{LIKELY_RATIO, label, unframe};
+use super::collect::{LIKELY_RATIO, check_id, unframe};
 use super::{Read, ReadFile};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
@@ -54,15 +54,7 @@ impl Getter<'_> {
         self.samples.clear();
         let record =
             self.contexts.record(&file.header, stored, &mut self.samples).map_err(|fault| at(fault.shifted(start)))?;
-        if record.read_id != read_id {
-            return Err(Error::Malformed {
-                file: file.store.name().clone(),
-                what: label(&file.header, &extent).into(),
-                offset,
-                found: format!("read {}", record.read_id).into(),
-                expected: format!("read {read_id}; the index belongs to another file: delete it").into(),
-            });
-        }
+        check_id(file.store.name(), offset, read_id, record.read_id)?;
         Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, header: &file.header }))
     }
 }
