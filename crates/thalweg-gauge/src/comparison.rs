@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::cache::EvictOptions;
 use crate::level::Level;
@@ -50,6 +51,12 @@ pub struct Arm {
     /// Arms with the same key must report the same digest; without a key all of a comparison must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
+    /// What sets it apart within its suite: swept variables, the place of its files, as in `{"threads": 4}`. For reports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+    /// Commands that run before each trial, outside of its time, and before the caches are brought to the level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<Workload>,
     /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_bytes: Option<u64>,
@@ -73,6 +80,8 @@ impl Arm {
             needs: Needs::WholeFiles,
             decoder: true,
             values: None,
+            settings: BTreeMap::new(),
+            prepare: Vec::new(),
             sample_bytes: None,
             label: None,
         }
@@ -143,6 +152,19 @@ pub enum Clock {
     Wall,
 }
 
+/// The suite that a comparison belongs to. Reports group by it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct InSuite {
+    /// The suite's name.
+    pub name: String,
+    /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// What the comparison has in common where the suite sweeps over comparisons, as in `{"threads": 4}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+}
+
 /// A comparison to run.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -161,6 +183,8 @@ pub struct Plan {
     pub evict: EvictOptions,
     /// Whether and how to probe the limit, after the warm-up.
     pub probe: Option<ProbeOptions>,
+    /// The suite that it belongs to.
+    pub suite: Option<InSuite>,
 }
 
 /// The name of the second run of the baseline.
@@ -177,6 +201,7 @@ impl Plan {
             control: true,
             evict: EvictOptions::default(),
             probe: None,
+            suite: None,
         }
     }
 

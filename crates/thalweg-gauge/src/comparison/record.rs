@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Arm, Clock, Comparison, summarise};
+use super::{Arm, Clock, Comparison, InSuite, summarise};
 use crate::host::{Host, Place};
 use crate::level::{Level, Prepared};
 use crate::limit::Probe;
@@ -27,6 +27,9 @@ pub struct Session {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// The suite that it belongs to; none if it was run by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<InSuite>,
     /// Version of this crate.
     pub gauge_version: String,
     /// Seconds since 1970.

@@ -174,6 +174,9 @@ fn write_line(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
 
 /// Prepares the caches, runs the workload, judges it.
 fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &AtomicBool) -> Result<()> {
+    for command in &arm.prepare {
+        trial::run(command, stop)?;
+    }
     let prepared = prepare(trial.level_asked, &arm.files, evict)?;
     trial.rejected.clone_from(&prepared.objection);
     trial.started_unix_s = unix_now();
@@ -276,6 +279,7 @@ fn session(plan: &Plan) -> Result<Session> {
         // Unique enough on one machine: a process can't start two comparisons within a microsecond.
         id: format!("{}-{:.6}-{}", plan.name, started_unix_s, std::process::id()),
         name: plan.name.clone(),
+        suite: plan.suite.clone(),
         gauge_version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s,
         host: host::host(),
