@@ -2,6 +2,7 @@
 //!
 //! The arms must decode the same values; if their digests differ, the comparison is refused, whatever the times say.
 
+mod read;
 mod record;
 mod run;
 mod summary;
@@ -17,7 +18,8 @@ use crate::cache::EvictOptions;
 use crate::level::Level;
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
-pub use record::{ProbeRecord, Session, TRIAL_SCHEMA, Trial, read};
+pub use read::{Records, parse, read, read_text};
+pub use record::{ProbeRecord, Session, TRIAL_SCHEMA, Trial};
 pub use run::run;
 pub use summary::{Comparison, Spread, Summary, summarise};
 

@@ -1,16 +1,12 @@
 //! The lines of a results file. `docs/results.md` describes them for readers of the JSON.
 
-use std::path::Path;
+use serde::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
-
-use super::{Arm, Clock, Comparison, InSuite, summarise};
+use super::{Arm, Clock, InSuite};
 use crate::host::{Host, Place};
 use crate::level::{Level, Prepared};
 use crate::limit::Probe;
 use crate::trial::Outcome;
-use crate::{Error, Result};
 
 /// Version of a trial's line.
 pub const TRIAL_SCHEMA: &str = "thalweg.trial/1";
@@ -112,46 +108,4 @@ pub struct ProbeRecord {
     pub comparison: String,
     /// What was measured.
     pub probe: Probe,
-}
-
-/// Reads a results file: its comparisons, summarised anew from the raw trials. Lines of unknown schemas are skipped, so
-/// that a newer version may add some; a last line that was cut short (the machine stopped) is forgiven.
-pub fn read(path: &Path) -> Result<Vec<Comparison>> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, "reading", e))?;
-    let lines: Vec<&str> = text.lines().collect();
-    let mut sessions: Vec<(Session, Vec<Trial>, Vec<Probe>, bool)> = Vec::new();
-    for (i, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let wrong = |what: String| Error::Results { path: path.to_path_buf(), line: i + 1, what };
-        let value: Value = match serde_json::from_str(line) {
-            Ok(value) => value,
-            Err(_) if i + 1 == lines.len() && !text.ends_with('\n') => break,
-            Err(e) => return Err(wrong(e.to_string())),
-        };
-        let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if schema == SESSION_SCHEMA {
-            sessions.push((parse(value).map_err(wrong)?, Vec::new(), Vec::new(), false));
-            continue;
-        }
-        // The latest of its name: a file that was appended to twice may repeat an id.
-        let id_field = if schema == COMPARISON_SCHEMA { "id" } else { "comparison" };
-        let id = value.get(id_field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let session = sessions.iter_mut().rev().find(|s| s.0.id == id);
-        let orphan = || wrong(format!("belongs to comparison {id:?}, which has no session line"));
-        match schema.as_str() {
-            TRIAL_SCHEMA => session.ok_or_else(orphan)?.1.push(parse(value).map_err(wrong)?),
-            PROBE_SCHEMA => {
-                session.ok_or_else(orphan)?.2.push(parse::<ProbeRecord>(value).map_err(wrong)?.probe);
-            }
-            COMPARISON_SCHEMA => session.ok_or_else(orphan)?.3 = true,
-            _ => {}
-        }
-    }
-    Ok(sessions
-        .into_iter()
-        .map(|(session, trials, probes, complete)| summarise(session, trials, probes, !complete))
-        .collect())
-}
-
-fn parse<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|e| e.to_string())
 }

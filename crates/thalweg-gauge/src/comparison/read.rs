@@ -1,0 +1,154 @@
+//! Reads results files: of this version, of older and newer ones, and of runs that ended in the middle of a line.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, SESSION_SCHEMA};
+use super::{Comparison, ProbeRecord, Session, TRIAL_SCHEMA, Trial, summarise};
+use crate::limit::Probe;
+use crate::{Error, Result};
+
+/// What a results file holds.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    /// The comparisons, summarised anew from the raw trials.
+    pub comparisons: Vec<Comparison>,
+    /// What was left out and why, as in "line 7 is cut short".
+    pub notes: Vec<String>,
+}
+
+/// The comparisons of a results file, as [`parse`] finds them.
+pub fn read(path: &Path) -> Result<Vec<Comparison>> {
+    Ok(parse(path, &read_text(path)?)?.comparisons)
+}
+
+/// The text of a results file, unpacked if it is a gzip file. A gzip file that was cut short yields what is intact.
+pub fn read_text(path: &Path) -> Result<String> {
+    let raw = std::fs::read(path).map_err(|e| Error::io(path, "reading", e))?;
+    let mut bytes = raw;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        match flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut unpacked) {
+            Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => return Err(Error::io(path, "unpacking", e)),
+            _ => bytes = unpacked,
+        }
+    }
+    // A cut may fall inside a character; everywhere else that would be damage, and then the line is no JSON either.
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+/// One comparison while its lines come in.
+struct Open {
+    session: Session,
+    trials: Vec<Trial>,
+    probes: Vec<Probe>,
+    complete: bool,
+}
+
+/// The comparisons in the lines of `text`, which came from `path`.
+///
+/// Lines of unknown schemas are skipped, and so is what belongs to a session of an unknown version; a last line that was
+/// cut short (the machine stopped) is forgiven.
+///
+/// # Errors
+/// For any other line that is no JSON, lacks a field, or belongs to a session that is not there.
+pub fn parse(path: &Path, text: &str) -> Result<Records> {
+    let mut records = Records::default();
+    let mut open: Vec<Open> = Vec::new();
+    let mut foreign: Vec<String> = Vec::new();
+    let count = text.lines().count();
+    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |what: String| Error::Results { path: path.to_path_buf(), line: i + 1, what };
+        let value: Value = match serde_json::from_str(line) {
+            Ok(value) => value,
+            Err(_) if i + 1 == count && !text.ends_with('\n') => {
+                records.notes.push(format!("line {} is cut short, and was left out", i + 1));
+                break;
+            }
+            Err(e) => return Err(wrong(e.to_string())),
+        };
+        let schema = text_of(&value, "schema");
+        if schema == SESSION_SCHEMA {
+            let session = typed(value).map_err(wrong)?;
+            open.push(Open { session, trials: Vec::new(), probes: Vec::new(), complete: false });
+            continue;
+        }
+        if schema.starts_with("thalweg.session/") {
+            let name = text_of(&value, "name");
+            records.notes.push(format!("{name:?} was left out: {schema} is not a version that this thalweg can read"));
+            foreign.push(text_of(&value, "id"));
+            continue;
+        }
+        let known = [TRIAL_SCHEMA, PROBE_SCHEMA, COMPARISON_SCHEMA].contains(&schema.as_str());
+        let id = text_of(&value, if schema == COMPARISON_SCHEMA { "id" } else { "comparison" });
+        if !known || foreign.contains(&id) {
+            continue;
+        }
+        // The latest of its name: a file that was appended to twice may repeat an id.
+        let Some(of) = open.iter_mut().rev().find(|o| o.session.id == id) else {
+            return Err(wrong(format!("belongs to comparison {id:?}, which has no session line")));
+        };
+        match schema.as_str() {
+            TRIAL_SCHEMA => of.trials.push(typed(value).map_err(wrong)?),
+            PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value).map_err(wrong)?.probe),
+            _ => of.complete = true,
+        }
+    }
+    records.comparisons = open.into_iter().map(|o| summarise(o.session, o.trials, o.probes, !o.complete)).collect();
+    Ok(records)
+}
+
+fn text_of(value: &Value, field: &str) -> String {
+    value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = r#"{"schema":"thalweg.session/1","id":"s","name":"n","gauge_version":"0","started_unix_s":1,
+        "host":{"architecture":"x86_64","cpu_caches":[],"kernel":"k","virtual_machine":false,"new":1},"places":[],
+        "arms":[],"control":null,"rounds":1,"clock":"wall","something_new":{"a":1}}"#;
+
+    fn lines(lines: &[&str]) -> String {
+        lines.iter().map(|l| l.replace('\n', "") + "\n").collect()
+    }
+
+    fn parsed(text: &str) -> Result<Records> {
+        parse(Path::new("r.jsonl"), text)
+    }
+
+    #[test]
+    fn what_is_not_known_is_skipped() {
+        let text = lines(&[SESSION, r#"{"schema":"thalweg.weather/1","comparison":"s"}"#, "", "{}"]);
+        let records = parsed(&text).unwrap_or_default();
+        assert_eq!((records.comparisons.len(), records.notes.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_newer_session_is_left_out_with_all_that_belongs_to_it() {
+        let newer = r#"{"schema":"thalweg.session/2","id":"t","name":"later"}"#;
+        let text = lines(&[newer, r#"{"schema":"thalweg.trial/1","comparison":"t"}"#, SESSION]);
+        let records = parsed(&text).unwrap_or_default();
+        assert_eq!(records.comparisons.len(), 1);
+        assert!(records.notes.first().is_some_and(|n| n.contains("later") && n.contains("session/2")));
+    }
+
+    #[test]
+    fn only_a_last_line_may_be_cut_short() {
+        let cut = lines(&[SESSION]) + r#"{"schema":"thalweg.tri"#;
+        let records = parsed(&cut).unwrap_or_default();
+        assert_eq!((records.comparisons.len(), records.notes.len()), (1, 1));
+        let error = parsed(&(cut + "\n{}\n")).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.starts_with("r.jsonl: line 2: "), "{error}");
+        let orphan = parsed("{\"schema\":\"thalweg.trial/1\",\"comparison\":\"x\"}\n");
+        assert!(orphan.err().is_some_and(|e| e.to_string().contains("\"x\"")));
+    }
+}
