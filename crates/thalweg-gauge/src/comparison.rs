@@ -2,9 +2,12 @@
 //!
 //! The arms must decode the same values; if their digests differ, the comparison is refused, whatever the times say.
 
+mod plan;
 mod read;
 mod record;
+mod resume;
 mod run;
+mod session;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -14,14 +17,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cache::EvictOptions;
 use crate::level::Level;
-use crate::limit::ProbeOptions;
 use crate::workload::Workload;
-pub use read::{Records, parse, read, read_text};
-pub use record::{ProbeRecord, Session, TRIAL_SCHEMA, Trial};
+pub use plan::{InSuite, Pairs, Plan};
+pub use read::{Earlier, Records, parse, read, read_text};
+pub use record::{FilePlace, ProbeRecord, Session, TRIAL_SCHEMA, Trial};
+pub use resume::reopen;
 pub use run::run;
-pub use summary::{Comparison, Spread, Summary, summarise};
+pub use summary::{Comparison, Ended, Spread, Summary, summarise};
 
 /// How many bytes an arm has to fetch from its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,81 +157,6 @@ pub enum Clock {
     Wall,
 }
 
-/// The suite that a comparison belongs to. Reports group by it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct InSuite {
-    /// The suite's name.
-    pub name: String,
-    /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
-    /// What the comparison has in common where the suite sweeps over comparisons, as in `{"threads": 4}`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, Value>,
-}
-
-/// A comparison to run.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Its name.
-    pub name: String,
-    /// The arms; the first is the baseline of every ratio.
-    pub arms: Vec<Arm>,
-    /// Rounds: trials an arm, decided beforehand.
-    pub rounds: usize,
-    /// How often a rejected trial is tried again.
-    pub retries: usize,
-    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms show the noise that
-    /// a claim must clear.
-    pub control: bool,
-    /// What evictions may do.
-    pub evict: EvictOptions,
-    /// Whether and how to probe the limit, after the warm-up.
-    pub probe: Option<ProbeOptions>,
-    /// The suite that it belongs to.
-    pub suite: Option<InSuite>,
-}
-
-/// The name of the second run of the baseline.
-pub(crate) const CONTROL_SUFFIX: &str = " (again)";
-
-impl Plan {
-    /// Ten rounds, two retries, a control arm, no probe.
-    pub fn new(name: impl Into<String>, arms: Vec<Arm>) -> Self {
-        Self {
-            name: name.into(),
-            arms,
-            rounds: 10,
-            retries: 2,
-            control: true,
-            evict: EvictOptions::default(),
-            probe: None,
-            suite: None,
-        }
-    }
-
-    /// Sets the rounds.
-    #[must_use]
-    pub fn rounds(mut self, rounds: usize) -> Self {
-        self.rounds = rounds;
-        self
-    }
-
-    /// Sets whether the baseline runs twice.
-    #[must_use]
-    pub fn control(mut self, control: bool) -> Self {
-        self.control = control;
-        self
-    }
-
-    /// Asks for the limit.
-    #[must_use]
-    pub fn probe(mut self, options: ProbeOptions) -> Self {
-        self.probe = Some(options);
-        self
-    }
-}
-
 /// What is going on, for whoever waits.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -241,7 +169,7 @@ pub enum Progress<'a> {
         round: Option<usize>,
         /// Trials finished.
         done: usize,
-        /// Trials planned, warm-ups included.
+        /// Trials planned, warm-ups included; with automatic pairs, the most there can be.
         total: usize,
     },
     /// A trial has finished, was rejected, or failed.

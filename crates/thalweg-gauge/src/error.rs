@@ -61,6 +61,14 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// Results that an earlier run began and this one may not go on with.
+    #[error("comparison {comparison:?} can't be resumed: {what}; start anew with another results file")]
+    Resume {
+        /// Name of the comparison.
+        comparison: String,
+        /// What has changed.
+        what: String,
+    },
     /// An argument that makes no sense.
     #[error("{0}")]
     Usage(String),

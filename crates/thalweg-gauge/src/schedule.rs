@@ -1,24 +1,66 @@
 //! In which order the arms take their turns.
 //!
-//! Each round runs every arm once, so that round i of two arms is a pair. Every second round runs backwards (ABBA), so
-//! that a steady drift of the machine favours each side of a pair equally often; and each two rounds the order is
-//! rotated, so that no arm always follows the same one.
+//! Each round runs every arm once, so that round i of two arms is a pair.
 
-/// The order of the arms (by index), round by round.
-pub fn abba(arms: usize, rounds: usize) -> Vec<Vec<usize>> {
-    (0..rounds)
-        .map(|round| {
-            let mut order: Vec<usize> = (0..arms).collect();
-            if arms > 0 {
+use serde::{Deserialize, Serialize};
+
+/// How the order of a round is found. It depends on the round's number alone, so that a resumed run goes on with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Every second round runs backwards, so that a steady drift of the machine favours each side of a pair equally
+    /// often; and each two rounds the order is rotated, so that no arm always follows the same one.
+    #[default]
+    Abba,
+    /// Shuffled anew each round: each side of a pair comes first by the toss of a coin, which no disturbance of the
+    /// machine can keep step with.
+    Random {
+        /// The same seed gives the same orders.
+        seed: u64,
+    },
+}
+
+impl Order {
+    /// The arms (by index) in the order of their turns.
+    pub fn round(self, arms: usize, round: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..arms).collect();
+        match self {
+            Self::Abba => {
                 // Rotating two arms would only swap the meaning of forwards and backwards.
-                order.rotate_left(if arms > 2 { (round / 2) % arms } else { 0 });
+                if arms > 2 {
+                    order.rotate_left((round / 2) % arms);
+                }
+                if round % 2 == 1 {
+                    order.reverse();
+                }
             }
-            if round % 2 == 1 {
-                order.reverse();
+            Self::Random { seed } => {
+                let mut random = SplitMix(mix(seed) ^ round as u64);
+                // Fisher and Yates; a number below i + 1 that is biased by less than 2^-50.
+                for i in (1..arms).rev() {
+                    order.swap(i, (random.next() % (i as u64 + 1)) as usize);
+                }
             }
-            order
-        })
-        .collect()
+        }
+        order
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
+#[derive(Debug, Clone)]
+pub(crate) struct SplitMix(pub(crate) u64);
+
+impl SplitMix {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+}
+
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 #[cfg(test)]
@@ -27,14 +69,15 @@ mod tests {
 
     #[test]
     fn two_arms_alternate() {
-        assert_eq!(abba(2, 4), [[0, 1], [1, 0], [0, 1], [1, 0]]);
+        let abba: Vec<_> = (0..4).map(|round| Order::Abba.round(2, round)).collect();
+        assert_eq!(abba, [[0, 1], [1, 0], [0, 1], [1, 0]]);
     }
 
     #[test]
     fn every_round_runs_every_arm_once() {
-        for arms in 0..6 {
-            for order in abba(arms, 13) {
-                let mut sorted = order.clone();
+        for order in [Order::Abba, Order::Random { seed: 7 }] {
+            for (arms, round) in (0..6).flat_map(|arms| (0..13).map(move |round| (arms, round))) {
+                let mut sorted = order.round(arms, round);
                 sorted.sort_unstable();
                 assert_eq!(sorted, (0..arms).collect::<Vec<_>>());
             }
@@ -44,13 +87,29 @@ mod tests {
     #[test]
     fn each_two_rounds_cancel_a_steady_drift_for_every_pair() {
         for arms in 2..6 {
-            let rounds = abba(arms, 2 * arms);
-            for two in rounds.chunks(2) {
+            for two in 0..arms {
+                let rounds = [Order::Abba.round(arms, 2 * two), Order::Abba.round(arms, 2 * two + 1)];
                 for a in 0..arms {
-                    let places: usize = two.iter().filter_map(|order| order.iter().position(|&x| x == a)).sum();
+                    let places: usize = rounds.iter().filter_map(|order| order.iter().position(|&x| x == a)).sum();
                     assert_eq!(places, arms - 1);
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_coin_decides_who_comes_first() {
+        let order = Order::Random { seed: 1 };
+        for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+            let first = (0..10_000).filter(|&round| {
+                let order = order.round(3, round);
+                order.iter().position(|&x| x == a) < order.iter().position(|&x| x == b)
+            });
+            let first = first.count();
+            assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000"); // 4 standard errors
+        }
+        let orders = |seed| (0..50).map(|round| Order::Random { seed }.round(3, round)).collect::<Vec<_>>();
+        assert_eq!(orders(1), orders(1));
+        assert_ne!(orders(1), orders(2));
     }
 }

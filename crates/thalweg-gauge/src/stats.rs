@@ -2,10 +2,15 @@
 //!
 //! Times on a shared machine drift and have heavy tails, so nothing here assumes a distribution: the interval for the
 //! median of the paired log-ratios is the sign test's (order statistics, binomial), whose coverage is exact for any
-//! continuous distribution of independent pairs. It needs a fixed number of pairs, decided beforehand: looking again
-//! and again and stopping at the first difference would find one too often.
+//! continuous distribution of independent pairs. It is computed at moments that were decided beforehand ([`looks`]):
+//! looking again and again and stopping at the first difference would find one too often.
+
+mod looks;
 
 use serde::{Deserialize, Serialize};
+
+use looks::ranks;
+pub use looks::{Look, looks};
 
 /// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to miss.
 pub const MIN_PAIRS: usize = 6;
@@ -29,27 +34,14 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
 
 /// The interval for the median of `values` that misses it with a chance of at most `alpha`. None if there are too few.
 pub fn sign_interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
-    let sorted = sorted(values)?;
-    let k = sign_rank(sorted.len(), alpha)?;
-    Some((*sorted.get(k - 1)?, *sorted.get(sorted.len() - k)?))
+    let rank = *ranks(&[(values.len(), alpha)]).first()?;
+    order_statistics(values, rank?)
 }
 
-/// The largest k for which [k-th smallest, k-th largest] of `n` values misses the median with a chance <= `alpha`.
-///
-/// The chance is 2 P(X <= k - 1) for X binomial (n, 1/2): that many or fewer of the values fall on one side.
-fn sign_rank(n: usize, alpha: f64) -> Option<usize> {
-    let mut below = 0.0;
-    let mut log_choose = 0.0; // ln C(n, i): the number itself overflows for n > 1000
-    let mut rank = None;
-    for i in 0..n / 2 {
-        below += f64::exp(log_choose - n as f64 * std::f64::consts::LN_2);
-        if 2.0 * below > alpha {
-            break;
-        }
-        rank = Some(i + 1);
-        log_choose += ((n - i) as f64).ln() - ((i + 1) as f64).ln();
-    }
-    rank
+/// The `rank`-th smallest and the `rank`-th largest value.
+fn order_statistics(values: &[f64], rank: usize) -> Option<(f64, f64)> {
+    let sorted = sorted(values)?;
+    Some((*sorted.get(rank - 1)?, *sorted.get(sorted.len() - rank)?))
 }
 
 /// How many times as long one arm took as another: the median over pairs, and its interval if there are enough.
@@ -63,13 +55,38 @@ pub struct Ratio {
     pub pairs: usize,
 }
 
-/// Compares pairs (time of the arm, time of the baseline). None if there are none, or one time is not positive.
-pub fn ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
-    let usable = pairs.iter().all(|&(a, b)| a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite());
-    let logs: Vec<f64> = pairs.iter().map(|&(a, b)| (a / b).ln()).collect();
+/// Two times of one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// The round, from 0.
+    pub round: usize,
+    /// Seconds that the arm took.
+    pub arm_s: f64,
+    /// Seconds that the baseline took.
+    pub baseline_s: f64,
+}
+
+impl Pair {
+    fn log_ratio(&self) -> f64 {
+        (self.arm_s / self.baseline_s).ln()
+    }
+}
+
+/// Compares the arms of `pairs` at the last of the planned `looks` that `rounds` whole rounds have reached. What was
+/// measured after it is not used; before the first look there is a median and no interval.
+///
+/// None if there are no pairs, or one time is not positive.
+pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
+    let positive = |s: f64| s > 0.0 && s.is_finite();
+    let usable = pairs.iter().all(|p| positive(p.arm_s) && positive(p.baseline_s));
+    let until = |rounds: usize| pairs.iter().filter(|p| p.round < rounds).map(Pair::log_ratio).collect::<Vec<_>>();
+    let reached: Vec<&Look> = looks.iter().filter(|look| look.rounds <= rounds).collect();
+    let logs = until(reached.last().map_or(usize::MAX, |look| look.rounds));
     let median = median(&logs).filter(|_| usable)?.exp();
-    let interval = sign_interval(&logs, 1.0 - CONFIDENCE).map(|(low, high)| (low.exp(), high.exp()));
-    Some(Ratio { median, interval, pairs: pairs.len() })
+    // A rejected trial leaves its round without a pair, so that a look may have fewer pairs than rounds.
+    let counts: Vec<_> = reached.iter().map(|look| (until(look.rounds).len(), look.alpha)).collect();
+    let interval = ranks(&counts).last().copied().flatten().and_then(|rank| order_statistics(&logs, rank));
+    Some(Ratio { median, interval: interval.map(|(low, high)| (low.exp(), high.exp())), pairs: logs.len() })
 }
 
 /// What a comparison shows.
@@ -84,6 +101,13 @@ pub enum Finding {
     NoDifferenceShown,
     /// Fewer pairs than an interval needs.
     TooFewPairs,
+}
+
+impl Ratio {
+    /// Half the width of its interval, as a share of the ratio: 0.05 for +-5 %.
+    pub fn half_width(&self) -> Option<f64> {
+        self.interval.map(|(low, high)| (high / low).sqrt() - 1.0)
+    }
 }
 
 impl Finding {

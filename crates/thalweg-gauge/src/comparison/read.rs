@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, SESSION_SCHEMA};
-use super::{Comparison, ProbeRecord, Session, TRIAL_SCHEMA, Trial, summarise};
+use super::{Comparison, Ended, ProbeRecord, Session, TRIAL_SCHEMA, Trial, summarise};
 use crate::limit::Probe;
 use crate::{Error, Result};
 
@@ -40,12 +40,24 @@ pub fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// One comparison while its lines come in.
-struct Open {
-    session: Session,
-    trials: Vec<Trial>,
-    probes: Vec<Probe>,
-    complete: bool,
+/// What a results file holds of one comparison.
+#[derive(Debug, Clone)]
+pub struct Earlier {
+    /// Its first line.
+    pub session: Session,
+    /// Its finished trials.
+    pub trials: Vec<Trial>,
+    /// Its probes.
+    pub probes: Vec<Probe>,
+    /// How it ended, if it ran to an end that was planned.
+    pub ended: Option<Ended>,
+}
+
+impl Earlier {
+    /// What it shows.
+    pub fn summarise(self) -> Comparison {
+        summarise(self.session, self.trials, self.probes, self.ended.unwrap_or(Ended::Stopped))
+    }
 }
 
 /// The comparisons in the lines of `text`, which came from `path`.
@@ -56,8 +68,14 @@ struct Open {
 /// # Errors
 /// For any other line that is no JSON, lacks a field, or belongs to a session that is not there.
 pub fn parse(path: &Path, text: &str) -> Result<Records> {
-    let mut records = Records::default();
-    let mut open: Vec<Open> = Vec::new();
+    let (earlier, notes) = earlier(path, text)?;
+    Ok(Records { comparisons: earlier.into_iter().map(Earlier::summarise).collect(), notes })
+}
+
+/// What [`parse`] summarises, and its notes.
+pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<String>)> {
+    let mut notes = Vec::new();
+    let mut open: Vec<Earlier> = Vec::new();
     let mut foreign: Vec<String> = Vec::new();
     let count = text.lines().count();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -65,7 +83,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Records> {
         let value: Value = match serde_json::from_str(line) {
             Ok(value) => value,
             Err(_) if i + 1 == count && !text.ends_with('\n') => {
-                records.notes.push(format!("line {} is cut short, and was left out", i + 1));
+                notes.push(format!("line {} is cut short, and was left out", i + 1));
                 break;
             }
             Err(e) => return Err(wrong(e.to_string())),
@@ -73,12 +91,12 @@ pub fn parse(path: &Path, text: &str) -> Result<Records> {
         let schema = text_of(&value, "schema");
         if schema == SESSION_SCHEMA {
             let session = typed(value).map_err(wrong)?;
-            open.push(Open { session, trials: Vec::new(), probes: Vec::new(), complete: false });
+            open.push(Earlier { session, trials: Vec::new(), probes: Vec::new(), ended: None });
             continue;
         }
         if schema.starts_with("thalweg.session/") {
             let name = text_of(&value, "name");
-            records.notes.push(format!("{name:?} was left out: {schema} is not a version that this thalweg can read"));
+            notes.push(format!("{name:?} was left out: {schema} is not a version that this thalweg can read"));
             foreign.push(text_of(&value, "id"));
             continue;
         }
@@ -94,11 +112,11 @@ pub fn parse(path: &Path, text: &str) -> Result<Records> {
         match schema.as_str() {
             TRIAL_SCHEMA => of.trials.push(typed(value).map_err(wrong)?),
             PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value).map_err(wrong)?.probe),
-            _ => of.complete = true,
+            // Versions that knew only a fixed number of rounds did not say how it ended.
+            _ => of.ended = Some(value.get("ended").cloned().map_or(Ok(Ended::AllRounds), typed).map_err(wrong)?),
         }
     }
-    records.comparisons = open.into_iter().map(|o| summarise(o.session, o.trials, o.probes, !o.complete)).collect();
-    Ok(records)
+    Ok((open, notes))
 }
 
 fn text_of(value: &Value, field: &str) -> String {

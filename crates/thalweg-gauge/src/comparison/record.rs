@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, Clock, InSuite};
+use super::{Arm, Clock, InSuite, Pairs};
 use crate::host::{Host, Place};
 use crate::level::{Level, Prepared};
 use crate::limit::Probe;
+use crate::schedule::Order;
+use crate::stats::{CONFIDENCE, Look};
 use crate::trial::Outcome;
 
 /// Version of a trial's line.
@@ -38,19 +40,47 @@ pub struct Session {
     pub arms: Vec<Arm>,
     /// Index of the control arm (the baseline once more).
     pub control: Option<usize>,
-    /// Rounds planned.
+    /// The most rounds planned.
     pub rounds: usize,
+    /// How many pairs; none in results of versions that knew only a fixed number, `rounds`.
+    #[serde(default)]
+    pub pairs: Option<Pairs>,
+    /// When the intervals are looked at; none in results of versions that looked once, after the last round.
+    #[serde(default)]
+    pub looks: Vec<Look>,
+    /// In which order the arms take their turns.
+    #[serde(default)]
+    pub order: Order,
+    /// How often a rejected trial is tried again; none in results of versions that did not say.
+    #[serde(default)]
+    pub retries: Option<usize>,
+    /// How long the run might take.
+    #[serde(default)]
+    pub budget_s: Option<f64>,
     /// The time that is compared.
     pub clock: Clock,
 }
 
+impl Session {
+    /// When the intervals are looked at.
+    pub fn looks(&self) -> Vec<Look> {
+        if self.looks.is_empty() {
+            return vec![Look { rounds: self.rounds, alpha: 1.0 - CONFIDENCE }];
+        }
+        self.looks.clone()
+    }
+}
+
 /// Where one file lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilePlace {
     /// The file.
     pub file: String,
     /// Its size.
     pub bytes: u64,
+    /// When it was last changed, in seconds since 1970.
+    #[serde(default)]
+    pub modified_unix_s: Option<f64>,
     /// Its place; none if the system does not tell.
     pub place: Option<Place>,
 }

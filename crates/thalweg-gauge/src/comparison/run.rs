@@ -1,121 +1,146 @@
 //! Runs the trials of a comparison in turn, and writes each down before the next one starts.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::record::{FilePlace, PROBE_SCHEMA, SESSION_SCHEMA};
-use super::{Arm, CONTROL_SUFFIX, Clock, Comparison, Needs, Plan, ProbeRecord, Progress, Session, TRIAL_SCHEMA, Trial};
+use super::record::PROBE_SCHEMA;
+use super::session::{same, session, unix_s};
+use super::{Arm, Clock, Comparison, Ended, Needs, Plan, ProbeRecord, Progress, Session, TRIAL_SCHEMA, Trial};
 use super::{summarise, summary};
 use crate::cache::EvictOptions;
 use crate::level::{Judgement, Level, judge, prepare};
 use crate::limit::{Probe, probe};
-use crate::schedule::abba;
 use crate::trial::{self, Outcome};
-use crate::{Error, Result, host};
+use crate::{Error, Result};
 
-/// Runs `plan`. Each line goes to `out` as soon as it is known. When `stop` becomes true the running trial is killed and
-/// what has finished is summarised, without a finding.
+/// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon as it is known. When
+/// `stop` becomes true the running trial is killed, and what has finished is summarised: what it may still claim is that
+/// of the last planned look that was reached.
 ///
 /// An arm that fails is out, and the others go on. Differing digests end the comparison as refused.
 ///
 /// # Errors
-/// When the plan makes no sense, a file can't be read, or `out` can't be written.
+/// When the plan makes no sense, a file can't be read, `out` can't be written, or the earlier run was another's.
 pub fn run(
     plan: &Plan,
     out: &mut dyn Write,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Comparison> {
-    let session = session(plan)?;
+    let mut session = session(plan)?;
+    let (mut trials, mut probes) = (Vec::new(), Vec::new());
+    if let Some(earlier) = &plan.resume {
+        same(&earlier.session, &session)?;
+        let earlier = earlier.clone();
+        if earlier.ended.is_some() {
+            return Ok(earlier.summarise());
+        }
+        (session, trials, probes) = (earlier.session, earlier.trials, earlier.probes);
+    } else {
+        write_line(out, &session)?;
+    }
     let mut running = Running {
-        evict: plan.evict,
-        total: session.arms.len() * (plan.rounds + 1),
+        plan,
         done: 0,
-        failed: vec![false; session.arms.len()],
-        trials: Vec::new(),
+        total: session.arms.len() * (session.rounds + 1),
+        started: Instant::now(),
+        trials,
         session,
         out,
         stop,
         progress,
     };
-    running.line(&running.session.clone())?;
-    let mut probes = Vec::new();
-    let ended = running.everything(plan, &mut probes);
-    let Running { session, trials, out, .. } = running;
-    let stopped = match ended {
-        Ok(()) => false,
-        Err(Error::Cancelled) => true,
+    let ended = match running.everything(&mut probes) {
+        Ok(ended) => ended,
+        Err(Error::Cancelled) => Ended::Stopped,
         // The two values are found again by `summarise`, from the trials.
-        Err(Error::Refused(_)) => false,
+        Err(Error::Refused(_)) => Ended::Refused,
         Err(e) => return Err(e),
     };
-    let comparison = summarise(session, trials, probes, stopped);
-    // A stopped comparison has no last line: that is how a reader of the file knows.
-    if !stopped {
+    let Running { session, trials, out, .. } = running;
+    let comparison = summarise(session, trials, probes, ended);
+    // A stopped comparison has no last line: that is how a reader of the file knows, and how it can be resumed.
+    if !comparison.stopped() {
         write_line(out, &comparison.last_line())?;
     }
     Ok(comparison)
 }
 
 struct Running<'a> {
+    plan: &'a Plan,
     session: Session,
-    evict: EvictOptions,
     trials: Vec<Trial>,
-    /// Arms that are out.
-    failed: Vec<bool>,
     done: usize,
     total: usize,
+    started: Instant,
     out: &'a mut dyn Write,
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(Progress<'_>),
 }
 
 impl Running<'_> {
-    fn everything(&mut self, plan: &Plan, probes: &mut Vec<Probe>) -> Result<()> {
+    fn everything(&mut self, probes: &mut Vec<Probe>) -> Result<Ended> {
         // The warm-up brings programs and libraries into memory, and finds wrong digests before hours are spent.
         for arm in 0..self.session.arms.len() {
-            self.trial(arm, None, arm, 0)?;
+            self.turn(arm, None, arm)?;
         }
-        if let Some(options) = &plan.probe {
-            let mut files: Vec<_> = self.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
-            files.sort();
-            files.dedup();
-            for file in files {
-                let progress = &mut *self.progress;
-                let probe = probe(&file, options, self.stop, &mut |done, total| {
-                    progress(Progress::Probing { done, total });
-                })?;
-                let comparison = self.session.id.clone();
-                self.line(&ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
-                probes.push(probe);
+        // Until a round has been timed, it is expected to take as long as the warm-up did.
+        let mut longest = self.started.elapsed();
+        self.probe(probes)?;
+        for round in 0..self.session.rounds {
+            let start = self.started.elapsed();
+            if self.plan.budget.is_some_and(|budget| start + longest > budget) {
+                return Ok(Ended::Budget);
             }
-        }
-        for (round, order) in abba(self.session.arms.len(), plan.rounds).into_iter().enumerate() {
+            let order = self.session.order.round(self.session.arms.len(), round);
             for (position, arm) in order.into_iter().enumerate() {
-                for attempt in 0..=plan.retries {
-                    if !self.trial(arm, Some(round), position, attempt)? {
-                        break;
-                    }
-                }
-                self.done += 1;
+                self.turn(arm, Some(round), position)?;
             }
+            longest = longest.max(self.started.elapsed() - start);
+            if summary::narrow_enough(&self.session, &self.trials, round + 1) {
+                return Ok(Ended::Precise);
+            }
+        }
+        Ok(Ended::AllRounds)
+    }
+
+    fn probe(&mut self, probes: &mut Vec<Probe>) -> Result<()> {
+        let Some(options) = &self.plan.probe else { return Ok(()) };
+        let mut files: Vec<_> = self.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
+        files.sort();
+        files.dedup();
+        files.retain(|file| probes.iter().all(|p| p.file != file.display().to_string()));
+        for file in files {
+            let progress = &mut *self.progress;
+            let probe = probe(&file, options, self.stop, &mut |done, total| {
+                progress(Progress::Probing { done, total });
+            })?;
+            let comparison = self.session.id.clone();
+            self.line(&ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
+            probes.push(probe);
         }
         Ok(())
     }
 
-    /// Runs one trial and keeps it. Tells whether another attempt makes sense.
-    fn trial(&mut self, index: usize, round: Option<usize>, position: usize, attempt: usize) -> Result<bool> {
+    /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not run twice.
+    fn turn(&mut self, index: usize, round: Option<usize>, position: usize) -> Result<()> {
+        if let Some(arm) = self.session.arms.get(index).cloned() {
+            while let Some(attempt) = summary::next_attempt(&self.session, &self.trials, &arm.name, round) {
+                self.trial(&arm, round, position, attempt)?;
+            }
+        }
+        self.done += 1;
+        Ok(())
+    }
+
+    /// Runs one trial and keeps it.
+    fn trial(&mut self, arm: &Arm, round: Option<usize>, position: usize, attempt: usize) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        let arm = match self.session.arms.get(index) {
-            Some(arm) if self.failed.get(index) == Some(&false) => arm.clone(),
-            _ => return Ok(false),
-        };
         (self.progress)(Progress::Starting { arm: &arm.name, round, done: self.done, total: self.total });
         let mut trial = Trial {
             schema: TRIAL_SCHEMA.into(),
@@ -124,7 +149,7 @@ impl Running<'_> {
             round,
             position,
             attempt,
-            started_unix_s: unix_now(),
+            started_unix_s: unix_s(SystemTime::now()),
             command: arm.command().command_line(),
             // The warm-up is not about the file's caches.
             level_asked: if round.is_some() { arm.level } else { Level::Lukewarm },
@@ -136,26 +161,17 @@ impl Running<'_> {
             prepared: None,
             outcome: None,
         };
-        match fill(&mut trial, &arm, self.session.clock, self.evict, self.stop) {
+        match fill(&mut trial, arm, self.session.clock, self.plan.evict, self.stop) {
             Ok(()) => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(e) => {
-                trial.failed = Some(e.to_string());
-                if let Some(failed) = self.failed.get_mut(index) {
-                    *failed = true;
-                }
-            }
+            Err(e) => trial.failed = Some(e.to_string()),
         }
-        let again = trial.rejected.is_some() && trial.failed.is_none();
         self.line(&trial)?;
         (self.progress)(Progress::Finished(&trial));
-        if round.is_none() {
-            self.done += 1;
-        }
         self.trials.push(trial);
         match summary::disagreement(&self.session.arms, &self.trials) {
             Some(why) => Err(Error::Refused(why)),
-            None => Ok(again),
+            None => Ok(()),
         }
     }
 
@@ -179,7 +195,7 @@ fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &
     }
     let prepared = prepare(trial.level_asked, &arm.files, evict)?;
     trial.rejected.clone_from(&prepared.objection);
-    trial.started_unix_s = unix_now();
+    trial.started_unix_s = unix_s(SystemTime::now());
     if prepared.objection.is_some() {
         trial.prepared = Some(prepared);
         return Ok(()); // it could only be rejected
@@ -232,61 +248,4 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
         return Err(wrong("has no digest".into()));
     }
     Ok(())
-}
-
-fn unix_now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
-}
-
-fn session(plan: &Plan) -> Result<Session> {
-    let usage = |what: String| Err(Error::Usage(what));
-    let mut arms = plan.arms.clone();
-    let mut control = None;
-    match arms.first() {
-        None => return usage("a comparison needs at least one arm".into()),
-        Some(baseline) if plan.control => {
-            control = Some(arms.len());
-            let name = format!("{}{CONTROL_SUFFIX}", baseline.name);
-            arms.push(Arm { name, ..baseline.clone() });
-        }
-        Some(_) => {}
-    }
-    if plan.rounds == 0 {
-        return usage("a comparison needs at least one round".into());
-    }
-    let mut names = BTreeMap::new();
-    for arm in &arms {
-        if names.insert(arm.name.as_str(), ()).is_some() {
-            return usage(format!("two arms are called {:?}", arm.name));
-        }
-    }
-    let mut files: Vec<_> = arms.iter().flat_map(|a| a.files.iter()).collect();
-    files.sort();
-    files.dedup();
-    if let Some(file) = files.iter().find(|f| f.to_str().is_none()) {
-        return usage(format!("{}: JSON results need file names in UTF-8", file.display()));
-    }
-    let places = files
-        .into_iter()
-        .map(|f| {
-            let bytes = std::fs::metadata(f).map_err(|e| Error::io(f, "looking up", e))?.len();
-            Ok(FilePlace { file: f.display().to_string(), bytes, place: host::place(f) })
-        })
-        .collect::<Result<_>>()?;
-    let started_unix_s = unix_now();
-    Ok(Session {
-        schema: SESSION_SCHEMA.into(),
-        // Unique enough on one machine: a process can't start two comparisons within a microsecond.
-        id: format!("{}-{:.6}-{}", plan.name, started_unix_s, std::process::id()),
-        name: plan.name.clone(),
-        suite: plan.suite.clone(),
-        gauge_version: env!("CARGO_PKG_VERSION").into(),
-        started_unix_s,
-        host: host::host(),
-        places,
-        clock: if arms.iter().all(|a| a.decoder) { Clock::TimeToSamples } else { Clock::Wall },
-        arms,
-        control,
-        rounds: plan.rounds,
-    })
 }

@@ -1,13 +1,13 @@
 //! From raw trials to what they show. Pure: a results file summarised again says the same.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::record::COMPARISON_SCHEMA;
-use super::{Arm, Session, Trial};
+use super::{Arm, Pairs, Session, Trial};
 use crate::level::Level;
 use crate::limit::{Limit, Probe};
-use crate::stats::{Finding, Ratio, median, ratio};
+use crate::stats::{Finding, Look, Pair, Ratio, median, ratio};
 use crate::units;
 use crate::workload::Stage;
 
@@ -99,16 +99,45 @@ pub struct Comparison {
     pub noise: Option<Ratio>,
     /// Why nothing may be compared: the arms did not decode the same values.
     pub refused: Option<String>,
-    /// Whether it ended before its last round; it then has no findings.
-    pub stopped: bool,
+    /// Why there are no more trials.
+    pub ended: Ended,
+    /// Rounds that are whole.
+    pub rounds: usize,
+    /// The last planned look that was reached: ratios and findings are those of its rounds. None if the run ended before
+    /// the first one; there are then no findings.
+    pub look: Option<Look>,
+}
+
+/// Why a comparison has no more trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All rounds were run.
+    AllRounds,
+    /// The intervals were narrow enough.
+    Precise,
+    /// The arms did not decode the same values.
+    Refused,
+    /// Its time was over.
+    Budget,
+    /// Its user or the machine stopped it.
+    Stopped,
 }
 
 impl Comparison {
+    /// Whether it ended at a moment that was not planned.
+    pub fn stopped(&self) -> bool {
+        matches!(self.ended, Ended::Budget | Ended::Stopped)
+    }
+
     /// The line that closes a comparison in a results file. It repeats nothing that only the trials know.
     pub fn last_line(&self) -> Value {
         json!({
             "schema": COMPARISON_SCHEMA,
             "id": self.session.id,
+            "ended": self.ended,
+            "rounds": self.rounds,
+            "look": self.look,
             "refused": self.refused,
             "noise": self.noise,
             "summaries": self.summaries,
@@ -150,38 +179,72 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     None
 }
 
-/// Summarises what is there. Without the last round (`stopped`) there are ratios and no findings: the moment of stopping
-/// was not decided beforehand.
-pub fn summarise(session: Session, trials: Vec<Trial>, probes: Vec<Probe>, stopped: bool) -> Comparison {
+/// The next attempt at a trial; none if it has been made, or needs no more.
+pub(super) fn next_attempt(session: &Session, trials: &[Trial], arm: &str, round: Option<usize>) -> Option<usize> {
+    let own = || trials.iter().filter(|t| t.arm == arm);
+    let before = || own().filter(|t| t.round == round);
+    let out = own().any(|t| t.failed.is_some());
+    let made = before().any(|t| t.rejected.is_none());
+    let retries = if round.is_some() { session.retries.unwrap_or(0) } else { 0 };
+    (!out && !made && before().count() <= retries).then(|| before().count())
+}
+
+/// Rounds in which each arm has had its turn, or is out.
+fn whole_rounds(session: &Session, trials: &[Trial]) -> usize {
+    let whole =
+        |&round: &usize| session.arms.iter().all(|arm| next_attempt(session, trials, &arm.name, Some(round)).is_none());
+    (0..session.rounds).take_while(whole).count()
+}
+
+/// Whether `rounds` rounds are a planned look, and all intervals there are as narrow as the plan wants them.
+pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) -> bool {
+    let Some(Pairs::Auto { half_width: wanted, .. }) = session.pairs else { return false };
+    let in_the_race = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
+    session.looks.iter().any(|look| look.rounds == rounds)
+        && session.arms.iter().skip(1).filter(in_the_race).all(|arm| match against(session, trials, arm, rounds) {
+            Some(ratio) => ratio.half_width().is_some_and(|got| got <= wanted),
+            // Without a single pair there is nothing to wait for.
+            None => true,
+        })
+}
+
+/// The ratio of an arm to the baseline after `rounds` rounds; none for the baseline.
+fn against(session: &Session, trials: &[Trial], arm: &Arm, rounds: usize) -> Option<Ratio> {
+    let baseline = session.arms.first().filter(|b| b.name != arm.name)?;
+    ratio(&pairs(trials, &arm.name, &baseline.name), &session.looks(), rounds)
+}
+
+/// Summarises what is there. What it may claim is that of the last planned look that was reached.
+pub fn summarise(session: Session, trials: Vec<Trial>, probes: Vec<Probe>, ended: Ended) -> Comparison {
     let refused = disagreement(&session.arms, &trials);
-    let against = |arm: &Arm| {
-        let baseline = session.arms.first().filter(|b| b.name != arm.name && refused.is_none())?;
-        ratio(&pairs(&trials, &arm.name, &baseline.name))
-    };
+    let rounds = whole_rounds(&session, &trials);
+    let look = session.looks().into_iter().rfind(|look| look.rounds <= rounds);
+    let against = |arm: &Arm| against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
     let noise = session.control.and_then(|i| against(session.arms.get(i)?));
     let mut summaries: Vec<Summary> = session
         .arms
         .iter()
         .map(|arm| {
             let ratio = against(arm);
-            let finding = ratio.filter(|_| !stopped).map(|r| Finding::of(&r, noise.map_or(1.0, |n| n.median)));
+            let finding = ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, noise.map_or(1.0, |n| n.median)));
             Summary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
         // Held against its own noise it could never differ; the bare ratio is what a reader needs to see.
-        control.finding = control.ratio.filter(|_| !stopped).map(|r| Finding::of(&r, 1.0));
+        control.finding = control.ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, 1.0));
     }
-    Comparison { session, trials, probes, summaries, noise, refused, stopped }
+    Comparison { session, trials, probes, summaries, noise, refused, ended, rounds, look }
 }
 
 /// Times of two arms from the rounds in which both count.
-fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<(f64, f64)> {
+fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
     let time = |name: &str, round: usize| {
         trials.iter().filter(|t| t.arm == name && t.round == Some(round)).find_map(Trial::counted_time_s)
     };
     let rounds = trials.iter().filter_map(|t| t.round).max().map_or(0, |r| r + 1);
-    (0..rounds).filter_map(|round| time(arm, round).zip(time(baseline, round))).collect()
+    let pair = |round| Some(Pair { round, arm_s: time(arm, round)?, baseline_s: time(baseline, round)? });
+    (0..rounds).filter_map(pair).collect()
 }
 
 fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> Summary {

@@ -2,6 +2,7 @@
 
 use crate::comparison::{Clock, Comparison, Summary};
 use crate::level::Level;
+use crate::schedule::Order;
 use crate::stats::{CONFIDENCE, Finding, MIN_PAIRS};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
@@ -68,11 +69,11 @@ pub(super) fn alarm(c: &Comparison) -> Option<String> {
     if let Some(why) = &c.refused {
         return Some(format!("REFUSED: the arms did not decode the same values. {why}"));
     }
-    c.stopped.then(|| {
-        "STOPPED before the last round: the figures stand, but nothing is concluded, because the moment of stopping was \
-         not decided beforehand"
-            .into()
-    })
+    let used = match c.look {
+        Some(look) => format!("ratios and findings are those of the look planned after {} rounds", look.rounds),
+        None => "nothing is concluded, because the moment of stopping was not decided beforehand".into(),
+    };
+    c.stopped().then(|| format!("STOPPED after {} of at most {} rounds: {used}", c.rounds, c.session.rounds))
 }
 
 /// What holds each arm back, and how fast it went.
@@ -216,8 +217,14 @@ pub(super) fn method(c: &Comparison) -> Vec<String> {
     let percent = digits(CONFIDENCE * 100.0);
     vec![
         format!(
-            "Each trial is a fresh process. {} rounds were planned, each ran every arm once, in alternating order (ABBA).",
-            c.session.rounds
+            "Each trial is a fresh process. Each round ran every arm once, {}; at most {} rounds were planned, with looks at \
+             the intervals after {}.",
+            match c.session.order {
+                Order::Abba => "in alternating order (ABBA)".into(),
+                Order::Random { seed } => format!("in random order (seed {seed})"),
+            },
+            c.session.rounds,
+            c.session.looks().iter().map(|look| look.rounds.to_string()).collect::<Vec<_>>().join(", ")
         ),
         match c.session.clock {
             Clock::TimeToSamples => "Time to samples runs from open to the last batch in the consumer's hands, by the \

@@ -1,5 +1,5 @@
 use super::*;
-use crate::schedule::abba;
+use crate::schedule::{Order, SplitMix};
 
 #[test]
 fn medians() {
@@ -24,23 +24,29 @@ fn ranks_agree_with_the_published_table() {
         (100, Some(40)),
     ];
     for (n, k) in table {
-        assert_eq!(sign_rank(n, 0.05), k, "{n} pairs");
+        assert_eq!(ranks(&[(n, 0.05)])[0], k, "{n} pairs");
     }
-    assert!(sign_rank(5000, 0.05).is_some(), "no overflow");
-    assert_eq!(sign_rank(MIN_PAIRS - 1, 1.0 - CONFIDENCE), None);
-    assert!(sign_rank(MIN_PAIRS, 1.0 - CONFIDENCE).is_some());
+    assert!(ranks(&[(5000, 0.05)])[0].is_some(), "no overflow");
+    assert_eq!(ranks(&[(MIN_PAIRS - 1, 1.0 - CONFIDENCE)])[0], None);
+    assert!(ranks(&[(MIN_PAIRS, 1.0 - CONFIDENCE)])[0].is_some());
+}
+
+/// Compares pairs of (arm, baseline) at one look, after the last of them.
+fn at_the_end(pairs: &[(f64, f64)]) -> Option<Ratio> {
+    let pair = |(round, &(arm_s, baseline_s))| Pair { round, arm_s, baseline_s };
+    ratio(&pairs.iter().enumerate().map(pair).collect::<Vec<_>>(), &looks(pairs.len(), pairs.len()), pairs.len())
 }
 
 #[test]
 fn a_ratio_needs_times() {
-    assert_eq!(ratio(&[]), None);
-    assert_eq!(ratio(&[(1.0, 0.0)]), None);
-    let five = ratio(&[(2.0, 1.0); 5]);
+    assert_eq!(at_the_end(&[]), None);
+    assert_eq!(at_the_end(&[(1.0, 0.0)]), None);
+    let five = at_the_end(&[(2.0, 1.0); 5]);
     assert_eq!(five.map(|r| Finding::of(&r, 1.0)), Some(Finding::TooFewPairs));
-    let six = ratio(&[(2.0, 1.0); 6]);
+    let six = at_the_end(&[(2.0, 1.0); 6]);
     assert!(six.is_some_and(|r| (r.median - 2.0).abs() < 1e-12));
     assert_eq!(six.map(|r| Finding::of(&r, 1.0)), Some(Finding::Slower));
-    assert_eq!(ratio(&[(1.0, 2.0); 6]).map(|r| Finding::of(&r, 1.0)), Some(Finding::Faster));
+    assert_eq!(at_the_end(&[(1.0, 2.0); 6]).map(|r| Finding::of(&r, 1.0)), Some(Finding::Faster));
 }
 
 #[test]
@@ -51,16 +57,15 @@ fn a_claim_must_clear_the_noise_of_identical_arms() {
     assert_eq!(Finding::of(&r, 1.0 / 1.03), Finding::NoDifferenceShown, "noise has no direction");
 }
 
-/// splitmix64: small, seeded, good enough for a simulation.
-struct Random(u64);
+struct Random(SplitMix);
 
 impl Random {
+    fn new(seed: u64) -> Self {
+        Self(SplitMix(seed))
+    }
+
     fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     fn normal(&mut self) -> f64 {
@@ -92,21 +97,21 @@ fn drift_and_heavy_tails(r: &mut Random, walk: &mut f64, t: f64) -> f64 {
 }
 
 fn false_claims(noise: Noise, pairs: usize, runs: u32) -> f64 {
-    let mut random = Random(0x7468_616c_7765_6721 ^ pairs as u64);
+    let mut random = Random::new(0x7468_616c_7765_6721 ^ pairs as u64);
     let mut false_claims = 0_u32;
     for _ in 0..runs {
         let mut walk = 0.0;
         let mut trial = 0.0;
         let mut times = Vec::with_capacity(pairs);
-        for order in abba(2, pairs) {
+        for round in 0..pairs {
             let mut pair = [0.0; 2];
-            for arm in order {
+            for arm in Order::Abba.round(2, round) {
                 pair[arm] = noise(&mut random, &mut walk, trial / (2 * pairs) as f64);
                 trial += 1.0;
             }
             times.push((pair[0], pair[1]));
         }
-        let claim = ratio(&times).map(|r| Finding::of(&r, 1.0));
+        let claim = at_the_end(&times).map(|r| Finding::of(&r, 1.0));
         false_claims += u32::from(matches!(claim, Some(Finding::Faster | Finding::Slower)));
     }
     f64::from(false_claims) / f64::from(runs)
@@ -133,12 +138,12 @@ fn identical_arms_are_rarely_told_apart() {
 /// An interval that never claims anything would pass the test above.
 #[test]
 fn a_real_difference_is_found() {
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     let mut found = 0;
     for _ in 0..1000 {
         let times: Vec<(f64, f64)> =
             (0..10).map(|_| (1.1 * (0.02 * random.normal()).exp(), (0.02 * random.normal()).exp())).collect();
-        found += u32::from(ratio(&times).map(|r| Finding::of(&r, 1.0)) == Some(Finding::Slower));
+        found += u32::from(at_the_end(&times).map(|r| Finding::of(&r, 1.0)) == Some(Finding::Slower));
     }
     assert!(found > 950, "{found} of 1000");
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::common::{data_file, scratch};
-use thalweg_gauge::comparison::{Arm, Clock, Comparison, Plan, Progress, Trial, read, run};
+use thalweg_gauge::comparison::{Arm, Clock, Comparison, Ended, Plan, Progress, Trial, read, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
@@ -35,7 +35,7 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     let arms = vec![arm("slow", &file, 0.03, "d").level(Level::Hot), arm("fast", &file, 0.01, "d").level(Level::Hot)];
     let (c, lines) = go(&Plan::new("hot", arms).rounds(6));
     assert_eq!(c.session.clock, Clock::TimeToSamples);
-    assert!(c.refused.is_none() && !c.stopped);
+    assert!(c.refused.is_none() && !c.stopped());
     let rejected: Vec<_> = c.trials.iter().filter_map(|t| t.rejected.as_ref()).collect();
     assert_eq!(c.trials.len(), 3 + 18, "warm-ups, and a control arm; rejected: {rejected:?}");
     let fast = &c.summaries[1];
@@ -53,14 +53,14 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     assert!(back[0].trials == c.trials, "the trials changed on their way through the file");
     assert!(back[0].session == c.session, "so did the session");
     assert_eq!(back[0].summaries, c.summaries);
-    assert!(!back[0].stopped);
+    assert!(!back[0].stopped());
 
     // A machine that stopped in the middle of a line loses that line only.
     let cut = text.trim_end().rsplit_once('\n').unwrap().0;
     std::fs::write(&path, &cut[..cut.len() - 10]).unwrap();
     let back = read(&path).unwrap();
     assert_eq!(back[0].trials.len(), c.trials.len() - 1);
-    assert!(back[0].stopped && back[0].summaries[1].finding.is_none());
+    assert!(back[0].stopped() && back[0].summaries[1].finding.is_none());
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_stop_keeps_what_has_finished() {
         }
     })
     .unwrap();
-    assert!(c.stopped);
+    assert_eq!((c.ended, c.look), (Ended::Stopped, None));
     assert_eq!(c.trials, finished);
     assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 1 + 4);
 }

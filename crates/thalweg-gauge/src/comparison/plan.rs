@@ -1,0 +1,152 @@
+//! What is decided before the first trial: arms, pairs, order, budget.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Arm, Earlier};
+use crate::cache::EvictOptions;
+use crate::limit::ProbeOptions;
+use crate::schedule::Order;
+
+/// How many pairs a comparison takes; a round gives each arm one pair with the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pairs {
+    /// This many.
+    Fixed(usize),
+    /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds that are fixed
+    /// beforehand, and hold however the looks turn out ([`crate::stats::looks`]).
+    Auto {
+        /// Not fewer than these.
+        least: usize,
+        /// Not more than these.
+        most: usize,
+        /// Enough once every ratio's 95 % interval is this narrow: 0.05 for +-5 % of the ratio.
+        half_width: f64,
+    },
+}
+
+impl Pairs {
+    /// The most rounds there can be.
+    pub fn most(&self) -> usize {
+        match *self {
+            Self::Fixed(n) => n,
+            Self::Auto { most, .. } => most,
+        }
+    }
+}
+
+/// The suite that a comparison belongs to. Reports group by it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct InSuite {
+    /// The suite's name.
+    pub name: String,
+    /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// What the comparison has in common where the suite sweeps over comparisons, as in `{"threads": 4}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+}
+
+/// A comparison to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// The arms; the first is the baseline of every ratio.
+    pub arms: Vec<Arm>,
+    /// How many pairs.
+    pub pairs: Pairs,
+    /// In which order the arms take their turns.
+    pub order: Order,
+    /// How long the run may take, from its start (a resumed run starts anew). No round starts that is not expected to
+    /// end in time, so it is overrun by less than a round.
+    pub budget: Option<Duration>,
+    /// How often a rejected trial is tried again.
+    pub retries: usize,
+    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms show the noise that
+    /// a claim must clear.
+    pub control: bool,
+    /// What evictions may do.
+    pub evict: EvictOptions,
+    /// Whether and how to probe the limit, after the warm-up.
+    pub probe: Option<ProbeOptions>,
+    /// The suite that it belongs to.
+    pub suite: Option<InSuite>,
+    /// What an earlier run of this plan has left in the results file (see [`super::reopen`]): the run goes on from there.
+    pub resume: Option<Earlier>,
+}
+
+/// The name of the second run of the baseline.
+pub(crate) const CONTROL_SUFFIX: &str = " (again)";
+
+impl Plan {
+    /// Ten rounds in alternating order, two retries, a control arm, no budget, no probe.
+    pub fn new(name: impl Into<String>, arms: Vec<Arm>) -> Self {
+        Self {
+            name: name.into(),
+            arms,
+            pairs: Pairs::Fixed(10),
+            order: Order::Abba,
+            budget: None,
+            retries: 2,
+            control: true,
+            evict: EvictOptions::default(),
+            probe: None,
+            suite: None,
+            resume: None,
+        }
+    }
+
+    /// Sets a fixed number of rounds.
+    #[must_use]
+    pub fn rounds(self, rounds: usize) -> Self {
+        self.pairs(Pairs::Fixed(rounds))
+    }
+
+    /// Sets how many pairs.
+    #[must_use]
+    pub fn pairs(mut self, pairs: Pairs) -> Self {
+        self.pairs = pairs;
+        self
+    }
+
+    /// Sets the order.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Sets how long it may take.
+    #[must_use]
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Sets whether the baseline runs twice.
+    #[must_use]
+    pub fn control(mut self, control: bool) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// Asks for the limit.
+    #[must_use]
+    pub fn probe(mut self, options: ProbeOptions) -> Self {
+        self.probe = Some(options);
+        self
+    }
+
+    /// Goes on from what an earlier run has left.
+    #[must_use]
+    pub fn resume(mut self, earlier: Earlier) -> Self {
+        self.resume = Some(earlier);
+        self
+    }
+}

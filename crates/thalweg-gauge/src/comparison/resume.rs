@@ -1,0 +1,42 @@
+//! Opens a results file again, to go on with what it holds.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Earlier, read};
+use crate::{Error, Result};
+
+/// Opens a results file to go on with it, and makes it if it is not there: gives what it holds, and the file, which
+/// appends and is locked against a second run. A last line that was cut short is cut off.
+///
+/// # Errors
+/// When it can't be read or changed, when another process writes it, or when a line is damaged.
+pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
+    let io = |doing| move |e: std::io::Error| Error::io(path, doing, e);
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io("opening"))?;
+    // Some file systems have no locks; then nobody watches.
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(Error::Usage(format!("{}: another run is writing to it", path.display())));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(io("reading"))?;
+    let whole = whole_lines(&bytes);
+    let text = std::str::from_utf8(whole).map_err(|e| io("reading")(std::io::Error::other(e)))?;
+    let (earlier, _) = read::earlier(path, text)?;
+    if whole.len() < bytes.len() {
+        file.set_len(whole.len() as u64).map_err(io("cutting off a half-written line"))?;
+    } else if whole.last().is_some_and(|&b| b != b'\n') {
+        file.write_all(b"\n").map_err(io("ending its last line"))?;
+    }
+    Ok((file, earlier))
+}
+
+/// All but a last line that was cut short. One that lacks nothing but its end is whole.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
+    let (lines, last) = bytes.split_at(start);
+    if serde_json::from_slice::<Value>(last).is_ok() { bytes } else { lines }
+}

@@ -1,0 +1,131 @@
+//! The first line of a comparison, made of its plan; and whether an earlier run's may be gone on with.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::plan::CONTROL_SUFFIX;
+use super::record::{FilePlace, SESSION_SCHEMA};
+use super::{Arm, Clock, Pairs, Plan, Session};
+use crate::stats::{MIN_PAIRS, looks};
+use crate::{Error, Result, host};
+
+pub(super) fn unix_s(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+/// The session of `plan`, as it would start now.
+pub(super) fn session(plan: &Plan) -> Result<Session> {
+    let usage = |what: String| Err(Error::Usage(what));
+    let mut arms = plan.arms.clone();
+    let mut control = None;
+    match arms.first() {
+        None => return usage("a comparison needs at least one arm".into()),
+        Some(baseline) if plan.control => {
+            control = Some(arms.len());
+            let name = format!("{}{CONTROL_SUFFIX}", baseline.name);
+            arms.push(Arm { name, ..baseline.clone() });
+        }
+        Some(_) => {}
+    }
+    let looks = match plan.pairs {
+        Pairs::Fixed(0) => return usage("a comparison needs at least one round".into()),
+        Pairs::Fixed(n) => looks(n, n),
+        Pairs::Auto { least, most, half_width } => {
+            if least < MIN_PAIRS || most < least {
+                return usage(format!(
+                    "{least} to {most} pairs: an interval needs at least {MIN_PAIRS}, and no fewer at most"
+                ));
+            }
+            if !(half_width > 0.0 && half_width.is_finite()) {
+                return usage(format!("half width {half_width}: not a share above 0, as 0.05 is"));
+            }
+            looks(least, most)
+        }
+    };
+    let mut names = BTreeMap::new();
+    for arm in &arms {
+        if names.insert(arm.name.as_str(), ()).is_some() {
+            return usage(format!("two arms are called {:?}", arm.name));
+        }
+    }
+    let started_unix_s = unix_s(SystemTime::now());
+    Ok(Session {
+        schema: SESSION_SCHEMA.into(),
+        // Unique enough on one machine: a process can't start two comparisons within a microsecond.
+        id: format!("{}-{:.6}-{}", plan.name, started_unix_s, std::process::id()),
+        name: plan.name.clone(),
+        suite: plan.suite.clone(),
+        gauge_version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_s,
+        host: host::host(),
+        places: places(&arms)?,
+        clock: if arms.iter().all(|a| a.decoder) { Clock::TimeToSamples } else { Clock::Wall },
+        arms,
+        control,
+        rounds: plan.pairs.most(),
+        pairs: Some(plan.pairs),
+        looks,
+        order: plan.order,
+        retries: Some(plan.retries),
+        budget_s: plan.budget.map(|b| b.as_secs_f64()),
+    })
+}
+
+fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
+    let mut files: Vec<_> = arms.iter().flat_map(|a| a.files.iter()).collect();
+    files.sort();
+    files.dedup();
+    if let Some(file) = files.iter().find(|f| f.to_str().is_none()) {
+        return Err(Error::Usage(format!("{}: JSON results need file names in UTF-8", file.display())));
+    }
+    let place = |f: &std::path::PathBuf| {
+        let found = std::fs::metadata(f).map_err(|e| Error::io(f, "looking up", e))?;
+        let modified_unix_s = found.modified().ok().map(unix_s);
+        Ok(FilePlace { file: f.display().to_string(), bytes: found.len(), modified_unix_s, place: host::place(f) })
+    };
+    files.into_iter().map(place).collect()
+}
+
+/// Whether trials of `now` may join those of `then`: the same arms, plan, files and machine.
+pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
+    let check = |same: bool, what: &dyn Fn() -> String| {
+        if same { Ok(()) } else { Err(Error::Resume { comparison: now.name.clone(), what: what() }) }
+    };
+    check(then.arms.len() == now.arms.len() && then.control == now.control, &|| {
+        let names = |s: &Session| s.arms.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
+        format!("its arms were {}; now they are {}", names(then), names(now))
+    })?;
+    for (a, b) in then.arms.iter().zip(&now.arms) {
+        let say = |arm: &Arm| serde_json::to_string(arm).unwrap_or_default();
+        check(a == b, &|| format!("arm {:?} was {}; now it is {}", a.name, say(a), say(b)))?;
+    }
+    check(
+        (&then.pairs, &then.looks, then.order, then.retries) == (&now.pairs, &now.looks, now.order, now.retries),
+        &|| {
+            let say = |s: &Session| format!("{:?} in order {:?}, {:?} retries", s.pairs, s.order, s.retries);
+            format!("it was planned as {}; now as {}", say(then), say(now))
+        },
+    )?;
+    for (a, b) in then.places.iter().zip(&now.places) {
+        let say = |p: &FilePlace| {
+            let changed = p.modified_unix_s.map_or("at an unknown time".into(), |t| format!("at {t} s since 1970"));
+            format!("{} bytes, changed {changed}", p.bytes)
+        };
+        check((a.bytes, a.modified_unix_s) == (b.bytes, b.modified_unix_s), &|| {
+            format!("{} had {}; now it has {}", a.file, say(a), say(b))
+        })?;
+    }
+    check(then.gauge_version == now.gauge_version, &|| {
+        format!("it was measured by thalweg-gauge {}; this is {}", then.gauge_version, now.gauge_version)
+    })?;
+    let machine = |s: &Session| {
+        let h = &s.host;
+        let cpu = h.cpu_model.clone().unwrap_or_else(|| h.architecture.clone());
+        let number = |n: Option<f64>| n.map_or("?".into(), |n| n.to_string());
+        let cpus = number(h.cpus_usable.map(|n| n as f64));
+        let (quota, memory) =
+            (number(h.cgroup_cpus), number(h.memory_bytes.map(|b| (b as f64 / f64::from(1 << 30)).round())));
+        format!("{cpu}, {cpus} CPUs (quota {quota}), {memory} GiB, kernel {}", h.kernel)
+    };
+    check(machine(then) == machine(now), &|| format!("it ran on {}; this is {}", machine(then), machine(now)))
+}
