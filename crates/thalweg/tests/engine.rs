@@ -331,3 +331,34 @@ fn a_slow_store_gets_more_requests_in_flight() {
     let clocks = run.finish().unwrap().clocks;
     assert_eq!(clocks.max_depth, 6);
 }
+
+/// Every wait also ends by itself now and then, to heed cancellation. A run that relies on that for its end is right, and
+/// late: this is not about speed but about a missing wake-up, which costs each of these runs most of such an interval.
+#[test]
+fn nobody_sleeps_through_the_end() {
+    const RUNS: u32 = 200;
+    const INTERVAL: Duration = Duration::from_millis(100);
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (bytes, _) = records(&[3000; 40]);
+    let path = dir.path().join("records");
+    std::fs::write(&path, &bytes).unwrap();
+    let delivery = Delivery::Ordered;
+    let block = 4096;
+    let shape = Shape {
+        threads: 2,
+        depth: 2,
+        max_depth: 8,
+        block,
+        headroom: block,
+        buffers: 6,
+        group: 1,
+        batches: 4,
+        delivery,
+    };
+    let start = std::time::Instant::now();
+    for _ in 0..RUNS {
+        let store = Arc::new(FileStore::open(&path).unwrap());
+        assert_eq!(run(store, framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape).unwrap().len(), 40);
+    }
+    assert!(start.elapsed() < RUNS * INTERVAL / 8, "{RUNS} small runs took {:?}", start.elapsed());
+}

@@ -172,14 +172,11 @@ impl<D: Decoder> Shared<D> {
         let mut state = self.lock();
         loop {
             if state.stopped || state.failed.is_some() {
-                return Next::End;
+                return self.no_more_requests();
             }
             if state.in_flight < state.depth.target() && state.buffers_out < self.room(&state) {
                 let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
-                    // The last one to look tells the workers that nothing more will come.
-                    self.can_decode.notify_all();
-                    self.can_deliver.notify_all();
-                    return Next::End;
+                    return self.no_more_requests();
                 };
                 state.buffers_out += 1;
                 state.in_flight += 1;
@@ -218,15 +215,21 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
+    /// Whoever finds that nothing is left to fetch tells everybody who may wait for more.
+    fn no_more_requests(&self) -> Next {
+        self.can_fetch.notify_all();
+        self.can_decode.notify_all();
+        self.can_deliver.notify_all();
+        Next::End
+    }
+
     /// Ends the run: there is no memory for the bytes at `offset`.
     fn no_room(&self, offset: u64) -> Next {
         let error = Error::io_at(self.store.name(), NO_ROOM, offset, ErrorKind::OutOfMemory);
         let mut state = self.lock();
         state.failed.get_or_insert(error);
         state.input.end();
-        self.can_decode.notify_all();
-        self.can_deliver.notify_all();
-        Next::End
+        self.no_more_requests()
     }
 
     pub(super) fn arrived(&self, request: Request, outcome: Result<()>) {
