@@ -2,14 +2,19 @@
 //!
 //! Whatever this system doesn't tell is none. The host's name is left out on purpose: results get published.
 
+mod cgroup;
 pub mod place;
+mod settings;
+mod stripe;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub use place::{Block, Place, is_remote, place};
+pub use stripe::Stripe;
 
 /// One cache of the first CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +54,18 @@ pub struct Host {
     pub cgroup_memory_bytes: Option<u64>,
     /// CPU limit of our control group, in CPUs.
     pub cgroup_cpus: Option<f64>,
+    /// Limits of our control group on block devices, as the kernel writes them.
+    pub cgroup_io: Option<String>,
+    /// Swap space in bytes, and how much of it was free.
+    pub swap_bytes: Option<u64>,
+    /// Swap space that was free.
+    pub swap_free_bytes: Option<u64>,
+    /// Settings of the kernel that bear on reading and computing, by their names below `/proc/sys` (as in
+    /// "vm.swappiness") or `/sys/kernel/mm` ("transparent_hugepage.enabled").
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// C library of this process; other programs may bring their own.
+    pub c_library: Option<String>,
     /// What hints at a container, as in "/.dockerenv".
     pub container: Option<String>,
     /// Whether the CPU says that a hypervisor runs beneath: its caches are then out of sight.
@@ -61,6 +78,8 @@ pub fn host() -> Host {
     let usable = rustix::thread::sched_getaffinity(None).ok().map(|set| set.count() as usize);
     let uname = rustix::system::uname();
     let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = |field| crate::proc::status_field(&meminfo, field);
     Host {
         // x86 says "model name", POWER "cpu"; ARM often nothing at all
         cpu_model: cpuinfo_field(&cpuinfo, "model name").or_else(|| cpuinfo_field(&cpuinfo, "cpu")),
@@ -73,16 +92,42 @@ pub fn host() -> Host {
         distribution: fs::read_to_string("/etc/os-release").ok().and_then(|s| {
             s.lines().find_map(|l| l.strip_prefix("PRETTY_NAME=")).map(|v| v.trim_matches('"').to_owned())
         }),
-        memory_bytes: fs::read_to_string("/proc/meminfo").ok().and_then(|s| crate::proc::status_field(&s, "MemTotal")),
-        cgroup_memory_bytes: cgroup_memory(&cgroup),
-        cgroup_cpus: cgroup_cpus(&cgroup),
+        memory_bytes: memory("MemTotal"),
+        swap_bytes: memory("SwapTotal"),
+        swap_free_bytes: memory("SwapFree"),
+        cgroup_memory_bytes: cgroup::memory(&cgroup),
+        cgroup_cpus: cgroup::cpus(&cgroup),
+        cgroup_io: cgroup::io(&cgroup),
+        settings: settings::settings(),
+        c_library: crate::sys::glibc_version().map(|version| format!("glibc {version}")),
         container: container(&cgroup),
         virtual_machine: cpuinfo_field(&cpuinfo, "flags").is_some_and(|f| f.split(' ').any(|w| w == "hypervisor")),
     }
 }
 
+/// What gives this process its memory, as far as can be seen from inside: the C library's own allocator, unless another
+/// one was loaded before it or is tuned.
+pub fn allocator() -> String {
+    let library = crate::sys::glibc_version().map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
+    let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
+    // The names alone: folders tell of people and machines.
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let preloaded = preloaded.map(|list| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
+    let tuned = std::env::vars().filter(|(k, _)| k.starts_with("MALLOC_") || k == "GLIBC_TUNABLES");
+    let mut words = vec![library];
+    words.extend(preloaded.map(|names| format!("LD_PRELOAD {names}")));
+    words.extend(tuned.map(|(k, v)| format!("{k}={v}")));
+    words.join(", ")
+}
+
 fn text(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned()).filter(|s| !s.is_empty())
+}
+
+/// The one in brackets of "[mq-deadline] none"; a single one has none.
+fn chosen(choices: &str) -> String {
+    let inside = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
+    inside.unwrap_or(choices).to_owned()
 }
 
 fn cpuinfo_field(cpuinfo: &str, name: &str) -> Option<String> {
@@ -117,50 +162,6 @@ fn cpu_caches() -> Vec<CpuCache> {
         .collect()
 }
 
-/// Our folder in a version 1 hierarchy, or (with an empty controller) in the version 2 one.
-fn cgroup_path(cgroup: &str, controller: &str) -> Option<String> {
-    cgroup.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let controllers = fields.next()?;
-        controllers.split(',').any(|c| c == controller).then(|| fields.next().map(str::to_owned))?
-    })
-}
-
-/// A limit may stand at any level above us; the smallest one rules.
-fn smallest<T: PartialOrd>(root: &str, path: &str, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
-    let full = Path::new(root).join(path.trim_start_matches('/'));
-    let root = Path::new(root);
-    full.ancestors().take_while(|p| p.starts_with(root)).filter_map(read).reduce(|a, b| if b < a { b } else { a })
-}
-
-fn cgroup_memory(cgroup: &str) -> Option<u64> {
-    let number = |file: &'static str| move |dir: &Path| text(dir.join(file))?.parse::<u64>().ok();
-    let v2 = cgroup_path(cgroup, "").and_then(|p| smallest("/sys/fs/cgroup", &p, number("memory.max")));
-    let v1 = cgroup_path(cgroup, "memory")
-        .and_then(|p| smallest("/sys/fs/cgroup/memory", &p, number("memory.limit_in_bytes")))
-        // Version 1 writes "no limit" as the largest whole number of pages.
-        .filter(|&n| n < 1 << 60);
-    v2.or(v1)
-}
-
-fn cgroup_cpus(cgroup: &str) -> Option<f64> {
-    let v2 = cgroup_path(cgroup, "").and_then(|p| {
-        smallest("/sys/fs/cgroup", &p, |dir| {
-            let text = text(dir.join("cpu.max"))?;
-            let (quota, period) = text.split_once(' ')?;
-            Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
-        })
-    });
-    let v1 = cgroup_path(cgroup, "cpu").and_then(|p| {
-        smallest("/sys/fs/cgroup/cpu", &p, |dir| {
-            let quota: f64 = text(dir.join("cpu.cfs_quota_us"))?.parse().ok()?;
-            let period: f64 = text(dir.join("cpu.cfs_period_us"))?.parse().ok()?;
-            (quota > 0.0).then_some(quota / period) // -1 means none
-        })
-    });
-    v2.or(v1)
-}
-
 fn container(cgroup: &str) -> Option<String> {
     let files = ["/.dockerenv", "/run/.containerenv", "/singularity", "/.singularity.d"];
     if let Some(file) = files.into_iter().find(|f| Path::new(f).exists()) {
@@ -185,12 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_of_control_group_are_found() {
-        let cgroup = "4:memory:/job/7\n2:cpu,cpuacct:/a:b\n0::/user.slice\n";
-        assert_eq!(cgroup_path(cgroup, "memory").as_deref(), Some("/job/7"));
-        assert_eq!(cgroup_path(cgroup, "cpu").as_deref(), Some("/a:b"));
-        assert_eq!(cgroup_path(cgroup, "").as_deref(), Some("/user.slice"));
-        assert_eq!(cgroup_path(cgroup, "pids"), None);
+    fn the_choice_in_force_stands_in_brackets() {
+        assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
+        assert_eq!(chosen("none"), "none");
     }
 
     #[test]
@@ -198,6 +196,8 @@ mod tests {
         let host = host();
         assert!(!host.kernel.is_empty());
         assert!(host.cpus_usable.is_some_and(|n| n > 0));
+        assert!(host.settings.contains_key("vm.swappiness"), "{:?}", host.settings);
+        assert!(!allocator().is_empty());
         assert!(serde_json::to_string(&host).is_ok_and(|s| s.contains("kernel")));
     }
 }

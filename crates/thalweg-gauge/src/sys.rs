@@ -1,4 +1,4 @@
-//! The two system calls that no safe crate wraps: `cachestat(2)` and `wait4(2)`.
+//! What no safe crate wraps: `cachestat(2)`, `wait4(2)`, and the C library's version.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -79,6 +79,18 @@ pub(crate) fn wait4(pid: u32) -> io::Result<Ended> {
         // Linux counts it in KiB (getrusage(2)).
         max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
     })
+}
+
+/// Version of the C library that this process runs on; none if it is not glibc.
+pub(crate) fn glibc_version() -> Option<String> {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: it returns a string of the library's own that ends with zero and is never freed or changed.
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        Some(version.to_string_lossy().into_owned())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    None
 }
 
 fn duration(t: libc::timeval) -> Duration {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::{Stripe, stripe};
+
 /// The block device beneath a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
@@ -29,14 +31,18 @@ pub struct Place {
     pub file_system: String,
     /// Mount point.
     pub mount_point: String,
-    /// What is mounted there.
+    /// What is mounted there. Of a file server, only what it exports: names of machines and people stay out.
     pub source: String,
-    /// Options of the mount and of the file system.
+    /// Options of the mount and of the file system, without addresses and names.
     pub options: String,
     /// Whether the bytes lie on another machine, or behind a program.
     pub remote: bool,
     /// The block device, if there is one.
     pub block: Option<Block>,
+    /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE, Lustre).
+    pub read_ahead_kib: Option<u64>,
+    /// How Lustre spreads the file.
+    pub stripe: Option<Stripe>,
 }
 
 /// File systems whose data another machine keeps. FUSE counts: what is behind it can't be seen.
@@ -68,7 +74,13 @@ pub fn place(path: &Path) -> Option<Place> {
     let full = fs::canonicalize(path).ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = find_mount(&mounts, &full)?;
-    Some(Place { block: block(&mount.device, &mount.place.source), ..mount.place })
+    let read_ahead = super::text(format!("/sys/class/bdi/{}/read_ahead_kb", mount.device));
+    Some(Place {
+        block: block(&mount.device, &mount.place.source),
+        read_ahead_kib: read_ahead.and_then(|kib| kib.parse().ok()),
+        stripe: (mount.place.file_system == "lustre").then(|| stripe::stripe(&full)).flatten(),
+        ..mount.place
+    })
 }
 
 /// Whether `path` lies on another machine, as far as can be told.
@@ -103,8 +115,30 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let kind = file_system.split('.').next().unwrap_or_default();
     let remote = REMOTE.contains(&kind);
     let mount_point = unescape(left.get(4)?);
-    let place = Place { file_system, mount_point, source, options, remote, block: None };
+    let (source, options) = if remote { (anonymous(&source), nameless(&options)) } else { (source, options) };
+    let place = Place { file_system, mount_point, source, options, remote, ..Place::default() };
     Some(Mount { place, device: (*left.get(2)?).to_owned() })
+}
+
+/// What a server exports, without the server: "server:/export", "//server/share", "user@there:".
+fn anonymous(source: &str) -> String {
+    if let Some(share) = source.strip_prefix("//") {
+        return format!("//.../{}", share.split_once('/').map_or("", |(_, share)| share));
+    }
+    match source.rsplit_once(":/") {
+        Some((_, path)) => format!("...:/{path}"),
+        // Whoever is named before a colon or an @ may be a machine or a person.
+        None if source.contains([':', '@']) => "...".into(),
+        None => source.into(),
+    }
+}
+
+/// Options that say who and where, not how.
+const NAMES: &[&str] = &["addr", "clientaddr", "mountaddr", "mon_addr", "username", "user", "domain", "name", "unc"];
+
+fn nameless(options: &str) -> String {
+    let named = |option: &&str| option.split_once('=').is_some_and(|(key, _)| NAMES.contains(&key));
+    options.split(',').filter(|option| !named(option)).collect::<Vec<_>>().join(",")
 }
 
 /// Space, tab, newline and backslash stand as \040, \011, \012 and \134.
@@ -128,17 +162,11 @@ fn block(device: &str, source: &str) -> Option<Block> {
     Some(Block {
         name: dir.file_name()?.to_string_lossy().into_owned(),
         model: super::text(dir.join("device/model")),
-        scheduler: super::text(queue.join("scheduler")).map(|s| chosen(&s)),
+        scheduler: super::text(queue.join("scheduler")).map(|s| super::chosen(&s)),
         read_ahead_kib: number("read_ahead_kb"),
         rotational: number("rotational").map(|n| n != 0),
         queue_requests: number("nr_requests"),
     })
-}
-
-/// The one in brackets of "[mq-deadline] none"; a single one has none.
-fn chosen(schedulers: &str) -> String {
-    let inside = schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
-    inside.unwrap_or(schedulers).to_owned()
 }
 
 #[cfg(test)]
@@ -165,8 +193,21 @@ mod tests {
     }
 
     #[test]
-    fn the_scheduler_in_use_stands_in_brackets() {
-        assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
-        assert_eq!(chosen("none"), "none");
+    fn servers_and_people_are_not_named() {
+        let nfs = "30 22 0:40 / /d rw - nfs4 server.example:/export rw,vers=4.2,rsize=1048576,addr=10.0.0.7,clientaddr=10.0.0.8";
+        let place = find_mount(nfs, Path::new("/d/x")).map(|m| (m.place.source, m.place.options));
+        assert_eq!(place, Some(("...:/export".into(), "rw,rw,vers=4.2,rsize=1048576".into())));
+        for (source, left) in [
+            ("//server/share/data", "//.../share/data"),
+            ("user@there:", "..."),
+            ("10.1.2.3@tcp:10.1.2.4@tcp:/scratch", "...:/scratch"),
+            ("[fe80::1]:/export", "...:/export"),
+            ("user@there:/home", "...:/home"),
+            ("overlay", "overlay"),
+        ] {
+            assert_eq!(anonymous(source), left);
+        }
+        let local = find_mount(MOUNTS, Path::new("/x")).map(|m| m.place.source);
+        assert_eq!(local.as_deref(), Some("/dev/vda"), "a device has no name to hide");
     }
 }
