@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use thalweg::engine::{Control, default_threads};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 use thalweg::reads::{Options, ReadFile, ReadSet, StoreKind};
+use thalweg::store::throttled::Limits;
 
 /// Why a verb stopped short.
 #[derive(Debug)]
@@ -135,9 +136,15 @@ pub(crate) struct ReadArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,
     /// Which way the bytes come
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, overrides_with = "store")]
     store: StoreChoice,
+    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of them)
+    #[arg(long, value_name = "LIMITS", help_heading = MEASURING)]
+    throttle: Option<Limits>,
 }
+
+/// The heading of options that only measurements need.
+pub(crate) const MEASURING: &str = "For measurements";
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum StoreChoice {
@@ -152,6 +159,8 @@ enum StoreChoice {
     Uring,
     /// Through a map of the file, which nothing may change meanwhile
     Mmap,
+    /// For measurements: from memory, over the budget, where all of the file was put before the clock started
+    Memory,
 }
 
 impl ReadArgs {
@@ -164,10 +173,12 @@ impl ReadArgs {
                 StoreChoice::Direct => StoreKind::Direct,
                 StoreChoice::Uring => StoreKind::Uring,
                 StoreChoice::Mmap => StoreKind::Mmap,
+                StoreChoice::Memory => StoreKind::Memory,
             },
             budget: self.budget(),
             control: cancel_on_interrupt(),
             model: None,
+            throttle: self.throttle,
         }
     }
 

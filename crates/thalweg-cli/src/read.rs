@@ -1,18 +1,19 @@
 //! `thalweg read`: decode reads and count, print, digest or save them.
 
+mod measured;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
-use serde_json::json;
-use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Strings, Visitor};
+use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings};
 use thalweg::write::ArrowWriter;
 
-use crate::common::{Failure, Outcome, ReadArgs, open_set, output, read_ids};
+use crate::common::{Failure, MEASURING, Outcome, ReadArgs, open_set, output, read_ids};
 use crate::digest;
 use crate::explain;
 use crate::progress::Progress;
+use measured::{Job, Started, one_by_one, whole};
 
 /// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
@@ -44,24 +45,15 @@ pub(crate) struct Args {
     /// Get the reads of --ids one after the other on one thread, and tell how long each took
     #[arg(long, requires = "ids", requires = "json")]
     one_by_one: bool,
+    /// Fetch the reads and find their records, but decode and deliver nothing
+    #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
+    no_decode: bool,
+    /// Let the consumer take this many nanoseconds longer for each sample
+    #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain", "no_decode"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
+    consumer_ns: Option<u32>,
     #[command(flatten)]
     read: ReadArgs,
-}
-
-/// Sums every sample, as each arm of a benchmark does.
-#[derive(Debug, Default)]
-struct Sums {
-    sum: i64,
-    digest: u64,
-}
-
-impl Visitor for Sums {
-    fn visit(&mut self, read: &Read<'_>) -> thalweg::Result<()> {
-        let sum = digest::sum(read.samples);
-        self.sum = self.sum.wrapping_add(sum);
-        self.digest = self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
-        Ok(())
-    }
 }
 
 /// The only file, for what is about one.
@@ -89,9 +81,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let options = args.read.options();
     let control = options.control.clone();
-    let threads = args.read.budget().threads;
-    let started = Instant::now();
+    let in_memory = options.store == StoreKind::Memory;
+    let job = Job {
+        threads: args.read.budget().threads,
+        decode: !args.no_decode,
+        consumer_ns: args.consumer_ns.unwrap_or(0),
+        throttle: options.throttle,
+    };
+    let mut started = Started::now();
     let set = open_set(&args.paths, options)?;
+    if in_memory {
+        // What an index takes is storage's time, too.
+        if let Selection::Ids(_) = selection {
+            for index in 0..set.paths().len() {
+                set.file(index)?.index()?;
+            }
+        }
+        started = Started::now();
+    }
     let mut out = output();
     if args.explain {
         return explain::print(&*sole(&set, "--explain")?, &selection, args.json, &mut out);
@@ -108,91 +115,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Ok(());
     }
     if args.one_by_one {
-        return one_by_one(&*sole(&set, "--one-by-one")?, &selection, started);
-    }
-    let (sums, summary) = set.visit(&selection, Sums::default)?;
-    drop(progress);
-    let seconds = started.elapsed().as_secs_f64();
-    let sum = sums.iter().fold(0_i64, |a, s| a.wrapping_add(s.sum));
-    let digest = sums.iter().fold(0_u64, |a, s| a.wrapping_add(s.digest));
-    let clocks = summary.clocks;
-    if args.json {
-        let report = json!({
-            "workload": "thalweg",
-            "version": concat!("thalweg ", env!("CARGO_PKG_VERSION")),
-            "open_to_last_s": seconds,
-            "reads": summary.reads,
-            "samples": summary.samples,
-            "sum": sum,
-            "digest": format!("{digest:016x}"),
-            "threads": threads,
-            "bytes_stored": clocks.fetch.bytes,
-            "bytes_decoded": summary.samples * 2,
-            "needed_bytes": clocks.fetch.bytes,
-            "requests": clocks.requests,
-            "max_depth": clocks.max_depth,
-            "peak_buffers": clocks.peak_buffers,
-            "peak_oversize": clocks.peak_oversize,
-            "stages": {
-                "fetch": { "busy_s": clocks.fetch.busy.as_secs_f64(), "exposed_s": clocks.fetch.exposed.as_secs_f64(), "bytes": clocks.fetch.bytes },
-                "decode": { "busy_s": clocks.decode.busy.as_secs_f64(), "exposed_s": clocks.decode.exposed.as_secs_f64(), "bytes": clocks.decode.bytes },
-                "deliver": { "busy_s": clocks.deliver.busy.as_secs_f64(), "exposed_s": clocks.deliver.exposed.as_secs_f64(), "bytes": clocks.deliver.bytes },
-            },
-        });
-        writeln!(out, "{report}")?;
+        one_by_one(&*sole(&set, "--one-by-one")?, &selection, job, started)
     } else {
-        writeln!(
-            out,
-            "{} reads, {} samples, {:.1} MB stored, {:.1} MB decoded in {seconds:.3} s ({:.0} MB/s decoded)",
-            summary.reads,
-            summary.samples,
-            clocks.fetch.bytes as f64 / 1e6,
-            clocks.decode.bytes as f64 / 1e6,
-            clocks.decode.bytes as f64 / 1e6 / seconds.max(1e-9),
-        )?;
+        whole(&set, &selection, job, args.json, started, progress)
     }
-    out.flush()?;
-    Ok(())
-}
-
-/// Gets reads one by one, and reports the latencies.
-fn one_by_one(file: &ReadFile, selection: &Selection, started: Instant) -> Outcome {
-    let Selection::Ids(ids) = selection else { return Ok(()) };
-    let mut getter = file.getter()?;
-    let mut sums = Sums::default();
-    let mut samples = 0_u64;
-    let mut latencies = Vec::with_capacity(ids.len());
-    let (mut needed, page) = (0, thalweg::store::PAGE as u64);
-    let (index, _) = file.index()?;
-    for id in ids.iter() {
-        let before = Instant::now();
-        getter.get(id, |read| {
-            samples += read.samples.len() as u64;
-            sums.visit(read)
-        })??;
-        // With the sum, as the peer's.
-        latencies.push(before.elapsed().as_secs_f64() * 1e6);
-        needed += index.get(id).map_or(0, |entry| entry.size / page * page);
-    }
-    let seconds = started.elapsed().as_secs_f64();
-    latencies.sort_by(f64::total_cmp);
-    let quantile =
-        |q: f64| latencies.get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)));
-    let report = json!({
-        "workload": "thalweg-get1",
-        "version": concat!("thalweg ", env!("CARGO_PKG_VERSION")),
-        "open_to_last_s": seconds,
-        "reads": ids.len(),
-        "samples": samples,
-        "bytes_decoded": samples * 2,
-        "needed_bytes": needed,
-        "sum": sums.sum,
-        "digest": format!("{:016x}", sums.digest),
-        "threads": 1,
-        "latency_us": { "p50": quantile(0.5), "p99": quantile(0.99), "max": latencies.last() },
-    });
-    let mut out = output();
-    writeln!(out, "{report}")?;
-    out.flush()?;
-    Ok(())
 }

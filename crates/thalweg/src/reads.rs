@@ -16,6 +16,7 @@ mod check;
 mod collect;
 mod columns;
 mod explain;
+mod fetch;
 mod framer;
 mod get;
 mod lookup;
@@ -37,6 +38,7 @@ use crate::format::slow5::{Entry, Header, Index, Record};
 use crate::model::{Origin, StoreModel};
 use crate::plan::{self, Budget};
 use crate::store::Store;
+use crate::store::throttled::Limits;
 
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use framer::FileFramer;
@@ -60,6 +62,8 @@ pub struct Options {
     pub control: Control,
     /// What the store can do, where it is known better than from the kind of file system.
     pub model: Option<StoreModel>,
+    /// Makes the store slower on purpose: for measurements, and for trying out what a read would take elsewhere.
+    pub throttle: Option<Limits>,
 }
 
 /// Which way the bytes come.
@@ -79,6 +83,9 @@ pub enum StoreKind {
     /// Through a map of the file. Only for files that nothing changes meanwhile: see
     /// [`MmapStore`](crate::store::MmapStore).
     Mmap,
+    /// All of the file is read into memory, over the budget, when it is opened. For measurements: what a read takes when
+    /// storage takes nothing.
+    Memory,
 }
 
 /// What the caller wants of a file.
@@ -112,6 +119,9 @@ pub struct Summary {
     pub reads: u64,
     /// Samples decoded.
     pub samples: u64,
+    /// Requests that had to wait for another one's answer, the first included: the data's after the header's, one file
+    /// after the other.
+    pub dependent_requests: u64,
     /// Where the time went.
     pub clocks: Clocks,
 }
@@ -122,6 +132,8 @@ pub struct ReadFile {
     store: Arc<dyn Store>,
     path: Option<PathBuf>,
     header: Arc<Header>,
+    /// Requests, each after the other, that the header took.
+    header_requests: u64,
     index: OnceLock<Arc<Index>>,
     model: StoreModel,
     origin: Origin,
@@ -133,6 +145,11 @@ impl ReadFile {
     /// The file's header.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Requests, each after the other, that opening it took.
+    pub fn header_requests(&self) -> u64 {
+        self.header_requests
     }
 
     /// Where the bytes come from.
@@ -167,7 +184,7 @@ impl ReadFile {
     ) -> Result<(Vec<V>, Summary)> {
         let run = self.run(selection, Visitors(visitor), Delivery::Worker)?;
         let finished = run.finish()?;
-        let mut summary = Summary { clocks: finished.clocks, ..Summary::default() };
+        let mut summary = self.summary(finished.clocks);
         let mut visitors = Vec::with_capacity(finished.workers.len());
         for worker in finished.workers {
             summary.reads += worker.reads;
@@ -222,6 +239,13 @@ impl ReadFile {
                 }
             }
         }))
+    }
+
+    /// The summary of a run of which nothing but its clocks is known.
+    fn summary(&self, clocks: Clocks) -> Summary {
+        // A store answers the requests of one run side by side, so all of them are one link of the chain.
+        let dependent_requests = self.header_requests + u64::from(clocks.requests > 0);
+        Summary { dependent_requests, clocks, ..Summary::default() }
     }
 
     /// Read ids and places of all records, batch by batch in file order.

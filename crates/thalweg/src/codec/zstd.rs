@@ -13,6 +13,11 @@ const GUESS_BYTES_PER_BYTE: usize = 4;
 /// Smallest step by which the output of such a frame grows.
 const LEAST_STEP_BYTES: usize = 64 * 1024;
 
+/// The version of the C library, as in "1.5.7".
+pub fn version() -> &'static str {
+    zstd_safe::version_string()
+}
+
 /// A decompression context for one thread.
 pub struct Decompressor {
     context: DCtx<'static>,

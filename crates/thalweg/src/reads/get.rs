@@ -36,6 +36,24 @@ impl Getter<'_> {
     /// # Errors
     /// [`Error::NotFound`] if the index has no such read; a defect of its record.
     pub fn get<T>(&mut self, read_id: &str, f: impl FnOnce(&Read<'_>) -> T) -> Result<T> {
+        let offset = self.fetch(read_id)?;
+        let file = self.file;
+        let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
+        let at = |fault: crate::Fault| fault.in_file(file.store.name(), offset, format!("read {read_id}"));
+        let (start, stored) = unframe(&file.header, &extent).map_err(at)?;
+        self.contexts.set_limit(file.options.budget.memory.max(self.stored.len().saturating_mul(LIKELY_RATIO)));
+        self.samples.clear();
+        let record =
+            self.contexts.record(&file.header, stored, &mut self.samples).map_err(|fault| at(fault.shifted(start)))?;
+        check_id(file.store.name(), offset, read_id, record.read_id)?;
+        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, header: &file.header }))
+    }
+
+    /// Fetches one read's stored bytes, as [`Getter::get`] does first; tells where they lie.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the index has no such read.
+    pub fn fetch(&mut self, read_id: &str) -> Result<u64> {
         let file = self.file;
         let Some(Entry { offset, size }) = self.index.get(read_id) else {
             return Err(Error::NotFound {
@@ -47,14 +65,6 @@ impl Getter<'_> {
         // The index was checked against the file's size, so no more is allocated than the file holds.
         self.stored.resize(size as usize, 0);
         file.store.read_at(offset, &mut self.stored)?;
-        let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
-        let at = |fault: crate::Fault| fault.in_file(file.store.name(), offset, format!("read {read_id}"));
-        let (start, stored) = unframe(&file.header, &extent).map_err(at)?;
-        self.contexts.set_limit(file.options.budget.memory.max(self.stored.len().saturating_mul(LIKELY_RATIO)));
-        self.samples.clear();
-        let record =
-            self.contexts.record(&file.header, stored, &mut self.samples).map_err(|fault| at(fault.shifted(start)))?;
-        check_id(file.store.name(), offset, read_id, record.read_id)?;
-        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, header: &file.header }))
+        Ok(offset)
     }
 }

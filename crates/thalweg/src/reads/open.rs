@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::format::slow5::{Header, Parsed};
 use crate::model::{Origin, StoreModel};
 use crate::residency::{better_direct, cache_room, resident};
-use crate::store::{FileStore, MmapStore, Store};
+use crate::store::throttled::ThrottledStore;
+use crate::store::{FileStore, MemoryStore, MmapStore, Store};
 
 /// A store, what is known of the device beneath it, and what is not as it was asked for.
 struct Opened {
@@ -19,13 +20,23 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(path: &Path, kind: StoreKind, given: Option<StoreModel>) -> Result<Self> {
+    fn new(path: &Path, options: &Options) -> Result<Self> {
+        let opened = Self::unthrottled(path, options)?;
+        let Some(limits) = options.throttle else { return Ok(opened) };
+        let store = Arc::new(ThrottledStore::new(opened.store, limits));
+        let (model, origin) = opened.model;
+        let model = if origin == Origin::Given { model } else { limits.applied_to(&model) };
+        Ok(Self { store, model: (model, origin), ..opened })
+    }
+
+    fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
+        let given = options.model;
         let known = |file: &File| given.map_or_else(|| StoreModel::known(file), |model| (model, Origin::Given));
         let plain = |store: FileStore, note| {
             let model = known(store.file());
             Ok(Self { store: Arc::new(store), model, note })
         };
-        match kind {
+        match options.store {
             StoreKind::Auto => {
                 let store = FileStore::open(path)?;
                 let cached = resident(store.file(), 0..store.size()).map(|pages| pages.fraction());
@@ -39,6 +50,12 @@ impl Opened {
             StoreKind::Mmap => {
                 let store = MmapStore::open(path)?;
                 let model = known(store.file().file());
+                Ok(Self { store: Arc::new(store), model, note: None })
+            }
+            StoreKind::Memory => {
+                let file = FileStore::open(path)?;
+                let store = MemoryStore::load(&file, &options.control)?;
+                let model = given.map_or((StoreModel::MEMORY, Origin::Prior), |model| (model, Origin::Given));
                 Ok(Self { store: Arc::new(store), model, note: None })
             }
             #[cfg(target_os = "linux")]
@@ -63,7 +80,7 @@ impl ReadFile {
     /// [`Error::Io`] and [`Error::Unsupported`] about the path, [`Error::Malformed`] about the header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let Opened { store, model: (model, origin), note } = Opened::new(path, options.store, options.model)?;
+        let Opened { store, model: (model, origin), note } = Opened::new(path, &options)?;
         let file = Self::from_store(store, Options { model: Some(model), ..options })?;
         Ok(Self { path: Some(path.to_owned()), origin, note, ..file })
     }
@@ -73,24 +90,38 @@ impl ReadFile {
     /// # Errors
     /// As [`ReadFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        let header = Arc::new(read_header(&*store)?);
+        let (header, header_requests) = read_header(&*store)?;
+        let header = Arc::new(header);
         let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
         let model = options.model.unwrap_or(StoreModel::MEMORY);
-        Ok(Self { store, path: None, header, index: OnceLock::new(), model, origin, note: None, options })
+        Ok(Self {
+            store,
+            path: None,
+            header,
+            header_requests,
+            index: OnceLock::new(),
+            model,
+            origin,
+            note: None,
+            options,
+        })
     }
 }
 
 /// First guess at how many bytes hold a header.
 const HEADER_GUESS: u64 = 64 << 10;
 
-fn read_header(store: &dyn Store) -> Result<Header> {
+/// The header, and how many requests it took.
+fn read_header(store: &dyn Store) -> Result<(Header, u64)> {
     let mut want = HEADER_GUESS;
+    let mut requests = 0;
     loop {
         let have = want.min(store.size());
         let mut bytes = vec![0; have as usize];
         store.read_at(0, &mut bytes)?;
+        requests += 1;
         match Header::parse(&bytes).map_err(|fault| fault.in_file(store.name(), 0, "header"))? {
-            Parsed::Done(header) => return Ok(header),
+            Parsed::Done(header) => return Ok((header, requests)),
             Parsed::NeedMore(more) if have == store.size() => {
                 return Err(Error::Truncated {
                     file: store.name().clone(),

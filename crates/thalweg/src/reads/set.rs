@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_schema::SchemaRef;
 
 use super::columns::Table;
-use super::{Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, Strings, Summary, Visitor};
+use super::{Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary, Visitor};
 use crate::error::{Error, Result};
 use crate::format::slow5::Header;
 
@@ -114,7 +114,8 @@ impl ReadSet {
                 name: file.store.name().clone(),
                 header: file.header.clone(),
                 bytes: file.store.size(),
-                open: (files.len() < OPEN_FILES).then(|| Arc::new(file)),
+                // What lies in memory was read once and for all, and needs no descriptor.
+                open: (files.len() < OPEN_FILES || options.store == StoreKind::Memory).then(|| Arc::new(file)),
             });
         }
         Ok(Self(Arc::new(Files { files, options })))
@@ -181,12 +182,21 @@ impl ReadSet {
             };
             let (visitors, part) = self.0.file(index)?.visit(&selection, take)?;
             idle.lock().unwrap_or_else(PoisonError::into_inner).extend(visitors);
-            summary.reads += part.reads;
-            summary.samples += part.samples;
-            summary.clocks = summary.clocks.then(part.clocks);
+            summary = summary.then(&part);
         }
         let visitors = std::mem::take(&mut *idle.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((visitors, summary))
+    }
+
+    /// Fetches the selected reads and decodes nothing, as [`ReadFile::fetch`] does.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::fetch`]; [`Error::NotFound`] about ids that no file has.
+    pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
+        let turns = self.turns(selection, false)?;
+        turns.into_iter().try_fold(Summary::default(), |sum, (index, selection)| {
+            Ok(sum.then(&self.0.file(index)?.fetch(&selection)?))
+        })
     }
 
     /// What `f` makes of each selected read, as [`ReadFile::map`] does: file after file, or in the order of the ids. Ids

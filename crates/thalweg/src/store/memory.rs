@@ -1,9 +1,15 @@
 //! Bytes that are in memory already.
 
+use std::fmt;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::{Store, check_inside};
-use crate::error::Result;
+use crate::engine::Control;
+use crate::error::{Error, Result};
+
+/// Bytes that are loaded between two looks at whether to stop.
+const PIECE: usize = 16 << 20;
 
 /// A store over bytes in memory.
 ///
@@ -15,10 +21,15 @@ use crate::error::Result;
 /// assert_eq!(&buf, b"lo");
 /// # Ok::<(), thalweg::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct MemoryStore {
     name: Arc<str>,
     bytes: Vec<u8>,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryStore({:?}, {} bytes)", self.name, self.bytes.len())
+    }
 }
 
 impl MemoryStore {
@@ -27,11 +38,23 @@ impl MemoryStore {
         Self { name: name.into(), bytes }
     }
 
-    /// Reads all of `other` into memory.
-    pub fn load(other: &dyn Store) -> Result<Self> {
-        let len = usize::try_from(other.size()).map_err(|_| crate::Error::Usage("too large for memory".into()))?;
-        let mut bytes = vec![0; len];
-        other.read_at(0, &mut bytes)?;
+    /// Reads all of `other` into memory, unless `control` says to stop.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where there is not so much memory; as for [`Store::read_at`]; [`Error::Cancelled`].
+    pub fn load(other: &dyn Store, control: &Control) -> Result<Self> {
+        let mut bytes = Vec::new();
+        let len = usize::try_from(other.size()).unwrap_or(usize::MAX);
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| Error::io(other.name(), "loading all of it into memory", ErrorKind::OutOfMemory))?;
+        bytes.resize(len, 0);
+        for (i, piece) in bytes.chunks_mut(PIECE).enumerate() {
+            if control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            other.read_at((i * PIECE) as u64, piece)?;
+        }
         Ok(Self { name: other.name().clone(), bytes })
     }
 }

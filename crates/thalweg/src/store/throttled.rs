@@ -3,6 +3,8 @@
 //! The wrapper answers each request at the time at which a store with the given [`Limits`] would have. The times follow
 //! from a queue that is computed, not from sleeps that add up: [`Schedule`] is that queue, without a clock.
 
+mod limits;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,68 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::{Request, Store};
 use crate::error::Result;
-use crate::model::StoreModel;
-
-/// What a [`ThrottledStore`] is held to. The default is no limit at all.
-///
-/// ```
-/// use std::time::Duration;
-/// use thalweg::store::throttled::{Limits, Schedule};
-/// let limits = Limits { latency: Duration::from_millis(10), bandwidth: 1e6, ..Limits::default() };
-/// let mut schedule = Schedule::new(limits);
-/// // 10 ms until the first byte, 5 ms for the 5000 bytes.
-/// assert_eq!(schedule.admit(Duration::ZERO, 0, 5_000), Duration::from_millis(15));
-/// // The second overlaps its latency with the first, but not its transfer.
-/// assert_eq!(schedule.admit(Duration::ZERO, 5_000, 5_000), Duration::from_millis(20));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// From a request to its first byte.
-    pub latency: Duration,
-    /// Mean of what is added to the latency at random, exponentially distributed: rarely much more, as in object stores.
-    pub jitter: Duration,
-    /// Bytes a second over all requests.
-    pub bandwidth: f64,
-    /// Requests a second.
-    pub request_rate: f64,
-    /// Requests answered at a time; more wait for their turn.
-    pub parallel: usize,
-    /// Which jitter. The same seed gives a request for the same offset the same jitter, in whatever order threads come.
-    pub seed: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            latency: Duration::ZERO,
-            jitter: Duration::ZERO,
-            bandwidth: f64::INFINITY,
-            request_rate: f64::INFINITY,
-            parallel: usize::MAX,
-            seed: 0,
-        }
-    }
-}
-
-impl Limits {
-    /// Limits under which a store behaves as `model` says.
-    pub fn of_model(model: &StoreModel) -> Self {
-        Self {
-            latency: seconds(model.latency_s),
-            bandwidth: model.bandwidth,
-            request_rate: model.request_rate,
-            ..Self::default()
-        }
-    }
-
-    /// Extra latency of a request for `offset`.
-    fn jitter(&self, offset: u64) -> Duration {
-        let random = splitmix(self.seed ^ splitmix(offset));
-        // 53 bits make a double in (0, 1]; its logarithm reaches 37 at most.
-        let uniform = ((random >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        self.jitter.mul_f64(-uniform.ln())
-    }
-}
+pub use limits::Limits;
 
 /// When requests would be answered: a pure function of [`Limits`] and of what was asked when.
 ///
@@ -185,6 +126,7 @@ impl Store for ThrottledStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::StoreModel;
     use proptest::prelude::*;
 
     const MS: Duration = Duration::from_millis(1);

@@ -1,0 +1,234 @@
+//! Reads that are timed: the consumer that every arm of a benchmark has, and the JSON line about the whole read.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
+use thalweg::store::throttled::Limits;
+
+use crate::common::{Outcome, output};
+use crate::digest;
+use crate::progress::Progress;
+
+/// What is done to the reads, as far as a report repeats it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job {
+    pub(super) threads: usize,
+    pub(super) decode: bool,
+    pub(super) consumer_ns: u32,
+    pub(super) throttle: Option<Limits>,
+}
+
+/// A moment, on the clock on the wall and on that of the process's CPU time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Started {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Started {
+    pub(super) fn now() -> Self {
+        Self { at: Instant::now(), cpu: process_cpu() }
+    }
+
+    /// Seconds since then: on the wall, and of CPU.
+    fn seconds(&self) -> (f64, f64) {
+        (self.at.elapsed().as_secs_f64(), process_cpu().saturating_sub(self.cpu).as_secs_f64())
+    }
+}
+
+fn process_cpu() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+/// Sums every sample, as each arm of a benchmark does.
+#[derive(Debug, Default)]
+struct Sums {
+    sum: i64,
+    digest: u64,
+    /// Nanoseconds more that it takes for each sample.
+    delay_ns: u32,
+    busy: Duration,
+}
+
+impl Sums {
+    fn slow(delay_ns: u32) -> Self {
+        Self { delay_ns, ..Self::default() }
+    }
+
+    fn and(self, other: &Self) -> Self {
+        Self {
+            sum: self.sum.wrapping_add(other.sum),
+            digest: self.digest.wrapping_add(other.digest),
+            busy: self.busy + other.busy,
+            ..self
+        }
+    }
+}
+
+impl Visitor for Sums {
+    fn visit(&mut self, read: &Read<'_>) -> thalweg::Result<()> {
+        let before = Instant::now();
+        let sum = digest::sum(read.samples);
+        self.sum = self.sum.wrapping_add(sum);
+        self.digest = self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
+        let delay = Duration::from_nanos(u64::from(self.delay_ns) * read.samples.len() as u64);
+        if !delay.is_zero() {
+            // Busy, as a consumer that computes would be.
+            let until = Instant::now() + delay;
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        }
+        self.busy += before.elapsed();
+        Ok(())
+    }
+}
+
+/// Reads everything that is selected, and reports.
+pub(super) fn whole(
+    set: &ReadSet,
+    selection: &Selection,
+    job: Job,
+    as_json: bool,
+    started: Started,
+    progress: Progress,
+) -> Outcome {
+    let (sums, summary) = if job.decode {
+        let (sums, summary) = set.visit(selection, move || Sums::slow(job.consumer_ns))?;
+        (Some(sums.iter().fold(Sums::default(), Sums::and)), summary)
+    } else {
+        (None, set.fetch(selection)?)
+    };
+    let (seconds, cpu_s) = started.seconds();
+    drop(progress);
+    let mut out = output();
+    if as_json {
+        let report = with_build(report(sums.as_ref(), &summary, job, seconds, cpu_s));
+        writeln!(out, "{report}")?;
+    } else {
+        let clocks = summary.clocks;
+        let stored = clocks.fetch.bytes as f64 / 1e6;
+        if sums.is_some() {
+            writeln!(
+                out,
+                "{} reads, {} samples, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s ({:.0} MB/s decoded)",
+                summary.reads,
+                summary.samples,
+                clocks.decode.bytes as f64 / 1e6,
+                clocks.decode.bytes as f64 / 1e6 / seconds.max(1e-9),
+            )?;
+        } else {
+            let rate = stored / seconds.max(1e-9);
+            writeln!(
+                out,
+                "{} reads, {stored:.1} MB stored, not decoded, in {seconds:.3} s ({rate:.0} MB/s stored)",
+                summary.reads
+            )?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The JSON line about a whole read; without sums, nothing was decoded.
+fn report(sums: Option<&Sums>, summary: &Summary, job: Job, seconds: f64, cpu_s: f64) -> Value {
+    let clocks = summary.clocks;
+    let stage = |busy: Duration, exposed: Duration, bytes: u64| json!({ "busy_s": busy.as_secs_f64(), "exposed_s": exposed.as_secs_f64(), "bytes": bytes });
+    // The consumer works on the decoders' threads, between two reads.
+    let consumer = sums.map_or(Duration::ZERO, |sums| sums.busy);
+    let decode = clocks.decode.busy.saturating_sub(consumer);
+    let decoded = sums.map(|_| summary.samples * 2);
+    json!({
+        "workload": if sums.is_some() { "thalweg" } else { "thalweg-fetch" },
+        "open_to_last_s": seconds,
+        "cpu_s": cpu_s,
+        "reads": summary.reads,
+        "samples": sums.map(|_| summary.samples),
+        "sum": sums.map(|sums| sums.sum),
+        "digest": sums.map(|sums| format!("{:016x}", sums.digest)),
+        "threads": job.threads,
+        "throttle": job.throttle.map(|limits| limits.to_string()),
+        "bytes_stored": clocks.fetch.bytes,
+        "bytes_decoded": decoded,
+        "needed_bytes": clocks.fetch.bytes,
+        "requests": clocks.requests,
+        "dependent_requests": summary.dependent_requests,
+        "max_depth": clocks.max_depth,
+        "peak_buffers": clocks.peak_buffers,
+        "peak_oversize": clocks.peak_oversize,
+        "stages": {
+            "fetch": stage(clocks.fetch.busy, clocks.fetch.exposed, clocks.fetch.bytes),
+            "decode": stage(decode, clocks.decode.exposed, clocks.decode.bytes),
+            "deliver": stage(clocks.deliver.busy + consumer, clocks.deliver.exposed, clocks.decode.bytes),
+        },
+    })
+}
+
+/// Says which program it was, and how that was built.
+fn with_build(mut report: Value) -> Value {
+    report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
+    report["build"] = json!({
+        "compiler": env!("THALWEG_COMPILER"),
+        "flags": env!("THALWEG_FLAGS"),
+        "allocator": thalweg_gauge::host::allocator(),
+        "zstd": thalweg::codec::zstd::version(),
+    });
+    report
+}
+
+/// Gets reads one by one, and reports the latencies.
+pub(super) fn one_by_one(file: &ReadFile, selection: &Selection, job: Job, started: Started) -> Outcome {
+    let Selection::Ids(ids) = selection else { return Ok(()) };
+    let mut getter = file.getter()?;
+    let mut sums = Sums::slow(job.consumer_ns);
+    let mut samples = 0_u64;
+    let mut latencies = Vec::with_capacity(ids.len());
+    let (mut needed, mut stored, page) = (0, 0, thalweg::store::PAGE as u64);
+    let (index, _) = file.index()?;
+    for id in ids.iter() {
+        let before = Instant::now();
+        if job.decode {
+            getter.get(id, |read| {
+                samples += read.samples.len() as u64;
+                sums.visit(read)
+            })??;
+        } else {
+            getter.fetch(id)?;
+        }
+        // With the sum, as the peer's.
+        latencies.push(before.elapsed().as_secs_f64() * 1e6);
+        let size = index.get(id).map_or(0, |entry| entry.size);
+        stored += size;
+        needed += size / page * page;
+    }
+    let (seconds, cpu_s) = started.seconds();
+    latencies.sort_by(f64::total_cmp);
+    let quantile =
+        |q: f64| latencies.get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)));
+    let report = json!({
+        "workload": if job.decode { "thalweg-get1" } else { "thalweg-get1-fetch" },
+        "open_to_last_s": seconds,
+        "cpu_s": cpu_s,
+        "reads": ids.len(),
+        "samples": job.decode.then_some(samples),
+        "bytes_stored": stored,
+        "bytes_decoded": job.decode.then_some(samples * 2),
+        "needed_bytes": needed,
+        // Each waits for the one before; the first for the header.
+        "requests": ids.len(),
+        "dependent_requests": ids.len() as u64 + file.header_requests(),
+        "sum": job.decode.then_some(sums.sum),
+        "digest": job.decode.then(|| format!("{:016x}", sums.digest)),
+        "threads": 1,
+        "throttle": job.throttle.map(|limits| limits.to_string()),
+        "stages": { "deliver": { "busy_s": sums.busy.as_secs_f64() } },
+        "latency_us": { "p50": quantile(0.5), "p99": quantile(0.99), "max": latencies.last() },
+    });
+    let mut out = output();
+    writeln!(out, "{}", with_build(report))?;
+    out.flush()?;
+    Ok(())
+}
