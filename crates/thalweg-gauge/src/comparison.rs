@@ -2,12 +2,14 @@
 //!
 //! The arms must decode the same values; if their digests differ, the comparison is refused, whatever the times say.
 
+mod flags;
 mod plan;
 mod read;
 mod record;
 mod resume;
 mod run;
 mod session;
+mod standing;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -19,9 +21,10 @@ use serde_json::Value;
 
 use crate::level::Level;
 use crate::workload::Workload;
+pub use flags::Flag;
 pub use plan::{InSuite, Pairs, Plan};
 pub use read::{Earlier, Records, parse, read, read_text};
-pub use record::{FilePlace, ProbeRecord, Session, TRIAL_SCHEMA, Trial};
+pub use record::{FilePlace, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
 pub use run::run;
 pub use summary::{Comparison, Ended, Spread, Summary, summarise};

@@ -6,6 +6,7 @@
 //! looking again and again and stopping at the first difference would find one too often.
 
 mod looks;
+pub(crate) mod trend;
 
 use serde::{Deserialize, Serialize};
 
@@ -111,17 +112,28 @@ impl Ratio {
 }
 
 impl Finding {
-    /// What `ratio` shows when identical arms differed by a factor of `noise` (1 if that was not measured).
+    /// What `ratio` shows when identical arms differed by a factor of `floor` (1 if that was not measured).
     ///
-    /// The whole interval must lie beyond the noise, in either direction.
-    pub fn of(ratio: &Ratio, noise: f64) -> Self {
-        let noise = if noise < 1.0 { 1.0 / noise } else { noise };
+    /// The whole interval must lie beyond the floor, in either direction.
+    pub fn of(ratio: &Ratio, floor: f64) -> Self {
         match ratio.interval {
             None => Self::TooFewPairs,
-            Some((_, high)) if high < 1.0 / noise => Self::Faster,
-            Some((low, _)) if low > noise => Self::Slower,
+            Some((_, high)) if high < 1.0 / floor => Self::Faster,
+            Some((low, _)) if low > floor => Self::Slower,
             Some(_) => Self::NoDifferenceShown,
         }
+    }
+}
+
+/// The factor, 1 or more, that a claim must clear: by how much identical arms differed, in either direction.
+///
+/// That is the median of their ratio, or the far end of its interval if even that does not reach 1: something then
+/// favours one arm for its place in the plan alone.
+pub fn noise_floor(identical: &Ratio) -> f64 {
+    let fold = |x: f64| if x < 1.0 { 1.0 / x } else { x };
+    match identical.interval {
+        Some((low, high)) if low > 1.0 || high < 1.0 => fold(low).max(fold(high)),
+        _ => fold(identical.median),
     }
 }
 
@@ -136,5 +148,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use super::{Arm, Earlier};
 use crate::cache::EvictOptions;
 use crate::limit::ProbeOptions;
 use crate::schedule::Order;
+use crate::stats::{Look, Ratio, looks};
 
 /// How many pairs a comparison takes; a round gives each arm one pair with the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,24 @@ impl Pairs {
         match *self {
             Self::Fixed(n) => n,
             Self::Auto { most, .. } => most,
+        }
+    }
+
+    /// When the intervals are looked at.
+    pub(crate) fn looks(&self) -> Vec<Look> {
+        match *self {
+            Self::Fixed(n) => looks(n, n),
+            Self::Auto { least, most, .. } => looks(least, most),
+        }
+    }
+
+    /// Whether no more pairs are needed, given the ratios at a planned look.
+    pub(crate) fn enough(&self, ratios: &[Ratio]) -> bool {
+        match *self {
+            Self::Fixed(_) => false, // the look is the end
+            Self::Auto { half_width, .. } => {
+                ratios.iter().all(|ratio| ratio.half_width().is_some_and(|got| got <= half_width))
+            }
         }
     }
 }
@@ -85,13 +104,13 @@ pub struct Plan {
 pub(crate) const CONTROL_SUFFIX: &str = " (again)";
 
 impl Plan {
-    /// Ten rounds in alternating order, two retries, a control arm, no budget, no probe.
+    /// Ten rounds in random order, two retries, a control arm, no budget, no probe.
     pub fn new(name: impl Into<String>, arms: Vec<Arm>) -> Self {
         Self {
             name: name.into(),
             arms,
             pairs: Pairs::Fixed(10),
-            order: Order::Abba,
+            order: Order::Random { seed: 1 },
             budget: None,
             retries: 2,
             control: true,

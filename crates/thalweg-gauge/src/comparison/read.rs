@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, SESSION_SCHEMA};
-use super::{Comparison, Ended, ProbeRecord, Session, TRIAL_SCHEMA, Trial, summarise};
+use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, SESSION_SCHEMA};
+use super::{Comparison, Ended, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial, summarise};
 use crate::limit::Probe;
 use crate::{Error, Result};
 
@@ -49,15 +49,10 @@ pub struct Earlier {
     pub trials: Vec<Trial>,
     /// Its probes.
     pub probes: Vec<Probe>,
+    /// When it was gone on with.
+    pub resumed: Vec<Resumed>,
     /// How it ended, if it ran to an end that was planned.
     pub ended: Option<Ended>,
-}
-
-impl Earlier {
-    /// What it shows.
-    pub fn summarise(self) -> Comparison {
-        summarise(self.session, self.trials, self.probes, self.ended.unwrap_or(Ended::Stopped))
-    }
 }
 
 /// The comparisons in the lines of `text`, which came from `path`.
@@ -69,7 +64,7 @@ impl Earlier {
 /// For any other line that is no JSON, lacks a field, or belongs to a session that is not there.
 pub fn parse(path: &Path, text: &str) -> Result<Records> {
     let (earlier, notes) = earlier(path, text)?;
-    Ok(Records { comparisons: earlier.into_iter().map(Earlier::summarise).collect(), notes })
+    Ok(Records { comparisons: earlier.into_iter().map(summarise).collect(), notes })
 }
 
 /// What [`parse`] summarises, and its notes.
@@ -91,7 +86,7 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         let schema = text_of(&value, "schema");
         if schema == SESSION_SCHEMA {
             let session = typed(value).map_err(wrong)?;
-            open.push(Earlier { session, trials: Vec::new(), probes: Vec::new(), ended: None });
+            open.push(Earlier { session, trials: Vec::new(), probes: Vec::new(), resumed: Vec::new(), ended: None });
             continue;
         }
         if schema.starts_with("thalweg.session/") {
@@ -100,7 +95,7 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
             foreign.push(text_of(&value, "id"));
             continue;
         }
-        let known = [TRIAL_SCHEMA, PROBE_SCHEMA, COMPARISON_SCHEMA].contains(&schema.as_str());
+        let known = [TRIAL_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, COMPARISON_SCHEMA].contains(&schema.as_str());
         let id = text_of(&value, if schema == COMPARISON_SCHEMA { "id" } else { "comparison" });
         if !known || foreign.contains(&id) {
             continue;
@@ -112,6 +107,7 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         match schema.as_str() {
             TRIAL_SCHEMA => of.trials.push(typed(value).map_err(wrong)?),
             PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value).map_err(wrong)?.probe),
+            RESUMED_SCHEMA => of.resumed.push(typed(value).map_err(wrong)?),
             // Versions that knew only a fixed number of rounds did not say how it ended.
             _ => of.ended = Some(value.get("ended").cloned().map_or(Ok(Ended::AllRounds), typed).map_err(wrong)?),
         }

@@ -14,6 +14,7 @@ use crate::trial::Outcome;
 pub const TRIAL_SCHEMA: &str = "thalweg.trial/1";
 pub(crate) const SESSION_SCHEMA: &str = "thalweg.session/1";
 pub(crate) const PROBE_SCHEMA: &str = "thalweg.limit/1";
+pub(crate) const RESUMED_SCHEMA: &str = "thalweg.resumed/1";
 pub(crate) const COMPARISON_SCHEMA: &str = "thalweg.comparison/1";
 
 /// The first line of a comparison: what is compared, and where.
@@ -116,6 +117,9 @@ pub struct Trial {
     pub time_s: Option<f64>,
     /// Bytes that it needed of its files.
     pub needed_bytes: Option<u64>,
+    /// How far the wall clock was set forward (or back) while it ran, beside what the steady clock counted.
+    #[serde(default)]
+    pub clock_step_s: Option<f64>,
     /// What was done to the caches before.
     pub prepared: Option<Prepared>,
     /// What it took and said.
@@ -138,4 +142,19 @@ pub struct ProbeRecord {
     pub comparison: String,
     /// What was measured.
     pub probe: Probe,
+}
+
+/// The line that says that a stopped run was gone on with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// "thalweg.resumed/1".
+    pub schema: String,
+    /// The comparison's id.
+    pub comparison: String,
+    /// Seconds since 1970.
+    pub started_unix_s: f64,
+    /// The round that the last trial before it was of; none for the warm-up.
+    pub round: Option<usize>,
+    /// Seconds since that trial had ended; none if there was none.
+    pub gap_s: Option<f64>,
 }

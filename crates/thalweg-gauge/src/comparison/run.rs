@@ -6,13 +6,14 @@ use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::record::PROBE_SCHEMA;
+use super::flags::{CLOCK_STEP_S, LEAST};
+use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session, unix_s};
-use super::{Arm, Clock, Comparison, Ended, Needs, Plan, ProbeRecord, Progress, Session, TRIAL_SCHEMA, Trial};
-use super::{summarise, summary};
+use super::{Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed, TRIAL_SCHEMA, Trial};
+use super::{standing, summarise, summary};
 use crate::cache::EvictOptions;
 use crate::level::{Judgement, Level, judge, prepare};
-use crate::limit::{Probe, probe};
+use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::{Error, Result};
 
@@ -30,38 +31,28 @@ pub fn run(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Comparison> {
-    let mut session = session(plan)?;
-    let (mut trials, mut probes) = (Vec::new(), Vec::new());
-    if let Some(earlier) = &plan.resume {
-        same(&earlier.session, &session)?;
-        let earlier = earlier.clone();
-        if earlier.ended.is_some() {
-            return Ok(earlier.summarise());
+    let session = session(plan)?;
+    let kept = match &plan.resume {
+        Some(earlier) => {
+            same(&earlier.session, &session)?;
+            earlier.clone()
         }
-        (session, trials, probes) = (earlier.session, earlier.trials, earlier.probes);
-    } else {
-        write_line(out, &session)?;
-    }
-    let mut running = Running {
-        plan,
-        done: 0,
-        total: session.arms.len() * (session.rounds + 1),
-        started: Instant::now(),
-        trials,
-        session,
-        out,
-        stop,
-        progress,
+        None => Earlier { session, trials: Vec::new(), probes: Vec::new(), resumed: Vec::new(), ended: None },
     };
-    let ended = match running.everything(&mut probes) {
+    if kept.ended.is_some() {
+        return Ok(summarise(kept));
+    }
+    let total = kept.session.arms.len() * (kept.session.rounds + 1);
+    let mut running = Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
+    let ended = match running.everything() {
         Ok(ended) => ended,
         Err(Error::Cancelled) => Ended::Stopped,
         // The two values are found again by `summarise`, from the trials.
         Err(Error::Refused(_)) => Ended::Refused,
         Err(e) => return Err(e),
     };
-    let Running { session, trials, out, .. } = running;
-    let comparison = summarise(session, trials, probes, ended);
+    let Running { kept, out, .. } = running;
+    let comparison = summarise(Earlier { ended: Some(ended), ..kept });
     // A stopped comparison has no last line: that is how a reader of the file knows, and how it can be resumed.
     if !comparison.stopped() {
         write_line(out, &comparison.last_line())?;
@@ -71,8 +62,7 @@ pub fn run(
 
 struct Running<'a> {
     plan: &'a Plan,
-    session: Session,
-    trials: Vec<Trial>,
+    kept: Earlier,
     done: usize,
     total: usize,
     started: Instant,
@@ -82,53 +72,73 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    fn everything(&mut self, probes: &mut Vec<Probe>) -> Result<Ended> {
+    fn everything(&mut self) -> Result<Ended> {
+        let (arms, rounds, order) = (self.kept.session.arms.len(), self.kept.session.rounds, self.kept.session.order);
+        match self.plan.resume {
+            None => write_line(self.out, &self.kept.session)?,
+            Some(_) => self.say_resumed()?,
+        }
         // The warm-up brings programs and libraries into memory, and finds wrong digests before hours are spent.
-        for arm in 0..self.session.arms.len() {
+        for arm in 0..arms {
             self.turn(arm, None, arm)?;
         }
         // Until a round has been timed, it is expected to take as long as the warm-up did.
         let mut longest = self.started.elapsed();
-        self.probe(probes)?;
-        for round in 0..self.session.rounds {
+        self.probe()?;
+        for round in 0..rounds {
             let start = self.started.elapsed();
             if self.plan.budget.is_some_and(|budget| start + longest > budget) {
                 return Ok(Ended::Budget);
             }
-            let order = self.session.order.round(self.session.arms.len(), round);
-            for (position, arm) in order.into_iter().enumerate() {
+            for (position, arm) in order.round(arms, round).into_iter().enumerate() {
                 self.turn(arm, Some(round), position)?;
             }
             longest = longest.max(self.started.elapsed() - start);
-            if summary::narrow_enough(&self.session, &self.trials, round + 1) {
+            if standing::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
                 return Ok(Ended::Precise);
             }
         }
         Ok(Ended::AllRounds)
     }
 
-    fn probe(&mut self, probes: &mut Vec<Probe>) -> Result<()> {
+    fn say_resumed(&mut self) -> Result<()> {
+        let started_unix_s = unix_s(SystemTime::now());
+        let last = self.kept.trials.last();
+        let ended = |t: &Trial| t.started_unix_s + t.outcome.as_ref().map_or(0.0, |o| o.usage.wall_s);
+        let resumed = Resumed {
+            schema: RESUMED_SCHEMA.into(),
+            comparison: self.kept.session.id.clone(),
+            started_unix_s,
+            round: last.and_then(|t| t.round),
+            gap_s: last.map(|t| started_unix_s - ended(t)),
+        };
+        write_line(self.out, &resumed)?;
+        self.kept.resumed.push(resumed);
+        Ok(())
+    }
+
+    fn probe(&mut self) -> Result<()> {
         let Some(options) = &self.plan.probe else { return Ok(()) };
-        let mut files: Vec<_> = self.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
+        let mut files: Vec<_> = self.kept.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
         files.sort();
         files.dedup();
-        files.retain(|file| probes.iter().all(|p| p.file != file.display().to_string()));
+        files.retain(|file| self.kept.probes.iter().all(|p| p.file != file.display().to_string()));
         for file in files {
             let progress = &mut *self.progress;
             let probe = probe(&file, options, self.stop, &mut |done, total| {
                 progress(Progress::Probing { done, total });
             })?;
-            let comparison = self.session.id.clone();
-            self.line(&ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
-            probes.push(probe);
+            let comparison = self.kept.session.id.clone();
+            write_line(self.out, &ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
+            self.kept.probes.push(probe);
         }
         Ok(())
     }
 
     /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not run twice.
     fn turn(&mut self, index: usize, round: Option<usize>, position: usize) -> Result<()> {
-        if let Some(arm) = self.session.arms.get(index).cloned() {
-            while let Some(attempt) = summary::next_attempt(&self.session, &self.trials, &arm.name, round) {
+        if let Some(arm) = self.kept.session.arms.get(index).cloned() {
+            while let Some(attempt) = standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round) {
                 self.trial(&arm, round, position, attempt)?;
             }
         }
@@ -144,7 +154,7 @@ impl Running<'_> {
         (self.progress)(Progress::Starting { arm: &arm.name, round, done: self.done, total: self.total });
         let mut trial = Trial {
             schema: TRIAL_SCHEMA.into(),
-            comparison: self.session.id.clone(),
+            comparison: self.kept.session.id.clone(),
             arm: arm.name.clone(),
             round,
             position,
@@ -158,25 +168,22 @@ impl Running<'_> {
             failed: None,
             time_s: None,
             needed_bytes: None,
+            clock_step_s: None,
             prepared: None,
             outcome: None,
         };
-        match fill(&mut trial, arm, self.session.clock, self.plan.evict, self.stop) {
+        match fill(&mut trial, arm, self.kept.session.clock, self.plan.evict, self.stop) {
             Ok(()) => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             Err(e) => trial.failed = Some(e.to_string()),
         }
-        self.line(&trial)?;
+        write_line(self.out, &trial)?;
         (self.progress)(Progress::Finished(&trial));
-        self.trials.push(trial);
-        match summary::disagreement(&self.session.arms, &self.trials) {
+        self.kept.trials.push(trial);
+        match summary::disagreement(&self.kept.session.arms, &self.kept.trials) {
             Some(why) => Err(Error::Refused(why)),
             None => Ok(()),
         }
-    }
-
-    fn line(&mut self, record: &impl Serialize) -> Result<()> {
-        write_line(self.out, record)
     }
 }
 
@@ -201,7 +208,10 @@ fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &
         return Ok(()); // it could only be rejected
     }
     let prepared = trial.prepared.insert(prepared);
-    let outcome = trial::run(&arm.command(), stop)?;
+    let before = (Instant::now(), SystemTime::now());
+    let outcome = trial::run(&arm.command(), stop);
+    trial.clock_step_s = clock_step_s(before, (Instant::now(), SystemTime::now()));
+    let outcome = outcome?;
     let outcome = trial.outcome.insert(outcome);
     check_report(arm, outcome)?;
     trial.needed_bytes = needed(arm, outcome)?;
@@ -209,11 +219,25 @@ fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &
         Clock::Wall => Some(outcome.usage.wall_s),
         Clock::TimeToSamples => outcome.report.as_ref().and_then(|r| r.open_to_last_s),
     };
+    if let (Clock::TimeToSamples, Some(time), Some(step)) = (clock, trial.time_s, trial.clock_step_s)
+        && step.abs() > CLOCK_STEP_S.max(LEAST * time)
+    {
+        // Nobody knows which clock the workload looked at. What is timed from here has the steady one.
+        trial.rejected =
+            Some(format!("the wall clock was set by {step:+.3} s meanwhile, so its own time can't be trusted"));
+        return Ok(());
+    }
     match judge(trial.level_asked, prepared, outcome.usage.device_read_bytes, trial.needed_bytes) {
         Judgement::Reached(level) => trial.level = Some(level),
         Judgement::Rejected(why) => trial.rejected = Some(why),
     }
     Ok(())
+}
+
+/// How far the wall clock went ahead of the steady one between two looks at both.
+fn clock_step_s(before: (Instant, SystemTime), after: (Instant, SystemTime)) -> Option<f64> {
+    let steady = after.0.checked_duration_since(before.0)?.as_secs_f64();
+    Some(unix_s(after.1) - unix_s(before.1) - steady)
 }
 
 fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
@@ -248,4 +272,20 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
         return Err(wrong("has no digest".into()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_clock_that_is_set_is_noticed() {
+        let (steady, wall) = (Instant::now(), SystemTime::now());
+        let second = Duration::from_secs(1);
+        let step = |wall_after| clock_step_s((steady, wall), (steady + second, wall_after)).unwrap_or(f64::NAN);
+        assert!(step(wall + second).abs() < 1e-5);
+        assert!((step(wall + 3600 * second) - 3599.0).abs() < 1e-5);
+        assert!((step(wall - 5 * second) + 6.0).abs() < 1e-5, "set back");
+    }
 }

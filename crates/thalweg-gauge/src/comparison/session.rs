@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::plan::CONTROL_SUFFIX;
 use super::record::{FilePlace, SESSION_SCHEMA};
 use super::{Arm, Clock, Pairs, Plan, Session};
-use crate::stats::{MIN_PAIRS, looks};
+use crate::stats::MIN_PAIRS;
 use crate::{Error, Result, host};
 
 pub(super) fn unix_s(time: SystemTime) -> f64 {
@@ -27,21 +27,18 @@ pub(super) fn session(plan: &Plan) -> Result<Session> {
         }
         Some(_) => {}
     }
-    let looks = match plan.pairs {
+    match plan.pairs {
         Pairs::Fixed(0) => return usage("a comparison needs at least one round".into()),
-        Pairs::Fixed(n) => looks(n, n),
-        Pairs::Auto { least, most, half_width } => {
-            if least < MIN_PAIRS || most < least {
-                return usage(format!(
-                    "{least} to {most} pairs: an interval needs at least {MIN_PAIRS}, and no fewer at most"
-                ));
-            }
-            if !(half_width > 0.0 && half_width.is_finite()) {
-                return usage(format!("half width {half_width}: not a share above 0, as 0.05 is"));
-            }
-            looks(least, most)
+        Pairs::Auto { least, most, .. } if least < MIN_PAIRS || most < least => {
+            return usage(format!(
+                "{least} to {most} pairs: an interval needs at least {MIN_PAIRS}, and the most must not be fewer than the least"
+            ));
         }
-    };
+        Pairs::Auto { half_width, .. } if !(half_width > 0.0 && half_width.is_finite()) => {
+            return usage(format!("half width {half_width}: not a share above 0, as 0.05 is"));
+        }
+        _ => {}
+    }
     let mut names = BTreeMap::new();
     for arm in &arms {
         if names.insert(arm.name.as_str(), ()).is_some() {
@@ -64,7 +61,7 @@ pub(super) fn session(plan: &Plan) -> Result<Session> {
         control,
         rounds: plan.pairs.most(),
         pairs: Some(plan.pairs),
-        looks,
+        looks: plan.pairs.looks(),
         order: plan.order,
         retries: Some(plan.retries),
         budget_s: plan.budget.map(|b| b.as_secs_f64()),

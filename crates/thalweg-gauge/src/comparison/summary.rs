@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::flags::flags;
 use super::record::COMPARISON_SCHEMA;
-use super::{Arm, Pairs, Session, Trial};
+use super::{Arm, Earlier, Flag, Session, Trial, standing};
 use crate::level::Level;
 use crate::limit::{Limit, Probe};
-use crate::stats::{Finding, Look, Pair, Ratio, median, ratio};
+use crate::stats::{self, Finding, Look, Ratio, median};
 use crate::units;
 use crate::workload::Stage;
 
@@ -97,6 +98,10 @@ pub struct Comparison {
     pub summaries: Vec<Summary>,
     /// The control's ratio to the baseline: the noise between identical arms.
     pub noise: Option<Ratio>,
+    /// The factor that a claim must clear for that reason.
+    pub noise_floor: Option<f64>,
+    /// What a reader should know before believing the ratios. Nothing was left out for it.
+    pub flags: Vec<Flag>,
     /// Why nothing may be compared: the arms did not decode the same values.
     pub refused: Option<String>,
     /// Why there are no more trials.
@@ -140,6 +145,8 @@ impl Comparison {
             "look": self.look,
             "refused": self.refused,
             "noise": self.noise,
+            "noise_floor": self.noise_floor,
+            "flags": self.flags,
             "summaries": self.summaries,
         })
     }
@@ -179,54 +186,21 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     None
 }
 
-/// The next attempt at a trial; none if it has been made, or needs no more.
-pub(super) fn next_attempt(session: &Session, trials: &[Trial], arm: &str, round: Option<usize>) -> Option<usize> {
-    let own = || trials.iter().filter(|t| t.arm == arm);
-    let before = || own().filter(|t| t.round == round);
-    let out = own().any(|t| t.failed.is_some());
-    let made = before().any(|t| t.rejected.is_none());
-    let retries = if round.is_some() { session.retries.unwrap_or(0) } else { 0 };
-    (!out && !made && before().count() <= retries).then(|| before().count())
-}
-
-/// Rounds in which each arm has had its turn, or is out.
-fn whole_rounds(session: &Session, trials: &[Trial]) -> usize {
-    let whole =
-        |&round: &usize| session.arms.iter().all(|arm| next_attempt(session, trials, &arm.name, Some(round)).is_none());
-    (0..session.rounds).take_while(whole).count()
-}
-
-/// Whether `rounds` rounds are a planned look, and all intervals there are as narrow as the plan wants them.
-pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) -> bool {
-    let Some(Pairs::Auto { half_width: wanted, .. }) = session.pairs else { return false };
-    let in_the_race = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
-    session.looks.iter().any(|look| look.rounds == rounds)
-        && session.arms.iter().skip(1).filter(in_the_race).all(|arm| match against(session, trials, arm, rounds) {
-            Some(ratio) => ratio.half_width().is_some_and(|got| got <= wanted),
-            // Without a single pair there is nothing to wait for.
-            None => true,
-        })
-}
-
-/// The ratio of an arm to the baseline after `rounds` rounds; none for the baseline.
-fn against(session: &Session, trials: &[Trial], arm: &Arm, rounds: usize) -> Option<Ratio> {
-    let baseline = session.arms.first().filter(|b| b.name != arm.name)?;
-    ratio(&pairs(trials, &arm.name, &baseline.name), &session.looks(), rounds)
-}
-
 /// Summarises what is there. What it may claim is that of the last planned look that was reached.
-pub fn summarise(session: Session, trials: Vec<Trial>, probes: Vec<Probe>, ended: Ended) -> Comparison {
+pub fn summarise(kept: Earlier) -> Comparison {
+    let Earlier { session, trials, probes, resumed, ended } = kept;
     let refused = disagreement(&session.arms, &trials);
-    let rounds = whole_rounds(&session, &trials);
+    let rounds = standing::whole_rounds(&session, &trials);
     let look = session.looks().into_iter().rfind(|look| look.rounds <= rounds);
-    let against = |arm: &Arm| against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
+    let against = |arm: &Arm| standing::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
     let noise = session.control.and_then(|i| against(session.arms.get(i)?));
+    let noise_floor = noise.as_ref().map(stats::noise_floor);
     let mut summaries: Vec<Summary> = session
         .arms
         .iter()
         .map(|arm| {
             let ratio = against(arm);
-            let finding = ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, noise.map_or(1.0, |n| n.median)));
+            let finding = ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, noise_floor.unwrap_or(1.0)));
             Summary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
         })
         .collect();
@@ -234,17 +208,12 @@ pub fn summarise(session: Session, trials: Vec<Trial>, probes: Vec<Probe>, ended
         // Held against its own noise it could never differ; the bare ratio is what a reader needs to see.
         control.finding = control.ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, 1.0));
     }
-    Comparison { session, trials, probes, summaries, noise, refused, ended, rounds, look }
-}
-
-/// Times of two arms from the rounds in which both count.
-fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
-    let time = |name: &str, round: usize| {
-        trials.iter().filter(|t| t.arm == name && t.round == Some(round)).find_map(Trial::counted_time_s)
-    };
-    let rounds = trials.iter().filter_map(|t| t.round).max().map_or(0, |r| r + 1);
-    let pair = |round| Some(Pair { round, arm_s: time(arm, round)?, baseline_s: time(baseline, round)? });
-    (0..rounds).filter_map(pair).collect()
+    let ended = ended.unwrap_or(Ended::Stopped);
+    let mut flags = flags(&session, &trials, &resumed, look.map_or(usize::MAX, |look| look.rounds));
+    if noise.and_then(|n| n.interval).is_some_and(|(low, high)| low > 1.0 || high < 1.0) {
+        flags.insert(0, Flag::IdenticalArmsDiffer);
+    }
+    Comparison { session, trials, probes, summaries, noise, noise_floor, flags, refused, ended, rounds, look }
 }
 
 fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> Summary {

@@ -121,44 +121,18 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
         let levels = levels.join(" with ");
         remarks.push(format!("the ratios compare {levels} trials: they are about caches as much as about programs"));
     }
-    if let Some(noise) = c.noise {
-        remarks.push(format!("noise: the baseline against itself gave {noise}; a claim must clear its median"));
+    if let Some((noise, floor)) = c.noise.zip(c.noise_floor) {
+        let percent = digits((floor - 1.0) * 100.0);
+        remarks.push(format!("noise: the baseline against itself gave {noise}; a claim must clear {percent} %"));
     } else if c.session.arms.len() > 1 && c.refused.is_none() {
         remarks.push("noise between identical arms was not measured".into());
     }
     if c.summaries.iter().any(|s| s.finding == Some(Finding::TooFewPairs)) {
         remarks.push(format!("an interval needs {MIN_PAIRS} pairs of trials at least"));
     }
-    remarks.extend(load(c));
+    remarks.extend(c.flags.iter().map(ToString::to_string));
     for p in &c.probes {
         remarks.extend(p.notes.iter().map(|n| format!("limit: {n}")));
-    }
-    remarks
-}
-
-/// From this share of the machine's CPU time on, other load is mentioned.
-const OTHER_LOAD: f64 = 0.05;
-
-fn load(c: &Comparison) -> Vec<String> {
-    let cpus = c.session.host.cpus_online.unwrap_or(1) as f64;
-    let shares = |f: &dyn Fn(&crate::trial::Load) -> Option<f64>| {
-        let of = |t: &crate::comparison::Trial| {
-            let outcome = t.outcome.as_ref()?;
-            Some(f(&outcome.load)? / (outcome.usage.wall_s * cpus))
-        };
-        c.trials.iter().filter(|t| t.round.is_some()).filter_map(of).fold(0.0, f64::max)
-    };
-    let mut remarks = Vec::new();
-    let other = shares(&|l| l.other_cpu_s);
-    if other > OTHER_LOAD {
-        let percent = digits(other.min(1.0) * 100.0);
-        remarks
-            .push(format!("the machine was not quiet: others used up to {percent} % of its CPU time during a trial"));
-    }
-    let stolen = shares(&|l| l.stolen_cpu_s);
-    if stolen > OTHER_LOAD / 5.0 {
-        let percent = digits(stolen.min(1.0) * 100.0);
-        remarks.push(format!("the hypervisor took up to {percent} % of the machine's CPU time during a trial"));
     }
     remarks
 }

@@ -1,0 +1,225 @@
+//! What a reader should know before believing a ratio. Flags tell; they never take a trial out.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Arm, Resumed, Session, Trial, standing};
+use crate::stats::median;
+use crate::stats::trend::{outliers, trend};
+use crate::trial::Load;
+use crate::units::{digits, seconds};
+
+/// Something odd about a comparison. Rounds count from 0, as in the trials.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "flag", rename_all = "snake_case")]
+pub enum Flag {
+    /// The times of the baseline rose or fell; pairs cancel that.
+    BaselineDrift {
+        /// Its time at the end over that at the start.
+        factor: f64,
+    },
+    /// The ratio itself rose or fell: one figure does not describe it.
+    RatioDrift {
+        /// Name of the arm.
+        arm: String,
+        /// The ratio at the end over that at the start.
+        factor: f64,
+    },
+    /// Trials far from the arm's others. They count.
+    Outliers {
+        /// Name of the arm.
+        arm: String,
+        /// Their rounds.
+        rounds: Vec<usize>,
+        /// The farthest one's time over the arm's median.
+        farthest: f64,
+    },
+    /// The baseline against itself, run in the same way, was told apart.
+    IdenticalArmsDiffer,
+    /// The wall clock was set while a trial ran, or the machine slept.
+    ClockStep {
+        /// Name of the arm.
+        arm: String,
+        /// Its round; none for a warm-up.
+        round: Option<usize>,
+        /// By how much it went forward.
+        step_s: f64,
+    },
+    /// The hypervisor took CPU time away.
+    Stolen {
+        /// Share of the machine's CPU time during all trials.
+        share: f64,
+        /// The largest share in a trial, as far as the system's ticks can tell.
+        worst: f64,
+    },
+    /// Others used the CPUs.
+    OthersBusy {
+        /// Share of the machine's CPU time during all trials.
+        share: f64,
+        /// The largest share in a trial, as far as the system's ticks can tell.
+        worst: f64,
+    },
+    /// In some trials tasks waited far longer than in the arm's other trials (PSI).
+    Pressure {
+        /// Name of the arm.
+        arm: String,
+        /// What they waited for: "cpu" or "io".
+        resource: String,
+        /// Rounds of these trials.
+        rounds: Vec<usize>,
+        /// The longest share of a trial in which some task waited.
+        worst: f64,
+        /// The median share of the arm's trials.
+        usual: f64,
+    },
+    /// The run was stopped and gone on with; the pair of that round may span the gap.
+    Interrupted {
+        /// The round that the last trial before was of; none for a warm-up.
+        round: Option<usize>,
+        /// For how long nothing ran, in seconds by the wall clock; none if nothing had run before.
+        gap_s: Option<f64>,
+    },
+}
+
+/// Differences below 1 % are nobody's concern.
+pub(super) const LEAST: f64 = 0.01;
+
+/// From these shares of the machine's CPU time on, others and the hypervisor are mentioned.
+const OTHERS: f64 = 0.05;
+const STOLEN: f64 = 0.01;
+
+/// The system counts CPU time in ticks of 10 ms: two of them may be rounding.
+const TICKS_S: f64 = 0.02;
+
+/// A trial whose tasks waited this much more of its time than usual.
+const PRESSURE: f64 = 0.25;
+
+/// A smaller difference between two clocks may be a moment in which nobody looked. (NTP sets a clock that is off by more
+/// than 128 ms, and otherwise bends both alike.)
+pub(super) const CLOCK_STEP_S: f64 = 0.05;
+
+/// What is odd about the trials of the first `rounds` rounds, and about the whole run.
+pub(super) fn flags(session: &Session, trials: &[Trial], resumed: &[Resumed], rounds: usize) -> Vec<Flag> {
+    let mut flags: Vec<Flag> = resumed.iter().map(|r| Flag::Interrupted { round: r.round, gap_s: r.gap_s }).collect();
+    let counted = |arm: &Arm| -> Vec<(usize, &Trial, f64)> {
+        let round = |t: &Trial| t.round.filter(|&round| round < rounds && t.arm == arm.name);
+        let mut own: Vec<_> = trials.iter().filter_map(|t| Some((round(t)?, t, t.counted_time_s()?))).collect();
+        own.sort_by_key(|&(round, ..)| round);
+        own
+    };
+    let drift = |series: &[(usize, f64)]| {
+        let (at, logs): (Vec<_>, Vec<_>) = series.iter().map(|&(round, x)| (round as f64, x.ln())).unzip();
+        trend(&at, &logs).map(|t| t.change).filter(|change| change.abs() > LEAST).map(f64::exp)
+    };
+    for (i, arm) in session.arms.iter().enumerate() {
+        let own = counted(arm);
+        if i == 0 {
+            let times: Vec<_> = own.iter().map(|&(round, _, time)| (round, time)).collect();
+            flags.extend(drift(&times).map(|factor| Flag::BaselineDrift { factor }));
+        } else if let Some(baseline) = session.arms.first() {
+            let pairs = standing::pairs(trials, &arm.name, &baseline.name);
+            let ratios: Vec<_> =
+                pairs.iter().filter(|p| p.round < rounds).map(|p| (p.round, p.arm_s / p.baseline_s)).collect();
+            let arm = arm.name.clone();
+            flags.extend(drift(&ratios).map(|factor| Flag::RatioDrift { arm, factor }));
+        }
+        flags.extend(outlying(arm, &own));
+        flags.extend(["cpu", "io"].iter().filter_map(|resource| pressed(arm, &own, resource)));
+    }
+    flags.extend(trials.iter().filter_map(stepped));
+    let cpus = session.host.cpus_online.unwrap_or(1) as f64;
+    let of = |f: fn(&Load) -> Option<f64>, least| busy(trials, cpus, f, least);
+    flags.extend(of(|l| l.stolen_cpu_s, STOLEN).map(|(share, worst)| Flag::Stolen { share, worst }));
+    flags.extend(of(|l| l.other_cpu_s, OTHERS).map(|(share, worst)| Flag::OthersBusy { share, worst }));
+    flags
+}
+
+fn outlying(arm: &Arm, own: &[(usize, &Trial, f64)]) -> Option<Flag> {
+    let logs: Vec<f64> = own.iter().map(|(.., time)| time.ln()).collect();
+    let middle = median(&logs)?;
+    let far: Vec<(usize, f64)> =
+        outliers(&logs, LEAST).into_iter().filter_map(|i| Some((own.get(i)?.0, *logs.get(i)?))).collect();
+    let farthest = far.iter().map(|(_, log)| log - middle).max_by(|a, b| a.abs().total_cmp(&b.abs()))?.exp();
+    Some(Flag::Outliers { arm: arm.name.clone(), rounds: far.iter().map(|&(round, _)| round).collect(), farthest })
+}
+
+fn pressed(arm: &Arm, own: &[(usize, &Trial, f64)], resource: &str) -> Option<Flag> {
+    let share = |t: &Trial| {
+        let load = &t.outcome.as_ref()?.load;
+        if resource == "cpu" { load.cpu_pressure } else { load.io_pressure }
+    };
+    let shares: Vec<(usize, f64)> = own.iter().filter_map(|&(round, t, _)| Some((round, share(t)?))).collect();
+    let usual = median(&shares.iter().map(|&(_, share)| share).collect::<Vec<_>>())?;
+    let pressed: Vec<_> = shares.into_iter().filter(|&(_, share)| share > usual + PRESSURE).collect();
+    let worst = pressed.iter().map(|&(_, share)| share).max_by(f64::total_cmp)?;
+    let rounds = pressed.iter().map(|&(round, _)| round).collect();
+    Some(Flag::Pressure { arm: arm.name.clone(), resource: resource.into(), rounds, worst, usual })
+}
+
+fn stepped(trial: &Trial) -> Option<Flag> {
+    let step_s = trial.clock_step_s.filter(|step| step.abs() > CLOCK_STEP_S)?;
+    Some(Flag::ClockStep { arm: trial.arm.clone(), round: trial.round, step_s })
+}
+
+/// CPU seconds that did not go to the trials: their share of all trials, and of the worst one, if it is at least `least`.
+fn busy(trials: &[Trial], cpus: f64, seconds: fn(&Load) -> Option<f64>, least: f64) -> Option<(f64, f64)> {
+    let outcomes = trials.iter().filter(|t| t.round.is_some()).filter_map(|t| t.outcome.as_ref());
+    let known: Vec<(f64, f64)> = outcomes.filter_map(|o| Some((seconds(&o.load)?, o.usage.wall_s * cpus))).collect();
+    let (lost, all) = known.iter().fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+    let share = |lost: f64, all: f64| if lost > TICKS_S && all > 0.0 { (lost / all).min(1.0) } else { 0.0 };
+    let worst = known.iter().map(|&(lost, all)| share(lost, all)).fold(0.0, f64::max);
+    let share = share(lost, all);
+    (share >= least || worst >= least).then_some((share, worst))
+}
+
+impl fmt::Display for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{} %", digits(share * 100.0));
+        let change = |factor: f64| {
+            let word = if factor < 1.0 { "fell" } else { "rose" };
+            format!("{word} by {} from the first round to the last", percent((factor - 1.0).abs()))
+        };
+        let which = |rounds: &[usize]| {
+            let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
+            format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })
+        };
+        let when = |round: Option<usize>| round.map_or("the warm-up".into(), |r| format!("round {}", r + 1));
+        match self {
+            Self::BaselineDrift { factor } => write!(f, "drift: the baseline's times {}", change(*factor)),
+            Self::RatioDrift { arm, factor } => {
+                write!(f, "drift: the ratio of {arm} {}: no one figure describes it", change(*factor))
+            }
+            Self::Outliers { arm, rounds, farthest } => {
+                let far = digits(*farthest);
+                write!(f, "outliers: {arm} in {}, up to {far} times its median; they count", which(rounds))
+            }
+            Self::IdenticalArmsDiffer => f.write_str(
+                "identical arms were told apart: by chance (once in twenty), or because something here favours an arm for \
+                 its place alone; the floor is the far end of their interval",
+            ),
+            Self::ClockStep { arm, round, step_s } => {
+                let (way, step) = (if *step_s < 0.0 { "back" } else { "forward" }, seconds(step_s.abs()));
+                write!(f, "clock: it was set {way} by {step} during {arm}, {} (or the machine slept)", when(*round))
+            }
+            Self::Stolen { share, worst } => {
+                let (share, worst) = (percent(*share), percent(*worst));
+                write!(f, "the hypervisor took {share} of the machine's CPU time, up to {worst} in a trial")
+            }
+            Self::OthersBusy { share, worst } => {
+                let (share, worst) = (percent(*share), percent(*worst));
+                write!(f, "the machine was not quiet: others used {share} of its CPU time, up to {worst} in a trial")
+            }
+            Self::Pressure { arm, resource, rounds, worst, usual } => {
+                let resource = if resource == "cpu" { "a CPU" } else { "I/O" };
+                let (worst, usual) = (percent(*worst), percent(*usual));
+                let rounds = which(rounds);
+                write!(f, "pressure: {arm} in {rounds} waited for {resource} up to {worst} of its time, {usual} is usual")
+            }
+            Self::Interrupted { round, gap_s } => {
+                let gap = gap_s.map_or(String::new(), |s| format!(" for {}", seconds(s.max(0.0))));
+                write!(f, "interrupted{gap} after a trial of {}; a pair of that round may span the gap", when(*round))
+            }
+        }
+    }
+}
