@@ -292,6 +292,12 @@ impl<D: Decoder> Feed for Shared<D> {
     }
 }
 
+/// Blocks that may be alive: `depth` in flight, as many that arrived before their turn, one for each worker. Fetching
+/// further ahead would only push what was fetched out of the processor's cache.
+pub(crate) fn blocks_alive(depth: usize, threads: usize) -> usize {
+    depth * 2 + threads
+}
+
 /// As many workers as this process may use at once: affinity and cgroup quota count.
 pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::engine::{Delivery, Shape};
+use crate::engine::{Delivery, Shape, blocks_alive};
 use crate::extent::{Fetch, Wanted};
 use crate::model::StoreModel;
 
@@ -16,7 +16,7 @@ pub const DEFAULT_MEMORY: usize = 192 << 20;
 const MIN_BLOCK: usize = 64 << 10;
 
 /// A run that finds the model's depth too small may go this many times as deep.
-const GROWTH: usize = 4;
+const GROWTH: usize = 8;
 
 /// What a caller can set about a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +43,13 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
     let mut block = model.block.max(MIN_BLOCK).next_multiple_of(MIN_BLOCK);
     // A quarter of a block completes all but the longest extents without a copy.
     let buffer = |block: usize| block + block / 4;
-    let wanted = model.depth.max(1) + threads + 2;
+    let wanted = blocks_alive(model.depth.max(1), threads);
     while block > MIN_BLOCK && wanted * buffer(block) > share {
         block /= 2;
     }
     let block = block.next_multiple_of(MIN_BLOCK);
     let grown = model.depth.max(1).saturating_mul(GROWTH);
-    let buffers = (share / buffer(block)).clamp(3, grown + threads + 2);
+    let buffers = (share / buffer(block)).clamp(3, blocks_alive(grown, threads));
     Shape {
         threads,
         depth: model.depth.clamp(1, buffers - 1),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::clock::Clocks;
 use super::depth::Depth;
 use super::input::{Arrived, Bench, Input, NO_ROOM, Wish};
-use super::{Control, Decoder, Delivery, POLL, Shape};
+use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
 use crate::store::{AlignedBuf, Next, PAGE, Request, Store};
@@ -162,10 +162,8 @@ impl<D: Decoder> Shared<D> {
         self.stop_locked(&mut self.lock());
     }
 
-    /// Blocks that may be alive: those in flight, one for each worker, one to carry over, one at hand. Fetching further
-    /// ahead would only push what was fetched out of the processor's cache.
     fn room(&self, state: &State<D::Batch>) -> usize {
-        (state.depth.target() + self.shape.threads + 2).min(self.shape.buffers)
+        blocks_alive(state.depth.target(), self.shape.threads).min(self.shape.buffers)
     }
 
     pub(super) fn next_request(&self, wait: bool) -> Next {
@@ -269,7 +267,9 @@ impl<D: Decoder> Shared<D> {
             state.free(block);
         }
         let waiting = state.ready.len();
-        state.depth.answered(waiting, self.shape.threads);
+        let now = state.started.elapsed();
+        state.depth.answered(waiting, self.shape.threads, now);
+        state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
         self.can_fetch.notify_one();
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
@@ -294,10 +294,10 @@ impl<D: Decoder> Shared<D> {
                     return None;
                 }
                 let in_flight = state.in_flight;
-                state.depth.starved(in_flight);
-                state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
                 state = self.wait(&self.can_decode, state);
-                state.clocks.fetch.exposed += waiting.elapsed();
+                let waited = waiting.elapsed();
+                state.depth.starved(in_flight, waited);
+                state.clocks.fetch.exposed += waited;
                 continue;
             }
             let seq = state.next_group;
