@@ -24,6 +24,7 @@
 //! ```
 
 mod chance;
+mod fastq;
 mod header;
 mod pore;
 mod record;
@@ -31,6 +32,7 @@ mod signal;
 mod slow5;
 
 use crate::{Error, Result};
+pub use fastq::Basecalls;
 pub use header::attributes;
 pub use record::{Aux, END_REASONS, SynthRead};
 

@@ -156,11 +156,21 @@ impl Compressor {
     pub fn compress(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         let bound = self.0.zlib_compress_bound(plain.len());
         out.resize(bound, 0);
-        let n = self
-            .0
-            .zlib_compress(plain, out)
-            .map_err(|_| Fault::new(0, format!("no room in {bound} bytes"), "libdeflate's own bound to hold"))?;
+        let n = self.0.zlib_compress(plain, out).map_err(|_| no_room(bound))?;
         out.truncate(n);
         Ok(())
     }
+
+    /// Replaces `out` by `plain` as one member of a gzip file (RFC 1952). Members may follow each other.
+    pub fn gzip(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let bound = self.0.gzip_compress_bound(plain.len());
+        out.resize(bound, 0);
+        let n = self.0.gzip_compress(plain, out).map_err(|_| no_room(bound))?;
+        out.truncate(n);
+        Ok(())
+    }
+}
+
+fn no_room(bound: usize) -> Fault {
+    Fault::new(0, format!("no room in {bound} bytes"), "libdeflate's own bound to hold")
 }
