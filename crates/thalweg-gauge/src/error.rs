@@ -69,6 +69,9 @@ pub enum Error {
         /// What has changed.
         what: String,
     },
+    /// A suite with mistakes: one a line, each with its place in the text.
+    #[error("{0}")]
+    Suite(String),
     /// An argument that makes no sense.
     #[error("{0}")]
     Usage(String),

@@ -29,6 +29,7 @@ mod proc;
 pub mod report;
 pub mod schedule;
 pub mod stats;
+pub mod suite;
 mod sys;
 pub mod trial;
 pub mod units;

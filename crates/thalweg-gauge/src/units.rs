@@ -1,4 +1,7 @@
-//! Figures for people: MB is 10^6 bytes, MiB is 2^20, and three digits are enough.
+//! Figures for people: MB is 10^6 bytes, MiB is 2^20, and three digits are enough. And the way back, from what
+//! people write.
+
+use std::time::Duration;
 
 /// `bytes` as MB, GB or TB (powers of ten): what files and devices are measured in.
 pub fn decimal_bytes(bytes: f64) -> String {
@@ -51,6 +54,55 @@ fn scaled(x: f64, step: f64, names: &[&str]) -> String {
     }
     let name = names.get(i).copied().unwrap_or("B");
     if i == 0 { format!("{x:.0} {name}") } else { format!("{} {name}", digits(x)) }
+}
+
+/// A count with a decimal unit: 250k, 80M, 1.2G.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    let (number, factor) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
+        Some((at, 'M')) => (&text[..at], 1e6),
+        Some((at, 'G')) => (&text[..at], 1e9),
+        _ => (text, 1.0),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a count, as in 250M or 1.2G"))?;
+    if number.is_finite() && number >= 0.0 { Ok((number * factor).round() as u64) } else { Err("negative".into()) }
+}
+
+/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "B" => 1.0,
+        "k" | "kB" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "KiB" | "Ki" => 1024.0,
+        "MiB" | "Mi" => 1_048_576.0,
+        "GiB" | "Gi" => 1_073_741_824.0,
+        other => return Err(format!("unknown unit {other:?}; use kB, MB, GB, KiB, MiB or GiB")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
+    Ok((number * factor) as u64)
+}
+
+/// A duration with a unit: 250 ms, 90 s, 10 min, 2 h.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        other => {
+            return Err(format!(
+                "{text:?} is not a duration: unit {other:?}, expected ms, s, min or h, as in \"90 s\""
+            ));
+        }
+    };
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration, as in \"90 s\""))?;
+    Duration::try_from_secs_f64(number * factor).map_err(|_| format!("{text:?} is too long"))
 }
 
 #[cfg(test)]

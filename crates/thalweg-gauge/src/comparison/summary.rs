@@ -161,8 +161,12 @@ impl Comparison {
 pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     let mut first: Vec<(&Option<String>, &Trial)> = Vec::new();
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
-        let Some(arm) = arms.iter().find(|a| a.name == trial.arm && a.decoder) else { continue };
+        let Some(arm) = arms.iter().find(|a| a.name == trial.arm) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
+        // Any other command may tell a digest; if it does, it is held to it.
+        if !arm.decoder && report.digest.is_none() {
+            continue;
+        }
         let Some((_, other)) = first.iter().find(|(values, _)| *values == &arm.values) else {
             first.push((&arm.values, trial));
             continue;

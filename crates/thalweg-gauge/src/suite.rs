@@ -1,0 +1,201 @@
+//! Suites: experiments as TOML files. A suite says what is run (workloads), on what (files, in named places), how
+//! (settings, swept or fixed) and what is compared with what. `docs/suites.md` documents the format.
+//!
+//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column; [`Suite::plan`] resolves
+//! it on a machine, finds what is absent there, and gives [`Job`]s, each of which is one comparison.
+//!
+//! ```
+//! let suite = thalweg_gauge::suite::Suite::parse("mine.toml", r#"
+//! name = "mine"
+//! [workload.cat]
+//! command = "cat {file} > /dev/nul"
+//! [[comparison]]
+//! name = "reading"
+//! arms = ["cta"]
+//! "#);
+//! let message = suite.map(|_| String::new()).unwrap_or_else(|e| e.to_string());
+//! assert!(message.starts_with("mine.toml:7:9: no workload is called \"cta\""));
+//! assert!(message.contains("did you mean \"cat\"?"));
+//! ```
+
+mod check;
+mod guess;
+mod make;
+mod node;
+mod parse;
+mod record;
+mod resolve;
+mod sweep;
+mod template;
+#[cfg(test)]
+#[allow(clippy::panic, reason = "tests")]
+mod tests;
+mod value;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+pub use guess::Guess;
+pub use make::{Make, Needed, Synthetic};
+pub use parse::AUTO;
+pub use record::SuiteRecord;
+pub use resolve::{Context, Job, Peer};
+pub use value::Scalar;
+
+use crate::comparison::{Needs, Pairs};
+use template::Template;
+
+/// A part of the suite's text, in bytes.
+type Span = Range<usize>;
+
+/// Something, and where the text says it.
+#[derive(Debug, Clone, PartialEq)]
+struct Located<T> {
+    value: T,
+    at: Span,
+}
+
+/// Settings by name, in the order of the text.
+type Settings = Vec<(String, Located<Scalar>)>;
+
+/// A parsed suite: what its text says, before anything is looked up on this machine.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// What the messages call it: its path, or the name of a shipped one.
+    source: String,
+    text: String,
+    name: String,
+    about: String,
+    budget: Option<Duration>,
+    pairs: Pairs,
+    set: Settings,
+    places: BTreeMap<String, PlaceDecl>,
+    files: BTreeMap<String, FileDecl>,
+    workloads: BTreeMap<String, WorkloadDecl>,
+    comparisons: Vec<ComparisonDecl>,
+}
+
+/// A folder that the command line may put somewhere else.
+#[derive(Debug, Clone)]
+struct PlaceDecl {
+    at: Span,
+    path: Option<Template>,
+    /// Arms in it are left out unless the command line gives it.
+    optional: bool,
+}
+
+#[derive(Debug, Clone)]
+struct FileDecl {
+    at: Span,
+    /// The place that it is made in; none for that of the arm.
+    place: Option<Located<String>>,
+    source: FileSource,
+}
+
+#[derive(Debug, Clone)]
+enum FileSource {
+    /// By the command line.
+    Asked,
+    /// It lies there.
+    Path(Template),
+    Synth(Synthetic),
+    /// A list of read ids of another file.
+    Ids {
+        of: Located<String>,
+        count: usize,
+        seed: u64,
+    },
+    /// What a command writes to `{out}`.
+    Command(Command),
+}
+
+#[derive(Debug, Clone)]
+enum Command {
+    /// For `sh -c`.
+    Shell(Template),
+    /// Program and arguments, as they are.
+    Argv(Vec<Template>),
+}
+
+#[derive(Debug, Clone)]
+enum Program {
+    /// A verb of thalweg's own.
+    Thalweg,
+    /// A peer, by name.
+    Peer(Located<String>),
+    /// Any other.
+    Command,
+}
+
+#[derive(Debug, Clone)]
+struct WorkloadDecl {
+    program: Program,
+    /// Without the program for thalweg and peers.
+    command: Command,
+    setup: Option<Command>,
+    prepare: Option<Command>,
+    cleanup: Option<Command>,
+    env: Vec<(String, Template)>,
+    /// Files beside `{file}` that are brought to the level.
+    also: Vec<Template>,
+    /// Whether it must report its time and digest.
+    report: bool,
+    needs: Needs,
+    values: Option<String>,
+    sample_bytes: Option<u64>,
+    label: Option<String>,
+}
+
+/// The points of a sweep: every combination, less some, plus some.
+#[derive(Debug, Clone, Default)]
+struct Sweep {
+    over: Vec<(String, Located<Vec<Scalar>>)>,
+    exclude: Vec<Settings>,
+    include: Vec<Settings>,
+}
+
+#[derive(Debug, Clone)]
+struct ArmDecl {
+    at: Span,
+    workload: Located<String>,
+    name: Option<Template>,
+    set: Settings,
+    sweep: Sweep,
+}
+
+#[derive(Debug, Clone)]
+struct ComparisonDecl {
+    at: Span,
+    name: Template,
+    step: Option<String>,
+    set: Settings,
+    sweep: Sweep,
+    pairs: Option<Pairs>,
+    budget: Option<Duration>,
+    probe: bool,
+    control: bool,
+    arms: Vec<ArmDecl>,
+}
+
+impl Suite {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is for, in a sentence or two.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// Its text, as it was parsed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How long all of it may take.
+    pub fn budget(&self) -> Option<Duration> {
+        self.budget
+    }
+}

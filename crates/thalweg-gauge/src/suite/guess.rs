@@ -1,0 +1,51 @@
+//! About how long a comparison takes, before anything was measured.
+
+use std::time::Duration;
+
+use super::make::{Make, Needed};
+
+/// Process, eviction and proof of a trial.
+const EACH_S: f64 = 0.3;
+/// What decoders and tools of the trade do with one core or two.
+const BYTES_PER_S: f64 = 250e6;
+/// What making a synthetic file gives.
+const MADE_BYTES_PER_S: f64 = 60e6;
+
+/// A guess from file sizes. It errs by the machine's speed; from the first trials on, what was measured takes its place.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Guess {
+    /// One trial, what is around it included.
+    pub trial_s: f64,
+    /// Trials, at most.
+    pub trials: usize,
+    /// Making the files that are not there yet.
+    pub files_s: f64,
+}
+
+impl Guess {
+    pub(super) fn new(bytes_of_arms: &[u64], pairs: usize, needed: &[Needed], probe: bool) -> Self {
+        let arms = bytes_of_arms.len().max(1);
+        let bytes: u64 = bytes_of_arms.iter().sum();
+        let trial_s = EACH_S + bytes as f64 / arms as f64 / BYTES_PER_S;
+        let made: f64 = needed.iter().filter(|n| !n.path.exists()).map(|n| n.about_bytes().unwrap_or(0) as f64).sum();
+        // The sweep of a probe is over in seconds.
+        let probe_s = if probe { 8.0 } else { 0.0 };
+        Self { trial_s, trials: arms * (pairs + 1), files_s: made / MADE_BYTES_PER_S + probe_s }
+    }
+
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        Duration::try_from_secs_f64(self.trial_s * self.trials as f64 + self.files_s).unwrap_or(Duration::MAX)
+    }
+}
+
+impl Needed {
+    /// Its size: that of the file which is there, else about what a synthetic one will have; none if it is not known.
+    pub fn about_bytes(&self) -> Option<u64> {
+        match (std::fs::metadata(&self.path), &self.make) {
+            (Ok(meta), _) => Some(meta.len()),
+            (Err(_), Make::Synth(synthetic)) => Some(synthetic.about_bytes()),
+            _ => None,
+        }
+    }
+}

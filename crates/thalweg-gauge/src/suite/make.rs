@@ -1,0 +1,139 @@
+//! Files that a suite needs, and how those that are not there come to be.
+
+use std::path::PathBuf;
+
+use thalweg::format::slow5::{RecordPress, SignalPress};
+use toml::de::DeValue;
+
+use super::node::{Problems, Table, expected, string};
+use crate::units::parse_count;
+use crate::workload::Workload;
+
+/// A file that a comparison needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Needed {
+    /// Where it lies, or will.
+    pub path: PathBuf,
+    /// Where it comes from if it does not lie there yet.
+    pub make: Make,
+}
+
+/// Where a file comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Make {
+    /// It is the user's, and it is there.
+    Given,
+    /// Synthetic reads.
+    Synth(Synthetic),
+    /// A list of read ids, one a line, shuffled.
+    Ids {
+        /// The reads.
+        of: PathBuf,
+        /// How many.
+        count: usize,
+        /// The seed of the shuffle.
+        seed: u64,
+    },
+    /// A command that writes the file to `partial`, which is then renamed.
+    Command {
+        /// The command.
+        workload: Workload,
+        /// What it writes.
+        partial: PathBuf,
+    },
+}
+
+/// A synthetic file: the same on every machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Synthetic {
+    /// Nanopore signal with its index.
+    Blow5 {
+        /// About how many samples.
+        samples: u64,
+        /// Everything random follows from it.
+        seed: u64,
+        /// Compression of each record.
+        record: RecordPress,
+        /// Compression of each signal.
+        signal: SignalPress,
+    },
+    /// Basecalled reads.
+    Fastq {
+        /// About how many bases.
+        bases: u64,
+        /// Everything random follows from it.
+        seed: u64,
+        /// Whether it is a .gz.
+        gzip: bool,
+    },
+}
+
+impl Synthetic {
+    pub(super) fn parse(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<Self> {
+        let kind = table.required("kind", problems);
+        let seed = table.read("seed", problems, |v| super::node::whole(v, 0)).map_or(1, |s| s.value);
+        let made = match kind.as_ref().map(|k| k.value.as_str()) {
+            Some("blow5") => {
+                let samples = table.read("samples", problems, count).map_or(1_200_000_000, |n| n.value);
+                let record = table.read("record", problems, |v| press(v)).map_or(RecordPress::Zstd, |p| p.value);
+                let signal = table.read("signal", problems, |v| press(v)).map_or(SignalPress::SvbZd, |p| p.value);
+                Some(Self::Blow5 { samples, seed, record, signal })
+            }
+            Some("fastq") => {
+                let bases = table.read("bases", problems, count).map_or(1_000_000_000, |n| n.value);
+                let gzip = table.flag("gzip", problems).unwrap_or(false);
+                Some(Self::Fastq { bases, seed, gzip })
+            }
+            Some(other) => {
+                let at = kind.as_ref().map_or_else(|| table.at.clone(), |k| k.at.clone());
+                problems.add(&at, format!("`kind` of `synth`: expected \"blow5\" or \"fastq\", found {other:?}"));
+                return None;
+            }
+            None => return None,
+        };
+        table.finish(problems);
+        made
+    }
+
+    /// A name that says all of the recipe, so that a file that is there is the right one.
+    pub fn file_name(&self) -> String {
+        let seeded = |seed: &u64| if *seed == 1 { String::new() } else { format!("-seed{seed}") };
+        let round = |n: u64| if n.is_multiple_of(1_000_000) { format!("{}M", n / 1_000_000) } else { n.to_string() };
+        match self {
+            Self::Blow5 { samples, seed, record, signal } => {
+                let (samples, seed) = (round(*samples), seeded(seed));
+                format!("synth-{samples}-{}-{}{seed}-v1.blow5", record.name(), signal.name())
+            }
+            Self::Fastq { bases, seed, gzip } => {
+                let end = if *gzip { ".gz" } else { "" };
+                format!("synth-{}{}-v1.fastq{end}", round(*bases), seeded(seed))
+            }
+        }
+    }
+
+    /// About how large it will be.
+    pub fn about_bytes(&self) -> u64 {
+        let (units, bytes_each) = match self {
+            Self::Blow5 { samples, signal: SignalPress::None, .. } => (*samples, 2.0),
+            Self::Blow5 { samples, .. } => (*samples, 0.85),
+            Self::Fastq { bases, gzip: true, .. } => (*bases, 0.9),
+            Self::Fastq { bases, .. } => (*bases, 2.05),
+        };
+        (units as f64 * bytes_each) as u64
+    }
+}
+
+/// A number, or a string like "600M".
+fn count(value: &DeValue<'_>) -> Result<u64, String> {
+    match string(value) {
+        Ok(text) => parse_count(&text),
+        Err(_) => super::node::whole(value, 1),
+    }
+    .and_then(|n| if n == 0 { Err(expected("a count as in \"600M\"", value)) } else { Ok(n) })
+}
+
+fn press<T: std::str::FromStr<Err = thalweg::Fault>>(value: &DeValue<'_>) -> Result<T, String> {
+    string(value)?
+        .parse()
+        .map_err(|fault: thalweg::Fault| format!("found {}, expected {}", fault.found, fault.expected))
+}

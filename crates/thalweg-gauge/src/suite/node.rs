@@ -1,0 +1,189 @@
+//! Reads TOML with positions: a table is taken apart key by key, and what nobody asked for is a mistake. All mistakes of
+//! a text are gathered, so that they can be mended in one go.
+
+use std::borrow::Cow;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Located, Settings, Span, value::Scalar};
+
+/// What is wrong with a suite, and where.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<(Span, String)>);
+
+impl Problems {
+    pub(super) fn add(&mut self, at: &Span, what: impl Into<String>) {
+        self.0.push((at.clone(), what.into()));
+    }
+
+    /// `source:line:column: what`, one a line, in the order of the text; none if there is nothing to say.
+    pub(super) fn render(mut self, source: &str, text: &str) -> Option<String> {
+        self.0.sort_by_key(|(at, _)| at.start);
+        self.0.dedup();
+        let lines: Vec<String> =
+            self.0.iter().map(|(at, what)| format!("{}: {what}", position(source, text, at.start))).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+/// `source:line:column`, both from 1; the column counts characters.
+pub(super) fn position(source: &str, text: &str, byte: usize) -> String {
+    let before = text.get(..byte).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("{source}:{line}:{column}")
+}
+
+/// "; did you mean ...?" if one of the known names is near.
+pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
+        .min();
+    near.map(|(_, name)| format!("; did you mean {name:?}?")).unwrap_or_default()
+}
+
+/// What is known, for a message: "a, b or c".
+pub(super) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "none".into(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+pub(super) type Value<'t> = Spanned<DeValue<'t>>;
+
+/// A table that is being taken apart.
+pub(super) struct Table<'a, 't> {
+    /// What it is, for messages: "a workload".
+    what: &'static str,
+    entries: &'a DeTable<'t>,
+    pub(super) at: Span,
+    asked: Vec<&'static str>,
+}
+
+impl<'a, 't> Table<'a, 't> {
+    pub(super) fn new(what: &'static str, entries: &'a DeTable<'t>, at: Span) -> Self {
+        Self { what, entries, at, asked: Vec::new() }
+    }
+
+    /// `value` as a table.
+    pub(super) fn of(what: &'static str, value: &'a Value<'t>, problems: &mut Problems) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Table(entries) => Some(Self::new(what, entries, value.span())),
+            other => {
+                problems.add(&value.span(), format!("{what} is a table, found {}", described(other)));
+                None
+            }
+        }
+    }
+
+    /// The same table; messages about all of it point to `at`.
+    pub(super) fn located(self, at: Span) -> Self {
+        Self { at, ..self }
+    }
+
+    pub(super) fn get(&mut self, key: &'static str) -> Option<&'a Value<'t>> {
+        self.asked.push(key);
+        self.entries.get(key)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Reads the value of `key` with `read`, which says what it expected if that is not there.
+    pub(super) fn read<T>(
+        &mut self,
+        key: &'static str,
+        problems: &mut Problems,
+        read: impl FnOnce(&DeValue<'t>) -> Result<T, String>,
+    ) -> Option<Located<T>> {
+        let value = self.get(key)?;
+        match read(value.get_ref()) {
+            Ok(read) => Some(Located { value: read, at: value.span() }),
+            Err(why) => {
+                problems.add(&value.span(), format!("`{key}` of {}: {why}", self.what));
+                None
+            }
+        }
+    }
+
+    pub(super) fn string(&mut self, key: &'static str, problems: &mut Problems) -> Option<Located<String>> {
+        self.read(key, problems, string)
+    }
+
+    /// Like [`Table::string`], but its absence is a mistake.
+    pub(super) fn required(&mut self, key: &'static str, problems: &mut Problems) -> Option<Located<String>> {
+        if !self.has(key) {
+            problems.add(&self.at, format!("{} needs a `{key}`", self.what));
+        }
+        self.string(key, problems)
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
+        let read = |value: &DeValue<'_>| value.as_bool().ok_or_else(|| expected("true or false", value));
+        self.read(key, problems, read).map(|flag| flag.value)
+    }
+
+    /// Every entry whose name the suite chooses, in the order of the text.
+    pub(super) fn entries(&self) -> Vec<(&'a Spanned<Cow<'t, str>>, &'a Value<'t>)> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        entries
+    }
+
+    /// Settings: names that the suite chooses, with plain values.
+    pub(super) fn settings(&self, problems: &mut Problems) -> Settings {
+        let mut settings = Vec::new();
+        for (key, value) in self.entries() {
+            match Scalar::from_toml(value.get_ref()) {
+                Ok(scalar) => settings.push((key.get_ref().to_string(), Located { value: scalar, at: key.span() })),
+                Err(why) => problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref())),
+            }
+        }
+        settings
+    }
+
+    /// Complains of every key that was not asked for.
+    pub(super) fn finish(self, problems: &mut Problems) {
+        for (key, _) in self.entries() {
+            let name: &str = key.get_ref();
+            if !self.asked.contains(&name) {
+                let hint = suggestion(name, self.asked.iter().copied());
+                let known = listed(&self.asked);
+                problems.add(&key.span(), format!("unknown key `{name}` of {}{hint} (known: {known})", self.what));
+            }
+        }
+    }
+}
+
+/// A string.
+pub(super) fn string(value: &DeValue<'_>) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| expected("a string", value))
+}
+
+/// A whole number from `least` on.
+pub(super) fn whole(value: &DeValue<'_>, least: u64) -> Result<u64, String> {
+    let number = value.as_integer().and_then(|i| u64::from_str_radix(i.as_str(), i.radix()).ok());
+    number.filter(|n| *n >= least).ok_or_else(|| expected(&format!("a whole number, at least {least}"), value))
+}
+
+pub(super) fn expected(what: &str, found: &DeValue<'_>) -> String {
+    format!("expected {what}, found {}", described(found))
+}
+
+fn described(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(s) => format!("the string {s:?}"),
+        DeValue::Integer(i) => format!("the number {i}"),
+        DeValue::Float(f) => format!("the number {f}"),
+        DeValue::Boolean(b) => b.to_string(),
+        DeValue::Datetime(_) => "a date".into(),
+        DeValue::Array(_) => "a list".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}

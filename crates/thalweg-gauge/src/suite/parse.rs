@@ -1,0 +1,452 @@
+//! From text to a [`Suite`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use super::make::Synthetic;
+use super::node::{Problems, Table, Value, expected, listed, string, suggestion, whole};
+use super::template::Template;
+use super::value::{KNOWN, Scalar, check, level};
+use super::{
+    ArmDecl, Command, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite, Sweep,
+    WorkloadDecl, check::references,
+};
+use crate::comparison::{Needs, Pairs};
+use crate::stats::MIN_PAIRS;
+use crate::units::{parse_bytes, parse_duration};
+use crate::{Error, Result};
+
+impl Suite {
+    /// Reads the text of a suite. `source` is what messages call it: its path, as a rule.
+    ///
+    /// # Errors
+    /// [`Error::Suite`] with every mistake that the text shows, each with its line and column.
+    pub fn parse(source: &str, text: &str) -> Result<Self> {
+        let mut problems = Problems::default();
+        let parsed = match DeTable::parse(text) {
+            Ok(table) => suite(&table, source, text, &mut problems),
+            Err(error) => {
+                problems.add(&error.span().unwrap_or(0..0), error.message());
+                None
+            }
+        };
+        if let Some(suite) = &parsed {
+            references(suite, &mut problems);
+        }
+        match (problems.render(source, text), parsed) {
+            (None, Some(suite)) => Ok(suite),
+            (message, _) => Err(Error::Suite(message.unwrap_or_else(|| format!("{source}: not a suite")))),
+        }
+    }
+}
+
+fn suite(table: &toml::Spanned<DeTable<'_>>, source: &str, text: &str, problems: &mut Problems) -> Option<Suite> {
+    let mut top = Table::new("a suite", table.get_ref(), 0..0);
+    let name = top.required("name", problems);
+    let about = top.string("about", problems);
+    let budget = top.read("budget", problems, duration);
+    let pairs = pairs(&mut top, problems);
+    let set = settings(&mut top, "set", problems);
+    let mut places = named(&mut top, "place", "a place", problems, place);
+    // Most suites need no more than one, and it need not be named.
+    places.entry(DEFAULT_PLACE.into()).or_insert_with(|| {
+        let path = Template::new(&Located { value: "{cache}".into(), at: 0..0 });
+        PlaceDecl { at: 0..0, path: Some(path), optional: false }
+    });
+    let files = named(&mut top, "file", "a file", problems, file);
+    let workloads = named(&mut top, "workload", "a workload", problems, workload);
+    let comparisons = list(&mut top, "comparison", problems);
+    if comparisons.is_empty() {
+        problems.add(&(0..0), "a suite needs at least one [[comparison]]");
+    }
+    let comparisons = comparisons.into_iter().filter_map(|value| comparison(value, problems)).collect();
+    top.finish(problems);
+    Some(Suite {
+        source: source.to_owned(),
+        text: text.to_owned(),
+        name: name?.value,
+        about: about.map(|a| a.value).unwrap_or_default(),
+        budget: budget.map(|b| b.value),
+        pairs: pairs.unwrap_or(AUTO),
+        set,
+        places,
+        files,
+        workloads,
+        comparisons,
+    })
+}
+
+/// The place of arms that name none.
+pub(super) const DEFAULT_PLACE: &str = "data";
+
+/// `[key.NAME]` tables.
+fn named<T>(
+    top: &mut Table<'_, '_>,
+    key: &'static str,
+    what: &'static str,
+    problems: &mut Problems,
+    one: impl Fn(Table<'_, '_>, &mut Problems) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let Some(all) = top.get(key).and_then(|value| Table::of("a table of tables", value, problems)) else {
+        return BTreeMap::new();
+    };
+    let mut found = BTreeMap::new();
+    for (name, value) in all.entries() {
+        if let Some(table) = Table::of(what, value, problems)
+            && let Some(one) = one(table.located(name.span()), problems)
+        {
+            found.insert(name.get_ref().to_string(), one);
+        }
+    }
+    found
+}
+
+/// `[[key]]` tables, or a list of them.
+fn list<'a, 't>(table: &mut Table<'a, 't>, key: &'static str, problems: &mut Problems) -> Vec<&'a Value<'t>> {
+    match table.get(key).map(|value| (value.get_ref(), value.span())) {
+        None => Vec::new(),
+        Some((DeValue::Array(items), _)) => items.iter().collect(),
+        Some((other, at)) => {
+            problems.add(&at, format!("`{key}`: {}", expected("a list", other)));
+            Vec::new()
+        }
+    }
+}
+
+fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl> {
+    table.string("about", problems);
+    let path = table.string("path", problems).map(|path| Template::new(&path));
+    let optional = table.flag("optional", problems).unwrap_or(false);
+    if optional && path.is_some() {
+        problems.add(&table.at, "a place with a `path` is there in any case: it can't be `optional`");
+    }
+    let at = table.at.clone();
+    table.finish(problems);
+    Some(PlaceDecl { at, path, optional })
+}
+
+fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
+    table.string("about", problems);
+    let place = table.string("place", problems);
+    let sources = ["path", "synth", "ids", "command"];
+    let given: Vec<&str> = sources.into_iter().filter(|key| table.has(key)).collect();
+    if given.len() > 1 {
+        problems
+            .add(&table.at, format!("a file comes from one of {}, not from {}", listed(&sources), given.join(" and ")));
+    }
+    let path = table.string("path", problems).map(|path| FileSource::Path(Template::new(&path)));
+    let synth = table.get("synth").and_then(|value| Table::of("`synth`", value, problems));
+    let synth = synth.and_then(|table| Synthetic::parse(table, problems)).map(FileSource::Synth);
+    let ids = table.get("ids").and_then(|value| Table::of("`ids`", value, problems));
+    let ids = ids.and_then(|table| ids_of(table, problems));
+    let command = command(&mut table, "command", problems).map(FileSource::Command);
+    if let Some(FileSource::Command(command)) = &command
+        && !command.templates().any(|t| t.names().any(|name| name == "out"))
+    {
+        problems.add(&table.at, "the command of a file must write it to {out}");
+    }
+    let at = table.at.clone();
+    table.finish(problems);
+    let source = path.or(synth).or(ids).or(command);
+    // What is there but wrong has been complained of; it is not a file to ask for.
+    if source.is_none() && !given.is_empty() {
+        return None;
+    }
+    Some(FileDecl { at, place, source: source.unwrap_or(FileSource::Asked) })
+}
+
+fn ids_of(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
+    let of = table.required("of", problems);
+    let count = table.read("count", problems, |v| whole(v, 1));
+    let seed = table.read("seed", problems, |v| whole(v, 0)).map_or(1, |s| s.value);
+    if count.is_none() && !table.has("count") {
+        problems.add(&table.at, "`ids` needs a `count`");
+    }
+    table.finish(problems);
+    Some(FileSource::Ids { of: of?, count: usize::try_from(count?.value).ok()?, seed })
+}
+
+impl Command {
+    pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
+        match self {
+            Self::Shell(template) => std::slice::from_ref(template).iter(),
+            Self::Argv(templates) => templates.iter(),
+        }
+    }
+}
+
+/// A string for the shell, or a list of program and arguments.
+fn command(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Option<Command> {
+    let value = table.get(key)?;
+    match value.get_ref() {
+        DeValue::String(text) if !text.trim().is_empty() => {
+            Some(Command::Shell(Template::new(&Located { value: text.to_string(), at: value.span() })))
+        }
+        DeValue::Array(items) if !items.is_empty() => {
+            let mut argv = Vec::new();
+            for item in items.iter() {
+                match string(item.get_ref()) {
+                    Ok(text) => argv.push(Template::new(&Located { value: text, at: item.span() })),
+                    Err(why) => problems.add(&item.span(), format!("`{key}`: {why}")),
+                }
+            }
+            Some(Command::Argv(argv))
+        }
+        other => {
+            let what = "a string for the shell, or a list: a program and its arguments";
+            problems.add(&value.span(), format!("`{key}`: {}", expected(what, other)));
+            None
+        }
+    }
+}
+
+fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<WorkloadDecl> {
+    table.string("about", problems);
+    let kinds = ["thalweg", "peer", "command"];
+    let given: Vec<&str> = kinds.into_iter().filter(|key| table.has(key)).collect();
+    if given.len() != 1 {
+        let found = if given.is_empty() { "none".into() } else { given.join(" and ") };
+        problems.add(&table.at, format!("a workload runs one of {}, found {found}", listed(&kinds)));
+    }
+    let any = command(&mut table, "command", problems).map(|command| (Program::Command, command));
+    let ours = arguments(&mut table, "thalweg", problems).map(|argv| (Program::Thalweg, Command::Argv(argv)));
+    let peer = arguments(&mut table, "peer", problems).and_then(|mut argv| {
+        let first = (!argv.is_empty()).then(|| argv.remove(0))?;
+        let name = first.fill(|name| Err(name.to_owned()));
+        let name = name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
+        Some((Program::Peer(Located { value: name, at: first.at }), Command::Argv(argv)))
+    });
+    let setup = command(&mut table, "setup", problems);
+    let prepare = command(&mut table, "prepare", problems);
+    let cleanup = command(&mut table, "cleanup", problems);
+    let env = table.get("env").and_then(|value| Table::of("`env`", value, problems)).map(|env| {
+        let mut variables = Vec::new();
+        for (key, value) in env.entries() {
+            let name = key.get_ref().to_string();
+            match string(value.get_ref()) {
+                _ if name.is_empty() || name.contains(['=', '\0']) => {
+                    problems.add(&key.span(), format!("{name:?} can't be the name of an environment variable"));
+                }
+                Ok(text) => variables.push((name, Template::new(&Located { value: text, at: value.span() }))),
+                Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
+            }
+        }
+        variables
+    });
+    let also = arguments(&mut table, "also", problems).unwrap_or_default();
+    let needs = table.read("needs", problems, needs);
+    let report = table.flag("report", problems);
+    let values = table.string("values", problems);
+    let sample_bytes = table.read("sample_bytes", problems, |v| whole(v, 1));
+    let label = table.string("label", problems);
+    table.finish(problems);
+    let (program, command) = any.or(ours).or(peer)?;
+    Some(WorkloadDecl {
+        report: report.unwrap_or(!matches!(program, Program::Command)),
+        program,
+        command,
+        setup,
+        prepare,
+        cleanup,
+        env: env.unwrap_or_default(),
+        also,
+        needs: needs.map_or(Needs::WholeFiles, |n| n.value),
+        values: values.map(|v| v.value),
+        sample_bytes: sample_bytes.map(|b| b.value),
+        label: label.map(|l| l.value),
+    })
+}
+
+/// A list of strings.
+fn arguments(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Option<Vec<Template>> {
+    let value = table.get(key)?;
+    match value.get_ref() {
+        DeValue::Array(_) => match command(table, key, problems) {
+            Some(Command::Argv(argv)) => Some(argv),
+            _ => None,
+        },
+        other => {
+            problems.add(&value.span(), format!("`{key}`: {}", expected("a list of strings", other)));
+            None
+        }
+    }
+}
+
+fn needs(value: &DeValue<'_>) -> Result<Needs, String> {
+    match value.as_str() {
+        Some("whole") => Ok(Needs::WholeFiles),
+        Some("reported") => Ok(Needs::Reported),
+        Some(text) if text.starts_with(|c: char| c.is_ascii_digit()) => parse_bytes(text).map(Needs::Bytes),
+        _ => Err(expected("\"whole\", \"reported\" or a size as in \"1.2 GB\"", value)),
+    }
+}
+
+fn duration(value: &DeValue<'_>) -> Result<Duration, String> {
+    let text = value.as_str().ok_or_else(|| expected("a duration as in \"20 min\"", value))?;
+    parse_duration(text)
+}
+
+/// More than anybody waits for.
+const MOST_PAIRS: u64 = 10_000;
+
+/// What `pairs = "auto"` means: looks after 10, 15 and 20 rounds, and enough at +-5 %.
+pub const AUTO: Pairs = Pairs::Auto { least: 10, most: 20, half_width: 0.05 };
+
+/// "auto", a number, or a table of what "auto" leaves open.
+fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
+    let value = table.get("pairs")?;
+    match value.get_ref() {
+        DeValue::String(text) if text == "auto" => Some(AUTO),
+        DeValue::Table(_) => {
+            let mut auto = Table::of("`pairs`", value, problems)?;
+            let mut number = |key, default| auto.read(key, problems, some_pairs).map_or(default, |n| n.value);
+            let (least, most) = (number("least", 10), number("most", 20));
+            let half_width = auto.read("half_width", problems, |v| {
+                let share = Scalar::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
+                share.filter(|x| *x > 0.0 && *x < 1.0).ok_or_else(|| expected("a share between 0 and 1, as in 0.05", v))
+            });
+            if least < MIN_PAIRS || most < least {
+                problems.add(
+                    &auto.at,
+                    format!("`pairs`: an interval needs {MIN_PAIRS} at least, and `most` not below `least`"),
+                );
+            }
+            auto.finish(problems);
+            Some(Pairs::Auto { least, most, half_width: half_width.map_or(0.05, |h| h.value) })
+        }
+        other => match some_pairs(other) {
+            Ok(n) => Some(Pairs::Fixed(n)),
+            Err(_) => {
+                let what =
+                    format!("\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and half_width");
+                problems.add(&value.span(), format!("`pairs`: {}", expected(&what, other)));
+                None
+            }
+        },
+    }
+}
+
+fn some_pairs(value: &DeValue<'_>) -> Result<usize, String> {
+    let n = whole(value, 1).ok().filter(|n| *n <= MOST_PAIRS).and_then(|n| usize::try_from(n).ok());
+    n.ok_or_else(|| expected(&format!("a number from 1 to {MOST_PAIRS}"), value))
+}
+
+/// Settings below `key`; the values of those that the harness knows are checked.
+fn settings(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
+    let Some(value) = table.get(key) else { return Settings::new() };
+    let set = Table::of("`set`", value, problems).map(|set| set.settings(problems)).unwrap_or_default();
+    for (name, value) in &set {
+        complain(name, value, problems);
+    }
+    set
+}
+
+fn complain(name: &str, value: &Located<Scalar>, problems: &mut Problems) {
+    if let Err(why) = check(name, &value.value) {
+        let hint = match &value.value {
+            Scalar::Text(text) if name == "level" && level(&value.value).is_err() => {
+                suggestion(text, ["hot", "lukewarm", "client-cold", "cold", "unverified"])
+            }
+            _ => String::new(),
+        };
+        problems.add(&value.at, format!("{why}{hint}"));
+    }
+}
+
+fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
+    let mut over = Vec::new();
+    let lists = table.get("sweep").and_then(|value| Table::of("`sweep`", value, problems));
+    for (key, value) in lists.iter().flat_map(Table::entries) {
+        let name = key.get_ref().to_string();
+        let items: Vec<&Value<'_>> = match value.get_ref() {
+            DeValue::Array(items) if !items.is_empty() => items.iter().collect(),
+            DeValue::String(text) if super::sweep::doublings(text, 1).is_some() => vec![value],
+            other => {
+                let what = "a list of values, or doublings as in \"1..all\"";
+                problems.add(&value.span(), format!("sweep over `{name}`: {}", expected(what, other)));
+                continue;
+            }
+        };
+        let mut values = Vec::new();
+        for item in items {
+            match Scalar::from_toml(item.get_ref()) {
+                Ok(scalar) => {
+                    let range = matches!(&scalar, Scalar::Text(t) if super::sweep::doublings(t, 1).is_some());
+                    if !range {
+                        complain(&name, &Located { value: scalar.clone(), at: item.span() }, problems);
+                    }
+                    values.push(scalar);
+                }
+                Err(why) => problems.add(&item.span(), format!("sweep over `{name}`: {why}")),
+            }
+        }
+        over.push((name, Located { value: values, at: key.span() }));
+    }
+    let mut points = |key: &'static str| -> Vec<Settings> {
+        let items = list(table, key, problems);
+        let tables =
+            items.into_iter().filter_map(|item| Table::of("a point of a sweep", item, problems)).collect::<Vec<_>>();
+        tables.iter().map(|table| table.settings(problems)).collect()
+    };
+    let (exclude, include) = (points("exclude"), points("include"));
+    Sweep { over, exclude, include }
+}
+
+fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDecl> {
+    let mut table = Table::of("a comparison", value, problems)?;
+    let name = table.required("name", problems);
+    let step = table.string("step", problems);
+    let set = settings(&mut table, "set", problems);
+    let sweep = sweep(&mut table, problems);
+    let pairs = pairs(&mut table, problems);
+    let budget = table.read("budget", problems, duration);
+    let probe = table.flag("probe", problems);
+    let control = table.flag("control", problems);
+    let arms = list(&mut table, "arms", problems);
+    let at = name.as_ref().map_or_else(|| table.at.clone(), |name| name.at.clone());
+    if arms.is_empty() {
+        problems.add(&at, "a comparison needs at least one arm in `arms`");
+    }
+    let arms = arms.into_iter().filter_map(|value| arm(value, problems)).collect();
+    table.finish(problems);
+    Some(ComparisonDecl {
+        at,
+        name: Template::new(&name?),
+        step: step.map(|s| s.value),
+        set,
+        sweep,
+        pairs,
+        budget: budget.map(|b| b.value),
+        probe: probe.unwrap_or(false),
+        control: control.unwrap_or(true),
+        arms,
+    })
+}
+
+/// The name of a workload, or a table that says more.
+fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
+    if let Some(name) = value.get_ref().as_str() {
+        let workload = Located { value: name.to_owned(), at: value.span() };
+        return Some(ArmDecl { at: value.span(), workload, name: None, set: Settings::new(), sweep: Sweep::default() });
+    }
+    let mut table = Table::of("an arm (the name of a workload, or a table that names one)", value, problems)?;
+    let workload = table.required("workload", problems);
+    let name = table.string("name", problems).map(|name| Template::new(&name));
+    let set = settings(&mut table, "set", problems);
+    let sweep = sweep(&mut table, problems);
+    let at = table.at.clone();
+    table.finish(problems);
+    Some(ArmDecl { at, workload: workload?, name, set, sweep })
+}
+
+/// Settings that need not be set.
+pub(super) fn always_there(name: &str) -> bool {
+    matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place") || name.starts_with("file:")
+}
+
+/// Whether the harness itself heeds a setting.
+pub(super) fn heeded(name: &str) -> bool {
+    KNOWN.contains(&name)
+}

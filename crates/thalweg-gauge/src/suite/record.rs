@@ -1,0 +1,61 @@
+//! The first line of a suite's results: all that is needed to go on with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Scalar;
+use crate::comparison::Pairs;
+
+/// Version of the line.
+const SUITE_SCHEMA: &str = "thalweg.suite/1";
+
+/// What was run: the suite itself, and what the command line added.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuiteRecord {
+    /// "thalweg.suite/1".
+    pub schema: String,
+    /// The suite's name.
+    pub name: String,
+    /// What its text is called in messages.
+    pub source: String,
+    /// Its text.
+    pub text: String,
+    /// What relative paths in it are relative to.
+    pub folder: PathBuf,
+    /// Folders of places that the command line gave.
+    pub places: BTreeMap<String, PathBuf>,
+    /// Files that the command line gave.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Settings that the command line gave.
+    pub set: Vec<(String, Scalar)>,
+    /// Pairs that the command line gave.
+    pub pairs: Option<Pairs>,
+    /// Seconds that the command line gave.
+    pub budget_s: Option<f64>,
+    /// Only the comparisons with this in their names.
+    pub only: Option<String>,
+    /// Seconds since 1970.
+    pub started_unix_s: f64,
+    /// Names of the comparisons, in their order.
+    pub comparisons: Vec<String>,
+}
+
+impl SuiteRecord {
+    /// The schema of this version.
+    pub fn schema() -> String {
+        SUITE_SCHEMA.into()
+    }
+
+    /// The line, with its end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    /// The record in the lines of a results file.
+    pub fn find(text: &str) -> Option<Self> {
+        let record = text.lines().find(|line| line.contains(SUITE_SCHEMA))?;
+        serde_json::from_str::<Self>(record).ok().filter(|record| record.schema == SUITE_SCHEMA)
+    }
+}

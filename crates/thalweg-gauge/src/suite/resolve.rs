@@ -1,0 +1,585 @@
+//! From a suite to what runs on this machine: places become folders, peers programs, sweeps arms.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::make::{Make, Needed};
+use super::node::{Problems, suggestion};
+use super::parse::DEFAULT_PLACE;
+use super::sweep::{MOST_POINTS, Point};
+use super::template::{Template, quoted};
+use super::{
+    ArmDecl, Command, ComparisonDecl, FileDecl, FileSource, Guess, Located, Program, Scalar, Settings, Span, Suite,
+    WorkloadDecl, value,
+};
+use crate::comparison::{Arm, InSuite, Needs, Pairs, Plan};
+use crate::level::Level;
+use crate::limit::ProbeOptions;
+use crate::workload::Workload;
+use crate::{Error, Result};
+
+/// What a suite does not say: this machine, and what the command line adds.
+pub struct Context<'a> {
+    /// The program that runs thalweg's own verbs.
+    pub thalweg: String,
+    /// Looks a peer up.
+    pub peer: &'a dyn Fn(&str) -> Peer,
+    /// Folders of places, over those that the suite names.
+    pub places: BTreeMap<String, PathBuf>,
+    /// Files, over those that the suite names.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Settings, over those that the suite sets for all of its arms.
+    pub set: Vec<(String, Scalar)>,
+    /// How many pairs, over what the suite says.
+    pub pairs: Option<Pairs>,
+    /// Where `{cache}` is.
+    pub cache: PathBuf,
+    /// What relative paths in the suite are relative to.
+    pub folder: PathBuf,
+    /// Cores that this process may use.
+    pub cores: usize,
+}
+
+/// What came of looking for a peer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Peer {
+    /// The program, and what comes before the arguments.
+    Found(Vec<String>),
+    /// It is not on this machine, and how it could come here.
+    Absent(String),
+    /// Nobody has heard of it; these are known.
+    Unknown(Vec<String>),
+}
+
+/// One comparison of a suite, ready to be run.
+#[derive(Debug)]
+pub struct Job {
+    /// What to compare.
+    pub plan: Plan,
+    /// The files that it needs, each after those that it is made from.
+    pub needed: Vec<Needed>,
+    /// Folders that its commands write to.
+    pub folders: Vec<PathBuf>,
+    /// Commands to run once before the first trial.
+    pub setup: Vec<Workload>,
+    /// Commands to run once after the last.
+    pub cleanup: Vec<Workload>,
+    /// Arms that can't run here, and why.
+    pub absent: Vec<String>,
+    /// About how long it takes.
+    pub guess: Guess,
+}
+
+/// Longest that one trial may take, unless the suite says otherwise.
+const TIMEOUT_S: f64 = 600.0;
+
+/// Share of a file that counts, for a guess, where the arm itself says how much it read.
+const PART: u64 = 20;
+
+impl Suite {
+    /// Resolves the suite on this machine. Nothing is run, made or changed.
+    ///
+    /// # Errors
+    /// [`Error::Suite`] with all that is absent or makes no sense here; [`Error::Usage`] for a place, file or setting of
+    /// the command line that the suite does not have.
+    pub fn plan(&self, context: &Context<'_>) -> Result<Vec<Job>> {
+        let set = self.checked_set(context)?;
+        let mut resolver = Resolver { suite: self, context, set, problems: Problems::default() };
+        let mut jobs = Vec::new();
+        for comparison in &self.comparisons {
+            for point in comparison.sweep.points(context.cores) {
+                jobs.extend(resolver.job(comparison, &point));
+                if jobs.len() > MOST_POINTS {
+                    resolver.problems.add(&comparison.at, format!("more than {MOST_POINTS} comparisons"));
+                    break;
+                }
+            }
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for job in &jobs {
+            if !names.insert(job.plan.name.as_str()) {
+                return Err(Error::Suite(format!("{}: two comparisons are called {:?}", self.source, job.plan.name)));
+            }
+        }
+        match resolver.problems.render(&self.source, &self.text) {
+            Some(message) => Err(Error::Suite(message)),
+            None => Ok(jobs),
+        }
+    }
+
+    fn checked_set(&self, context: &Context<'_>) -> Result<Settings> {
+        let unknown = |kind: &str, name: &str, all: Vec<&str>| {
+            let hint = suggestion(name, all.iter().copied());
+            Err(Error::Usage(format!("the suite {:?} has no {kind} {name:?}{hint}", self.name)))
+        };
+        if let Some(name) = context.places.keys().find(|name| !self.places.contains_key(*name)) {
+            return unknown("place", name, self.places.keys().map(String::as_str).collect());
+        }
+        if let Some(name) = context.files.keys().find(|name| !self.files.contains_key(*name)) {
+            return unknown("file", name, self.files.keys().map(String::as_str).collect());
+        }
+        let mut set = self.set.clone();
+        for (name, scalar) in &context.set {
+            value::check(name, scalar).map_err(Error::Usage)?;
+            let known: Vec<&str> = set.iter().map(|(n, _)| n.as_str()).chain(value::KNOWN).collect();
+            if !known.contains(&name.as_str()) {
+                return unknown("setting", name, known);
+            }
+            set.retain(|(n, _)| n != name);
+            set.push((name.clone(), Located { value: scalar.clone(), at: 0..0 }));
+        }
+        Ok(set)
+    }
+}
+
+struct Resolver<'a> {
+    suite: &'a Suite,
+    context: &'a Context<'a>,
+    set: Settings,
+    problems: Problems,
+}
+
+/// What the templates of one arm may use.
+struct Scope {
+    settings: BTreeMap<String, Scalar>,
+    threads: usize,
+    cpus: Option<Vec<usize>>,
+    /// Name of the place.
+    place: String,
+    folder: PathBuf,
+    out: PathBuf,
+    out_used: bool,
+    /// Files that were resolved on the way.
+    needed: Vec<Needed>,
+    /// Their paths by name.
+    files: BTreeMap<String, PathBuf>,
+}
+
+impl Resolver<'_> {
+    fn job(&mut self, comparison: &ComparisonDecl, point: &Point) -> Option<Job> {
+        let settings = self.settings(&[&self.set, &comparison.set], point);
+        let shown = self.resolved(point, &settings);
+        let name = titled(&comparison.name, &self.named(&settings), &shown);
+        let (mut arms, mut absent) = (Vec::<Arm>::new(), Vec::new());
+        let mut folders = Vec::new();
+        let (mut setup, mut cleanup, mut needed) = (Vec::new(), Vec::new(), Vec::<Needed>::new());
+        for decl in &comparison.arms {
+            let Some(workload) = self.suite.workloads.get(&decl.workload.value) else { continue };
+            for arm_point in decl.sweep.points(self.context.cores) {
+                let layers = [&self.set, &comparison.set];
+                let mut settings = self.settings(&layers, point);
+                settings.extend(self.settings(&[&decl.set], &arm_point));
+                let own: Point =
+                    decl.set.iter().map(|(n, v)| (n.clone(), v.value.clone())).chain(arm_point.clone()).collect();
+                let own = self.resolved(&own, &settings);
+                let arm_name = match &decl.name {
+                    Some(template) => titled(template, &self.named(&settings), &self.resolved(&arm_point, &settings)),
+                    None => untitled(&decl.workload.value, &self.resolved(&arm_point, &settings)),
+                };
+                if let Some(why) = self.not_given(&settings) {
+                    absent.push(why);
+                    continue;
+                }
+                let program = match self.program(workload) {
+                    Ok(program) => program,
+                    Err(Some(why)) => {
+                        absent.push(format!("{arm_name}: {why}"));
+                        continue;
+                    }
+                    Err(None) => continue,
+                };
+                if arms.iter().any(|arm| arm.name == arm_name) {
+                    self.problems.add(&decl.at, format!("two arms of {name:?} are called {arm_name:?}; give a `name`"));
+                    continue;
+                }
+                if arms.len() >= MOST_POINTS {
+                    self.problems.add(&decl.at, format!("more than {MOST_POINTS} arms"));
+                    return None;
+                }
+                let mut scope = self.scope(settings, decl, &format!("{name}\0{arm_name}"))?;
+                let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
+                arm.settings = own.into_iter().map(|(name, value)| (name, json(&value))).collect();
+                if self.suite.places.len() > 1 && !arm.files.is_empty() {
+                    arm.settings.entry("place".into()).or_insert_with(|| scope.place.clone().into());
+                }
+                for (command, list) in [(&workload.setup, &mut setup), (&workload.cleanup, &mut cleanup)] {
+                    let made = command.as_ref().and_then(|command| self.command(command, &[], &mut scope));
+                    list.extend(made.filter(|made| !list.contains(made)));
+                }
+                if scope.out_used {
+                    cleanup.push(removal(&scope.out));
+                    folders.push(scope.folder.clone());
+                }
+                for file in scope.needed {
+                    if !needed.contains(&file) {
+                        needed.push(file);
+                    }
+                }
+                arms.push(arm);
+            }
+        }
+        if arms.is_empty() && absent.is_empty() {
+            return None; // what is wrong has been said
+        }
+        let pairs = self.context.pairs.or(comparison.pairs).unwrap_or(self.suite.pairs);
+        let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, &needed)).collect();
+        let mut plan = Plan::new(&name, arms).control(comparison.control).pairs(pairs);
+        plan.budget = comparison.budget;
+        if comparison.probe {
+            plan = plan.probe(ProbeOptions::default());
+        }
+        plan.suite = Some(InSuite {
+            name: self.suite.name.clone(),
+            step: comparison.step.clone(),
+            settings: shown.into_iter().map(|(name, value)| (name, json(&value))).collect(),
+        });
+        let control = bytes.first().filter(|_| comparison.control).copied();
+        let bytes: Vec<u64> = bytes.into_iter().chain(control).collect();
+        let guess = Guess::new(&bytes, pairs.most(), &needed, comparison.probe);
+        Some(Job { plan, needed, folders, setup, cleanup, absent, guess })
+    }
+
+    /// The later layers over the earlier ones, and the point over all.
+    fn settings(&self, layers: &[&Settings], point: &Point) -> BTreeMap<String, Scalar> {
+        let set = layers.iter().flat_map(|layer| layer.iter()).map(|(name, value)| (name.clone(), value.value.clone()));
+        set.chain(point.iter().cloned()).collect()
+    }
+
+    /// A point as people read it: `all` threads are a number.
+    fn resolved(&self, point: &Point, settings: &BTreeMap<String, Scalar>) -> Point {
+        let all = self.all_threads(settings);
+        let one = |(name, scalar): &(String, Scalar)| {
+            let number = value::threads(scalar, all).ok().filter(|_| name == "threads");
+            let number = number.and_then(|n| i64::try_from(n).ok()).map(Scalar::Integer);
+            (name.clone(), number.unwrap_or_else(|| scalar.clone()))
+        };
+        point.iter().map(one).collect()
+    }
+
+    /// The settings as names show them, those included that need not be set.
+    fn named(&self, settings: &BTreeMap<String, Scalar>) -> BTreeMap<String, Scalar> {
+        let mut named = settings.clone();
+        let threads = named.entry("threads".into()).or_insert_with(|| Scalar::Text("all".into())).clone();
+        named.extend(self.resolved(&vec![("threads".into(), threads)], settings));
+        named.entry("place".into()).or_insert_with(|| Scalar::Text(DEFAULT_PLACE.into()));
+        named
+    }
+
+    /// How many `all` threads are: as many as there are CPUs to run on.
+    fn all_threads(&self, settings: &BTreeMap<String, Scalar>) -> usize {
+        let pinned = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
+        pinned.map_or(self.context.cores, |cpus| cpus.len())
+    }
+
+    fn program(&mut self, workload: &WorkloadDecl) -> Result<Vec<String>, Option<String>> {
+        match &workload.program {
+            Program::Command => Ok(Vec::new()),
+            Program::Thalweg => Ok(vec![self.context.thalweg.clone()]),
+            Program::Peer(name) => match (self.context.peer)(&name.value) {
+                Peer::Found(program) => Ok(program),
+                Peer::Absent(why) => Err(Some(why)),
+                Peer::Unknown(known) => {
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    let hint = suggestion(&name.value, known.iter().copied());
+                    let all = super::node::listed(&known);
+                    self.problems.add(&name.at, format!("no peer is called {:?}{hint} (known: {all})", name.value));
+                    Err(None)
+                }
+            },
+        }
+    }
+
+    fn scope(&mut self, settings: BTreeMap<String, Scalar>, decl: &ArmDecl, identity: &str) -> Option<Scope> {
+        let place = settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), Scalar::to_string);
+        let folder = self.folder(&place, &decl.at)?;
+        let threads = settings.get("threads").cloned().unwrap_or_else(|| Scalar::Text("all".into()));
+        let threads = value::threads(&threads, self.all_threads(&settings));
+        let threads = threads.map_err(|why| self.problems.add(&decl.at, why)).ok()?;
+        let cpus = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
+        let out = folder.join(format!("thalweg-out-{:016x}", fnv(identity)));
+        Some(Scope {
+            settings,
+            threads,
+            cpus,
+            place,
+            folder,
+            out,
+            out_used: false,
+            needed: Vec::new(),
+            files: BTreeMap::new(),
+        })
+    }
+
+    /// Why arms with these settings have nowhere to go, though nothing is wrong.
+    fn not_given(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+        let place = settings.get("place")?.to_string();
+        let optional = self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
+        optional.then(|| format!("no folder was given for the place {place:?} (--place {place}=FOLDER)"))
+    }
+
+    fn folder(&mut self, place: &str, at: &Span) -> Option<PathBuf> {
+        let decl = self.suite.places.get(place)?;
+        if let Some(folder) = self.context.places.get(place) {
+            return Some(folder.clone());
+        }
+        let Some(path) = &decl.path else {
+            let at = if decl.at.is_empty() { at } else { &decl.at };
+            self.problems.add(at, format!("the place {place:?} needs a folder: --place {place}=FOLDER"));
+            return None;
+        };
+        let cache = self.context.cache.display().to_string();
+        let path = path.fill(|_| Ok::<_, ()>(cache.clone())).unwrap_or_default();
+        Some(self.context.folder.join(path))
+    }
+
+    fn arm(
+        &mut self,
+        name: &str,
+        decl: &ArmDecl,
+        workload: &WorkloadDecl,
+        program: Vec<String>,
+        scope: &mut Scope,
+    ) -> Option<Arm> {
+        let mut command = self.command(&workload.command, &program, scope)?;
+        for (variable, template) in &workload.env {
+            command.env.insert(variable.clone(), self.fill(template, scope, false)?);
+        }
+        command.cpus.clone_from(&scope.cpus);
+        let timeout = match scope.settings.get("timeout").map(value::timeout) {
+            Some(Ok(timeout)) => timeout.as_secs_f64(),
+            _ => TIMEOUT_S,
+        };
+        command.timeout_s = Some(timeout);
+        let mut files = Vec::new();
+        if workload.command.templates().flat_map(Template::names).any(|name| name == "file") {
+            files.push(self.main_file(scope, &decl.at)?);
+        }
+        for template in &workload.also {
+            files.push(PathBuf::from(self.fill(template, scope, false)?));
+        }
+        let mut prepare = Vec::new();
+        if let Some(template) = &workload.prepare {
+            let mut before = self.command(template, &[], scope)?;
+            before.timeout_s = Some(timeout);
+            prepare.push(before);
+        }
+        if scope.out_used {
+            prepare.insert(0, removal(&scope.out));
+        }
+        let level = match scope.settings.get("level").map(value::level) {
+            Some(Ok(level)) => level,
+            _ if files.is_empty() => Level::Lukewarm,
+            _ => Level::Cold,
+        };
+        let mut arm = Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
+        arm.workload = command;
+        arm.files = files;
+        arm.decoder = workload.report;
+        arm.values.clone_from(&workload.values);
+        arm.sample_bytes = workload.sample_bytes;
+        arm.label.clone_from(&workload.label);
+        arm.prepare = prepare;
+        Some(arm)
+    }
+
+    fn command(&mut self, command: &Command, program: &[String], scope: &mut Scope) -> Option<Workload> {
+        let mut argv = program.to_vec();
+        match command {
+            Command::Shell(template) => {
+                argv.extend(["sh".into(), "-c".into(), self.fill(template, scope, true)?]);
+            }
+            Command::Argv(templates) => {
+                for template in templates {
+                    argv.push(self.fill(template, scope, false)?);
+                }
+            }
+        }
+        Some(Workload::new(argv))
+    }
+
+    /// The template with its names replaced; for a shell, as one word each.
+    fn fill(&mut self, template: &Template, scope: &mut Scope, shell: bool) -> Option<String> {
+        let filled = template.fill(|name| {
+            let value = self.value(name, scope, &template.at)?;
+            Ok::<_, Missing>(if shell { quoted(&value) } else { value })
+        });
+        filled.ok()
+    }
+
+    fn value(&mut self, name: &str, scope: &mut Scope, at: &Span) -> Result<String, Missing> {
+        let shown = |path: &Path| path.display().to_string();
+        match name {
+            "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
+            "folder" => Ok(shown(&scope.folder)),
+            "cache" => Ok(shown(&self.context.cache)),
+            "place" => Ok(scope.place.clone()),
+            "threads" => Ok(scope.threads.to_string()),
+            "out" => {
+                scope.out_used = true;
+                Ok(shown(&scope.out))
+            }
+            _ => match name.strip_prefix("file:") {
+                Some(file) => Ok(shown(&self.file(file, scope, &mut Vec::new()).ok_or(Missing)?)),
+                None => scope.settings.get(name).map(Scalar::to_string).ok_or_else(|| {
+                    self.problems.add(at, format!("{{{name}}} is not set"));
+                    Missing
+                }),
+            },
+        }
+    }
+
+    fn main_file(&mut self, scope: &mut Scope, at: &Span) -> Option<PathBuf> {
+        let Some(file) = scope.settings.get("file").map(Scalar::to_string) else {
+            self.problems.add(at, "{file} is used here, and no `file` is set");
+            return None;
+        };
+        self.file(&file, scope, &mut Vec::new())
+    }
+
+    /// Where a file lies for an arm; what it needs goes on the list of the scope.
+    fn file(&mut self, name: &str, scope: &mut Scope, on_the_way: &mut Vec<String>) -> Option<PathBuf> {
+        if let Some(path) = scope.files.get(name) {
+            return Some(path.clone());
+        }
+        let suite = self.suite;
+        let decl = suite.files.get(name)?;
+        if on_the_way.iter().any(|n| n == name) {
+            self.problems.add(&decl.at, format!("the file {name:?} is made from itself"));
+            return None;
+        }
+        on_the_way.push(name.to_owned());
+        let needed = self.needed(name, decl, scope, on_the_way);
+        on_the_way.pop();
+        let needed = needed?;
+        let path = needed.path.clone();
+        if !scope.needed.contains(&needed) {
+            scope.needed.push(needed);
+        }
+        scope.files.insert(name.to_owned(), path.clone());
+        Some(path)
+    }
+
+    fn needed(
+        &mut self,
+        name: &str,
+        decl: &FileDecl,
+        scope: &mut Scope,
+        on_the_way: &mut Vec<String>,
+    ) -> Option<Needed> {
+        if let Some(path) = self.context.files.get(name) {
+            return self.given(name, decl, path.clone());
+        }
+        let folder = match &decl.place {
+            Some(place) => self.folder(&place.value, &place.at)?,
+            None => scope.folder.clone(),
+        };
+        match &decl.source {
+            FileSource::Asked => {
+                self.problems.add(&decl.at, format!("the file {name:?} is yours to give: --file {name}=PATH"));
+                None
+            }
+            FileSource::Path(template) => {
+                let path = template.fill(|word| self.value(word, scope, &template.at)).ok()?;
+                self.given(name, decl, self.context.folder.join(path))
+            }
+            FileSource::Synth(synthetic) => {
+                Some(Needed { path: folder.join(synthetic.file_name()), make: Make::Synth(synthetic.clone()) })
+            }
+            FileSource::Ids { of, count, seed } => {
+                let of = self.file(&of.value, scope, on_the_way)?;
+                let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let seeded = if *seed == 1 { String::new() } else { format!(".seed{seed}") };
+                // The folder of the reads may be read-only, and several have files of one name.
+                let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
+                let path = self.context.cache.join(format!("{base}.{near:08x}.{count}{seeded}.ids"));
+                Some(Needed { path, make: Make::Ids { of, count: *count, seed: *seed } })
+            }
+            FileSource::Command(command) => {
+                // Resolved once with a name that says nothing, because the true one depends on what the command is.
+                let scoped_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
+                let used = scope.out_used;
+                let described = self.file_command(command, scope, on_the_way).map(|w| w.command_line());
+                let (stem, end) = name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
+                let file_name = format!("{stem}-{:08x}{end}", fnv(&described.unwrap_or_default()) & 0xffff_ffff);
+                let partial = folder.join(format!("partial-{file_name}"));
+                scope.out.clone_from(&partial);
+                let workload = self.file_command(command, scope, on_the_way);
+                scope.out = scoped_out;
+                scope.out_used = used;
+                Some(Needed { path: folder.join(file_name), make: Make::Command { workload: workload?, partial } })
+            }
+        }
+    }
+
+    /// As [`Resolver::command`], but files that lead back to this one are found.
+    fn file_command(&mut self, command: &Command, scope: &mut Scope, on_the_way: &mut Vec<String>) -> Option<Workload> {
+        for template in command.templates() {
+            for file in template.names().filter_map(|name| name.strip_prefix("file:")) {
+                self.file(file, scope, on_the_way)?;
+            }
+        }
+        self.command(command, &[], scope)
+    }
+
+    fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<Needed> {
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_file() => Some(Needed { path, make: Make::Given }),
+            Ok(_) => {
+                self.problems.add(&decl.at, format!("the file {name:?}: {} is not a regular file", path.display()));
+                None
+            }
+            Err(e) => {
+                let hint = format!("give it with --file {name}=PATH");
+                self.problems.add(&decl.at, format!("the file {name:?}: {}: {e}; {hint}", path.display()));
+                None
+            }
+        }
+    }
+}
+
+/// Said already.
+struct Missing;
+
+fn removal(out: &Path) -> Workload {
+    Workload::new(["rm".to_owned(), "-rf".into(), "--".into(), out.display().to_string()])
+}
+
+fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
+    let of = |path: &PathBuf| {
+        let known = needed.iter().find(|needed| needed.path == *path).and_then(Needed::about_bytes);
+        known.or_else(|| Some(std::fs::metadata(path).ok()?.len())).unwrap_or(0)
+    };
+    let all = arm.files.iter().map(of).sum::<u64>();
+    match arm.needs {
+        Needs::WholeFiles => all,
+        Needs::Bytes(bytes) => bytes,
+        Needs::Reported => all / PART,
+    }
+}
+
+/// The name with settings in it, and those of `point` that it does not mention behind it.
+fn titled(template: &Template, settings: &BTreeMap<String, Scalar>, point: &Point) -> String {
+    let value = |name: &str| {
+        let swept = point.iter().find(|(n, _)| n == name).map(|(_, v)| v);
+        Ok::<_, ()>(swept.or_else(|| settings.get(name)).map(Scalar::to_string).unwrap_or_default())
+    };
+    let name = template.fill(value).unwrap_or_default();
+    let said: Vec<&str> = template.names().collect();
+    let unsaid: Point = point.iter().filter(|(n, _)| !said.contains(&n.as_str())).cloned().collect();
+    untitled(&name, &unsaid)
+}
+
+fn untitled(name: &str, point: &Point) -> String {
+    point.iter().fold(name.to_owned(), |name, (setting, value)| format!("{name}, {setting}={value}"))
+}
+
+fn json(scalar: &Scalar) -> Value {
+    serde_json::to_value(scalar).unwrap_or_default()
+}
+
+/// FNV-1a, 64 bits: names of files must be the same on every machine and in every version.
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,126 @@
+//! Text with names in braces that stand for values: `{file}`, `{threads}`, `{file:ids}`.
+//!
+//! Only a lower-case name directly within braces counts, so that shell and awk keep theirs: `${HOME}`, `{print $1}`.
+//! `{{name}}` stands for `{name}`.
+
+use super::{Located, Span};
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Text(String),
+    Name(String),
+}
+
+/// A parsed template.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Template {
+    pieces: Vec<Piece>,
+    pub(super) at: Span,
+}
+
+fn is_name(s: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+    // What follows a colon is the name of a file, and the suite may call that as it likes.
+    let (word, rest) = s.split_once(':').unwrap_or((s, "x"));
+    word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.chars().all(plain)
+        && !rest.is_empty()
+        && rest.chars().all(|c| c.is_alphanumeric() || "_-. +".contains(c))
+}
+
+impl Template {
+    pub(super) fn new(text: &Located<String>) -> Self {
+        Self { pieces: pieces(&text.value), at: text.at.clone() }
+    }
+
+    /// The names in it.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Name(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// The text with each name replaced by what `value` gives for it.
+    pub(super) fn fill<E>(&self, mut value: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Name(name) => out.push_str(&value(name)?),
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let (before, from) = rest.split_at(open);
+        plain.push_str(before);
+        let inside = |from: &str, open: &str, close: &str| -> Option<(String, usize)> {
+            let end = from.strip_prefix(open)?.find(close)?;
+            let name = from.get(open.len()..open.len() + end)?;
+            is_name(name).then(|| (name.to_owned(), open.len() + end + close.len()))
+        };
+        let taken = if let Some((name, length)) = inside(from, "{{", "}}") {
+            plain.push_str(&format!("{{{name}}}"));
+            length
+        } else if let Some((name, length)) = inside(from, "{", "}").filter(|_| !before.ends_with('$')) {
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+            }
+            pieces.push(Piece::Name(name));
+            length
+        } else {
+            plain.push('{');
+            1
+        };
+        rest = from.get(taken..).unwrap_or_default();
+    }
+    plain.push_str(rest);
+    if !plain.is_empty() {
+        pieces.push(Piece::Text(plain));
+    }
+    pieces
+}
+
+/// `text` as one word of a POSIX shell.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(text: &str) -> Template {
+        Template::new(&Located { value: text.into(), at: 0..text.len() })
+    }
+
+    fn filled(text: &str) -> String {
+        template(text).fill(|name| Ok::<_, ()>(format!("<{name}>"))).unwrap_or_default()
+    }
+
+    #[test]
+    fn names_are_replaced_and_other_braces_stay() {
+        assert_eq!(filled("a {file} b{file:ids}"), "a <file> b<file:ids>");
+        assert_eq!(filled("awk '{print $1}' ${HOME} ${x} {} { file }"), "awk '{print $1}' ${HOME} ${x} {} { file }");
+        assert_eq!(filled(r#"echo '{"a":{"b":1}}'"#), r#"echo '{"a":{"b":1}}'"#);
+        assert_eq!(filled("{{file}} {{{file}}}"), "{file} {{file}}");
+        assert_eq!(filled("{file"), "{file");
+        assert_eq!(filled("ä{ö}{"), "ä{ö}{");
+        assert_eq!(template("{a}{b:c d}").names().collect::<Vec<_>>(), ["a", "b:c d"]);
+    }
+
+    #[test]
+    fn shells_get_one_word() {
+        assert_eq!(quoted("a/b.c"), "a/b.c");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

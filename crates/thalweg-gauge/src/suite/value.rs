@@ -1,0 +1,144 @@
+//! Plain values of settings, and what the known settings may be.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toml::de::DeValue;
+
+use super::node::expected;
+use crate::level::Level;
+use crate::units::parse_duration;
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Float(f64),
+    /// True or false.
+    Flag(bool),
+    /// Anything else.
+    Text(String),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(i) => i.fmt(f),
+            Self::Float(x) => x.fmt(f),
+            Self::Flag(b) => b.fmt(f),
+            Self::Text(s) => f.write_str(s),
+        }
+    }
+}
+
+impl FromStr for Scalar {
+    type Err = std::convert::Infallible;
+
+    /// A number or a truth value if it looks like one.
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        Ok(match (s.parse(), s.parse()) {
+            (Ok(i), _) => Self::Integer(i),
+            (_, Ok(b)) => Self::Flag(b),
+            _ => Self::Text(s.to_owned()),
+        })
+    }
+}
+
+impl Scalar {
+    pub(super) fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        let wrong = || expected("a string, a number, true or false", value);
+        match value {
+            DeValue::String(s) => Ok(Self::Text(s.to_string())),
+            DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).map(Self::Integer).map_err(|_| wrong()),
+            DeValue::Float(x) => {
+                x.as_str().parse().ok().filter(|x: &f64| x.is_finite()).map(Self::Float).ok_or_else(wrong)
+            }
+            DeValue::Boolean(b) => Ok(Self::Flag(*b)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Settings that mean something to the harness, whether or not a command mentions them.
+pub(super) const KNOWN: [&str; 6] = ["threads", "cpus", "level", "place", "file", "timeout"];
+
+/// Most threads that make sense: a typing mistake must not start a million.
+const MOST_THREADS: i64 = 1024;
+
+/// A number of threads; `all` stands for every core that this process may use.
+pub(super) fn threads(value: &Scalar, all: usize) -> Result<usize, String> {
+    match value {
+        Scalar::Integer(n @ 1..=MOST_THREADS) => Ok(usize::try_from(*n).unwrap_or(1)),
+        Scalar::Text(word) if word == "all" => Ok(all),
+        other => Err(format!("threads: {other} is neither \"all\" nor a number from 1 to {MOST_THREADS}")),
+    }
+}
+
+/// Most CPUs that Linux can be built for.
+const MOST_CPUS: usize = 8192;
+
+/// A list of CPUs as in "0-3,8".
+pub(super) fn cpus(value: &Scalar) -> Result<Vec<usize>, String> {
+    let text = value.to_string();
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.trim().parse::<usize>(), last.trim().parse::<usize>()) {
+            (Ok(first), Ok(last)) if first <= last && last < MOST_CPUS => cpus.extend(first..=last),
+            _ => return Err(format!("cpus: {text:?} is not a list of CPUs, as in \"0-3,8\"")),
+        }
+    }
+    Ok(cpus)
+}
+
+/// A level of the caches.
+pub(super) fn level(value: &Scalar) -> Result<Level, String> {
+    value.to_string().parse().map_err(|e: crate::Error| format!("level: {e}"))
+}
+
+/// The time limit of a trial.
+pub(super) fn timeout(value: &Scalar) -> Result<Duration, String> {
+    match value {
+        Scalar::Text(text) => parse_duration(text).map_err(|e| format!("timeout: {e}")),
+        other => Err(format!("timeout: {other} has no unit, expected a duration as in \"90 s\"")),
+    }
+}
+
+/// Checks the value of a known setting, as far as the text alone can tell.
+pub(super) fn check(name: &str, value: &Scalar) -> Result<(), String> {
+    match name {
+        "threads" => threads(value, 1).map(|_| ()),
+        "cpus" => cpus(value).map(|_| ()),
+        "level" => level(value).map(|_| ()),
+        "timeout" => timeout(value).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        let list = |s: &str| cpus(&Scalar::Text(s.into())).ok();
+        assert_eq!(list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(list("2-1"), None);
+        assert_eq!(list(""), None);
+        assert_eq!(list("0-99999999"), None);
+        assert_eq!(cpus(&Scalar::Integer(3)).ok(), Some(vec![3]));
+    }
+
+    #[test]
+    fn words_of_the_command_line_keep_their_kind() {
+        let of = |s: &str| s.parse::<Scalar>().ok();
+        assert_eq!(of("8"), Some(Scalar::Integer(8)));
+        assert_eq!(of("true"), Some(Scalar::Flag(true)));
+        assert_eq!(of("0-3"), Some(Scalar::Text("0-3".into())));
+    }
+}
