@@ -1,186 +1,178 @@
-//! `thalweg bench`: measure reads, verified cold and hot, beside peers and against this machine's limit.
+//! `thalweg bench`: run a suite of measurements, verified cold and hot, beside peers and against this machine's limit.
 
-mod experiment;
+mod files;
+mod left;
+mod outputs;
 mod peers;
+mod run;
+mod shipped;
+mod show;
 
-use std::fs::{self, File};
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use indicatif::{ProgressBar, ProgressStyle};
-use thalweg_gauge::comparison::{Comparison, Progress, run as compare};
-use thalweg_gauge::report::{html, machine, markdown, text};
+use thalweg_gauge::comparison::Pairs;
+use thalweg_gauge::suite::{AUTO, Context, Job, Scalar, Suite, SuiteRecord};
+use thalweg_gauge::units::parse_duration;
 
-use crate::common::{Failure, Outcome, complain, output};
-use experiment::Experiment;
+use crate::common::{Failure, Outcome};
+use outputs::Outputs;
+use shipped::{Named, named};
 
-/// Measure: thalweg beside slow5lib and against this machine's limit, cold and hot
+/// Measure: run a suite, cold and hot, beside peers and against this machine's limit
 ///
-/// Without arguments, a tour of about three minutes over half a gigabyte of synthetic reads in your cache folder. Raw
-/// trials and a page with plots go to a new folder below --out.
+/// Without arguments, a tour of less than three minutes over half a gigabyte of synthetic reads in your cache folder. Raw
+/// trials and a page with plots go to a new folder below --out. Ctrl-C keeps what is measured and still writes the page.
 ///
-/// Example: thalweg bench reads.blow5 --threads 8 --rounds 10
+/// Example: thalweg bench pipeline --place a=/mnt/one --place b=/mnt/two --pairs 10
+///
+/// Example: thalweg bench reads.blow5 --set threads=8
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A BLOW5 file of your own to measure on, in place of synthetic ones
-    file: Option<PathBuf>,
-    /// The long experiment: 1.2 G samples, every coding, reads by id
-    #[arg(long, conflicts_with = "file")]
-    full: bool,
+    /// A shipped suite (see --list), a suite of your own (a .toml file), or a BLOW5 file to measure on
+    suite: Option<String>,
+    /// List the shipped suites, or the comparisons of SUITE
+    #[arg(long)]
+    list: bool,
+    /// Check everything, print what would run and about how long it takes, and stop
+    #[arg(long)]
+    dry_run: bool,
     /// Only the comparisons whose names contain this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Trials of each arm; at least 6 are needed for an interval
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
-    rounds: Option<u16>,
-    /// Decode threads of every arm (default: all cores that this process may use)
-    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// Pin every arm to these CPUs, as in 0,1
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    cpus: Option<Vec<usize>>,
-    /// Where synthetic files are made and kept (default: the user's cache folder)
-    #[arg(long, value_name = "FOLDER")]
-    data: Option<PathBuf>,
+    /// Pairs of trials in each comparison: a number, or auto for as many as +-5 % take; below 6 there is no interval
+    #[arg(long, value_name = "N|auto", value_parser = parse_pairs)]
+    pairs: Option<Pairs>,
+    /// How long all of it may take, as in "20 min"; no round begins that is not expected to end in time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    budget: Option<Duration>,
+    /// Give a setting of the suite another value, as in threads=8 or cpus=0-3
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<Scalar>)]
+    set: Vec<(String, Scalar)>,
+    /// Put a place of the suite into this folder
+    #[arg(long, value_name = "NAME=FOLDER", value_parser = named_value::<PathBuf>)]
+    place: Vec<(String, PathBuf)>,
+    /// Use this file for one of the suite
+    #[arg(long, value_name = "NAME=PATH", value_parser = named_value::<PathBuf>)]
+    file: Vec<(String, PathBuf)>,
     /// Where the results go, in a new folder
     #[arg(long, value_name = "FOLDER", default_value = "thalweg-bench")]
     out: PathBuf,
-    /// Print the summaries as JSON lines in place of tables
+    /// Write the raw trials to this file, and make no folder
+    #[arg(long, value_name = "OUT.jsonl", conflicts_with = "out")]
+    json: Option<PathBuf>,
+    /// Write the page with plots to this file
+    #[arg(long, value_name = "OUT.html")]
+    html: Option<PathBuf>,
+    /// Print Markdown in place of plain text
     #[arg(long)]
-    json: bool,
+    markdown: bool,
+    /// Go on with a run that was cut off: its folder, or its file of raw trials
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["suite", "list", "only", "pairs", "budget", "set", "place", "file", "out", "json"])]
+    resume: Option<PathBuf>,
+}
+
+fn parse_pairs(text: &str) -> Result<Pairs, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(AUTO),
+        (_, Ok(n @ 1..=10_000)) => Ok(Pairs::Fixed(n)),
+        _ => Err("neither \"auto\" nor a number from 1 to 10000".into()),
+    }
+}
+
+fn named_value<T: std::str::FromStr>(text: &str) -> Result<(String, T), String> {
+    let (name, value) = text.split_once('=').ok_or("a name, = and a value, as in threads=8")?;
+    let value = value.parse().map_err(|_| format!("{value:?} makes no sense here"))?;
+    Ok((name.to_owned(), value))
+}
+
+/// What is run, all questions answered.
+struct Work {
+    suite: Suite,
+    jobs: Vec<Job>,
+    budget: Option<Duration>,
+    record: SuiteRecord,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    // The first Ctrl-C ends the measurement and still writes the report.
-    let set = ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
+    if args.list && args.suite.is_none() {
+        return show::shipped();
+    }
+    if let Some(path) = &args.resume {
+        let outputs = Outputs::earlier(path, args.html.as_ref());
+        let record = outputs.recorded()?;
+        let suite = Suite::parse(&record.source, &record.text)?;
+        let work = work(suite, record)?;
+        if args.dry_run {
+            return show::plan(&work.suite, &work.jobs);
         }
-    });
-    if let Err(error) = set {
-        complain(&format!("Ctrl-C will not stop cleanly: {error}"));
+        let (lines, earlier) = outputs.open(None)?;
+        return run::run(work, lines, earlier, &outputs, args.markdown);
     }
-    let experiments = experiments(args)?;
-    let folder = result_folder(&args.out)?;
-    let mut raw = create(&folder.join("results.jsonl"))?;
-    let peers = peers::find();
-    for absent in &peers.absent {
-        complain(&format!("{absent}; it is left out (`make peers` builds the peers)"));
+    let Named { suite, source, folder, mut files } = named(args.suite.as_deref())?;
+    files.extend(args.file.iter().map(|(name, path)| (name.clone(), absolute(path))));
+    let places: Vec<_> = args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
+    if let Some((name, folder)) = places.iter().find(|(_, folder)| !folder.is_dir()) {
+        return Err(Failure::Usage(format!("--place {name}={}: not a folder", folder.display())));
     }
-    let mut done: Vec<Comparison> = Vec::new();
-    let mut out = output();
-    for experiment in experiments {
-        if stop.load(Ordering::SeqCst) {
-            break;
-        }
-        experiment.prepare(&stop)?;
-        let plan = experiment.plan(&peers)?;
-        let bar = bar(&experiment.name);
-        let comparison = compare(&plan, &mut raw, &stop, &mut |progress| show(&bar, progress)).map_err(failure)?;
-        bar.finish_and_clear();
-        if args.json {
-            writeln!(out, "{}", comparison.last_line())?;
-        } else {
-            writeln!(out, "{}", text(&comparison))?;
-        }
-        out.flush()?;
-        done.push(comparison);
-        // Written after each comparison, so that whatever happens next, what is measured can be read.
-        report(&folder, &done)?;
-    }
-    if !args.json {
-        if let Some(last) = done.last() {
-            writeln!(out, "{}", machine(last))?;
-        }
-        writeln!(out, "raw trials: {0}/results.jsonl; report: {0}/report.html, {0}/report.md", folder.display())?;
-    }
-    out.flush()?;
-    if stop.load(Ordering::SeqCst) {
-        return Err(Failure::Failed(thalweg::Error::Cancelled));
-    }
-    if let Some(refused) = done.iter().find_map(|c| c.refused.clone()) {
-        return Err(Failure::FellShort(refused));
-    }
-    if done.iter().any(Comparison::any_failed) {
-        return Err(Failure::Said("an arm failed; the report says which and why".into()));
-    }
-    Ok(())
-}
-
-fn experiments(args: &Args) -> Result<Vec<Experiment>, Failure> {
-    let settings = experiment::Settings {
-        threads: args.threads.map_or_else(thalweg::engine::default_threads, usize::from),
-        rounds: args.rounds.map(usize::from),
-        cpus: args.cpus.clone(),
+    let record = SuiteRecord {
+        schema: SuiteRecord::schema(),
+        name: suite.name().to_owned(),
+        source,
+        text: suite.text().to_owned(),
+        folder: absolute(&folder),
+        places: places.into_iter().collect(),
+        files: files.into_iter().map(|(name, path)| (name, absolute(&path))).collect(),
+        set: args.set.clone(),
+        pairs: args.pairs,
+        budget_s: args.budget.map(|b| b.as_secs_f64()),
+        only: args.only.clone(),
+        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+        comparisons: Vec::new(),
     };
-    let data = match &args.data {
-        Some(folder) => folder.clone(),
-        None => thalweg::cache_folder()
-            .ok_or_else(|| Failure::Usage("neither HOME nor XDG_CACHE_HOME is set: say --data FOLDER".into()))?
-            .join("bench"),
+    let work = work(suite, record)?;
+    if args.list {
+        return show::comparisons(&work.jobs);
+    }
+    if args.dry_run {
+        return show::plan(&work.suite, &work.jobs);
+    }
+    let outputs = Outputs::new(&args.out, args.json.as_ref(), args.html.as_ref())?;
+    let (lines, earlier) = outputs.open(Some(&work.record))?;
+    run::run(work, lines, earlier, &outputs, args.markdown)
+}
+
+/// A path that means the same in another folder, for whoever goes on from there.
+fn absolute(path: &std::path::Path) -> PathBuf {
+    std::path::absolute(path).or_else(|_| std::env::current_dir()).unwrap_or_else(|_| path.to_owned())
+}
+
+fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
+    let thalweg =
+        std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
+    let cache = thalweg::cache_folder().ok_or_else(|| {
+        Failure::Usage("neither HOME nor XDG_CACHE_HOME is set: set XDG_CACHE_HOME to a folder".into())
+    })?;
+    let context = Context {
+        thalweg: thalweg.to_string_lossy().into_owned(),
+        peer: &peers::find,
+        places: record.places.clone(),
+        files: record.files.clone(),
+        set: record.set.clone(),
+        pairs: record.pairs,
+        cache: cache.join("bench"),
+        folder: record.folder.clone(),
+        cores: thalweg::engine::default_threads(),
     };
-    let mut all = match &args.file {
-        Some(file) => Experiment::on_file(file, &settings),
-        None if args.full => Experiment::full(&data, &settings),
-        None => Experiment::tour(&data, &settings),
-    };
-    if let Some(only) = &args.only {
-        all.retain(|experiment| experiment.name.contains(only.as_str()));
-        if all.is_empty() {
-            return Err(Failure::Usage(format!("no comparison has {only:?} in its name")));
+    let mut jobs = suite.plan(&context)?;
+    if let Some(only) = &record.only {
+        jobs.retain(|job| job.plan.name.contains(only.as_str()));
+        if jobs.is_empty() {
+            return Err(Failure::Usage(format!("no comparison of {:?} has {only:?} in its name", suite.name())));
         }
     }
-    Ok(all)
-}
-
-fn failure(error: thalweg_gauge::Error) -> Failure {
-    match error {
-        thalweg_gauge::Error::Cancelled => Failure::Failed(thalweg::Error::Cancelled),
-        other => Failure::Failed(thalweg::Error::Usage(other.to_string().into())),
-    }
-}
-
-fn result_folder(out: &Path) -> Result<PathBuf, Failure> {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%SZ").to_string();
-    let folder = out.join(now);
-    fs::create_dir_all(&folder).map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
-    Ok(folder)
-}
-
-fn create(path: &Path) -> Result<File, Failure> {
-    Ok(File::create(path).map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "creating", e))?)
-}
-
-fn report(folder: &Path, done: &[Comparison]) -> Outcome {
-    let pages: String = done.iter().map(|c| markdown(c) + "\n").collect();
-    for (name, page) in [("report.html", html(done)), ("report.md", pages)] {
-        create(&folder.join(name))?.write_all(page.as_bytes())?;
-    }
-    Ok(())
-}
-
-fn bar(name: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{prefix}: {bar:24} {pos}/{len} {msg} ({eta} left)");
-    let bar = ProgressBar::new(0).with_prefix(name.to_owned());
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
-}
-
-fn show(bar: &ProgressBar, progress: Progress<'_>) {
-    match progress {
-        Progress::Starting { arm, done, total, .. } => {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-            bar.set_message(arm.to_owned());
-        }
-        Progress::Probing { done, total } => bar.set_message(format!("probing the device {done}/{total}")),
-        _ => {}
-    }
+    record.comparisons = jobs.iter().map(|job| job.plan.name.clone()).collect();
+    let asked = record.budget_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let budget = asked.or(suite.budget());
+    Ok(Work { suite, jobs, budget, record })
 }

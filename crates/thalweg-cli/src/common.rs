@@ -12,6 +12,7 @@ use thalweg::engine::{Control, default_threads};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 use thalweg::reads::{Options, ReadFile, ReadSet, StoreKind};
 use thalweg::store::throttled::Limits;
+pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
 /// Why a verb stopped short.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl From<thalweg_gauge::Error> for Failure {
     fn from(error: thalweg_gauge::Error) -> Self {
         match error {
             thalweg_gauge::Error::Cancelled => Self::Failed(thalweg::Error::Cancelled),
-            thalweg_gauge::Error::Usage(message) => Self::Usage(message),
+            thalweg_gauge::Error::Usage(message) | thalweg_gauge::Error::Suite(message) => Self::Usage(message),
             other => Self::Said(other.to_string()),
         }
     }
@@ -216,18 +217,6 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// A count with a decimal unit: 250k, 80M, 1.2G.
-pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
-    let (number, factor) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
-        Some((at, 'M')) => (&text[..at], 1e6),
-        Some((at, 'G')) => (&text[..at], 1e9),
-        _ => (text, 1.0),
-    };
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a count, as in 250M or 1.2G"))?;
-    if number.is_finite() && number >= 0.0 { Ok((number * factor).round() as u64) } else { Err("negative".into()) }
-}
-
 /// Least memory that holds the smallest buffers, a batch and codec state.
 const LEAST_MEMORY: usize = 4 << 20;
 
@@ -235,22 +224,4 @@ const LEAST_MEMORY: usize = 4 << 20;
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)? as usize;
     if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
-}
-
-/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "" | "B" => 1.0,
-        "k" | "kB" | "KB" => 1e3,
-        "M" | "MB" => 1e6,
-        "G" | "GB" => 1e9,
-        "KiB" | "Ki" => 1024.0,
-        "MiB" | "Mi" => 1_048_576.0,
-        "GiB" | "Gi" => 1_073_741_824.0,
-        other => return Err(format!("unknown unit {other:?}; use kB, MB, GB, KiB, MiB or GiB")),
-    };
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
-    Ok((number * factor) as u64)
 }

@@ -3,23 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use thalweg::Error;
+use clap::ValueEnum;
+use indicatif::ProgressBar;
 use thalweg::engine::default_threads;
 use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
-use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::write::ReadWriter;
+use thalweg::synth::{Basecalls, Recipe, Synth, SynthRead};
+use thalweg::write::{NewFile, ReadWriter};
+use thalweg::{Error, codec::deflate};
+use thalweg_gauge::suite::Synthetic;
 
 use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
 use crate::progress;
 
-/// Write a BLOW5 file of synthetic reads: realistic lengths, levels, dwell times and noise; the same for the same seed
+/// Write a file of synthetic reads: realistic lengths, levels, qualities and noise; the same for the same seed
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
+///
+/// Example: thalweg synth reads.fastq.gz --kind fastq --bases 500M --gzip
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to write; it appears when it is whole
     output: PathBuf,
-    /// Samples in all, as in 250M or 1.2G; there are about 1.2 stored bytes to a sample
+    /// What to write
+    #[arg(long, value_enum, default_value_t)]
+    kind: Kind,
+    /// Samples in all, as in 250M or 1.2G; a sample takes about 0.85 stored bytes
     #[arg(long, value_name = "N", default_value = "1.2G", value_parser = parse_count)]
     samples: u64,
     /// Everything random follows from it
@@ -31,18 +39,46 @@ pub(crate) struct Args {
     /// Compression of each signal: none, svb-zd, ex-zd or svb16-zd
     #[arg(long, value_name = "NAME", default_value = "svb-zd")]
     signal: SignalPress,
+    /// FASTQ: bases in all, as in 500M; a base takes two bytes, or one with --gzip
+    #[arg(long, value_name = "N", default_value = "1G", value_parser = parse_count)]
+    bases: u64,
+    /// FASTQ: compress it
+    #[arg(long)]
+    gzip: bool,
 }
 
-/// Records that each thread may be ahead.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Kind {
+    /// Nanopore signal, with its index
+    #[default]
+    Blow5,
+    /// Basecalled reads
+    Fastq,
+}
+
+/// Pieces that each thread may be ahead.
 const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let control = cancel_on_interrupt();
-    write(&args.output, args.samples, args.seed, (args.record, args.signal), &|| control.is_cancelled())
+    let synthetic = match args.kind {
+        Kind::Blow5 => {
+            Synthetic::Blow5 { samples: args.samples, seed: args.seed, record: args.record, signal: args.signal }
+        }
+        Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
+    };
+    write(&args.output, &synthetic, &|| control.is_cancelled())
 }
 
-/// Writes a file and its index. Ends with [`Error::Cancelled`] soon after `stopped` says so.
-pub(crate) fn write(
+/// Writes a file, and its index where it has one. Ends with [`Error::Cancelled`] soon after `stopped` says so.
+pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Outcome {
+    match *synthetic {
+        Synthetic::Blow5 { samples, seed, record, signal } => blow5(path, samples, seed, (record, signal), stopped),
+        Synthetic::Fastq { bases, seed, gzip } => fastq(path, bases, seed, gzip, stopped),
+    }
+}
+
+fn blow5(
     path: &Path,
     samples: u64,
     seed: u64,
@@ -51,48 +87,92 @@ pub(crate) fn write(
 ) -> Outcome {
     let synth = Synth::new(Recipe::with_samples(seed, samples))?;
     let header = synth.header(record, signal);
-    let reads = synth.recipe().reads;
-    let threads = default_threads() as u64;
     let mut out = ReadWriter::create(path, &header)?;
-    let bar = std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| progress::bar(samples * 2));
+    let bar = bar(samples * 2);
     let failed = |fault: thalweg::Fault| {
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         Failure::Failed(Error::Usage(message.into()))
     };
-    std::thread::scope(|scope| {
-        // Thread t makes every threads-th read from t on, so taking turns restores the order.
-        let turns: Vec<_> = (0..threads)
-            .map(|t| {
-                let (send, receive) = sync_channel(AHEAD);
-                let (synth, header) = (&synth, &header);
-                scope.spawn(move || {
-                    let mut read = SynthRead::default();
-                    let mut encoder = Encoder::new();
-                    for i in (t..reads).step_by(threads as usize) {
-                        synth.read(i, &mut read);
-                        let frame = encoder.as_mut().map_err(|fault| fault.clone()).and_then(|e| read.frame(header, e));
-                        let id = read.read_id.clone();
-                        if send.send((id, read.samples.len(), frame)).is_err() {
-                            return;
-                        }
-                    }
-                });
-                receive
-            })
-            .collect();
-        for i in 0..reads {
-            if stopped() {
-                return Err(Failure::Failed(Error::Cancelled));
-            }
-            let Some(Ok((id, samples, frame))) = turns.get((i % threads) as usize).map(Receiver::recv) else { break };
-            out.push(&id, &frame.map_err(failed)?)?;
-            if let Some(bar) = &bar {
-                bar.inc(samples as u64 * 2);
-            }
+    let make = || {
+        let (mut read, mut encoder) = (SynthRead::default(), Encoder::new());
+        let (synth, header) = (&synth, &header);
+        move |i| {
+            synth.read(i, &mut read);
+            let frame = encoder.as_mut().map_err(|fault| fault.clone()).and_then(|e| read.frame(header, e));
+            (read.read_id.clone(), read.samples.len(), frame)
         }
+    };
+    in_order(synth.recipe().reads, make, stopped, |(id, samples, frame)| {
+        out.push(&id, &frame.map_err(failed)?)?;
+        bar.inc(samples as u64 * 2);
         Ok(())
     })?;
     let index = out.finish()?;
     thalweg::write::save_index(&index, &thalweg::reads::index_path(path))?;
     Ok(())
+}
+
+/// What gzip does unless told otherwise.
+const GZIP_LEVEL: i32 = 6;
+/// Records that are made, and compressed, together.
+const TOGETHER: u64 = 64;
+
+fn fastq(path: &Path, bases: u64, seed: u64, gzip: bool, stopped: &dyn Fn() -> bool) -> Outcome {
+    let calls = Basecalls::with_bases(seed, bases)?;
+    let mut out = NewFile::create(path)?;
+    let bar = bar(bases * 2);
+    let make = || {
+        let (calls, mut packer) = (&calls, deflate::Compressor::new(GZIP_LEVEL));
+        move |piece: u64| {
+            let (mut text, mut packed) = (Vec::new(), Vec::new());
+            for i in piece * TOGETHER..((piece + 1) * TOGETHER).min(calls.reads) {
+                calls.record(i, &mut text);
+            }
+            let packer = packer.as_mut().map_err(|fault| fault.clone());
+            // A gzip file may have several members, one after the other (RFC 1952, section 2.2).
+            let done = if gzip { packer.and_then(|p| p.gzip(&text, &mut packed)) } else { Ok(()) };
+            (text, done.map(|()| packed))
+        }
+    };
+    in_order(calls.reads.div_ceil(TOGETHER), make, stopped, |(text, packed)| {
+        let packed = packed.map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
+        out.push(if gzip { &packed } else { &text })?;
+        bar.inc(text.len() as u64);
+        Ok(())
+    })?;
+    out.finish()?;
+    Ok(())
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    if std::io::IsTerminal::is_terminal(&std::io::stderr()) { progress::bar(bytes) } else { ProgressBar::hidden() }
+}
+
+/// Makes pieces 0 to `count` with all cores, and hands them over in their order.
+fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
+    count: u64,
+    maker: impl Fn() -> M,
+    stopped: &dyn Fn() -> bool,
+    mut take: impl FnMut(T) -> Outcome,
+) -> Outcome {
+    let threads = default_threads() as u64;
+    std::thread::scope(|scope| {
+        // Thread t makes every threads-th piece from t on, so taking turns restores the order.
+        let turns: Vec<Receiver<T>> = (0..threads)
+            .map(|t| {
+                let (send, receive) = sync_channel(AHEAD);
+                let mut make = maker();
+                scope.spawn(move || (t..count).step_by(threads as usize).all(|i| send.send(make(i)).is_ok()));
+                receive
+            })
+            .collect();
+        for i in 0..count {
+            if stopped() {
+                return Err(Failure::Failed(Error::Cancelled));
+            }
+            let Some(Ok(piece)) = turns.get((i % threads) as usize).map(Receiver::recv) else { break };
+            take(piece)?;
+        }
+        Ok(())
+    })
 }

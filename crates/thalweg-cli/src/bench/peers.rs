@@ -2,31 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
-/// The peers that were found, and what is said of those that were not.
-#[derive(Debug, Default)]
-pub(super) struct Peers {
-    pub(super) slow5lib: Option<PathBuf>,
-    /// An interpreter that has pyslow5, and the program to run with it.
-    pub(super) pyslow5: Option<(PathBuf, PathBuf)>,
-    pub(super) absent: Vec<String>,
-}
+use thalweg_gauge::suite::Peer;
 
-pub(super) fn find() -> Peers {
-    let mut peers = Peers::default();
+/// The programs of a peers' folder, by the names that suites use.
+const PROGRAMS: [(&str, &str); 2] = [("slow5lib", "slow5_peer"), ("cat", "cat_peer")];
+
+/// Looks a peer up by its name in suites.
+pub(super) fn find(name: &str) -> Peer {
     // <repository>/target/release/thalweg
     let exe = std::env::current_exe().ok();
     let target = exe.as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned);
-    let folder = std::env::var_os("THALWEG_PEERS").map(PathBuf::from).or_else(|| Some(target.as_ref()?.join("peers")));
-    peers.slow5lib = folder.map(|folder| folder.join("slow5_peer")).filter(|path| path.is_file());
-    if peers.slow5lib.is_none() {
-        peers.absent.push("slow5lib's benchmark programs are not built".into());
+    let found = |program: &Path| program.is_file().then(|| program.to_string_lossy().into_owned());
+    if let Some((_, program)) = PROGRAMS.iter().find(|(known, _)| *known == name) {
+        let folder = std::env::var_os("THALWEG_PEERS").map(PathBuf::from);
+        let folder = folder.or_else(|| Some(target.as_ref()?.join("peers")));
+        return match folder.and_then(|folder| found(&folder.join(program))) {
+            Some(program) => Peer::Found(vec![program]),
+            None => Peer::Absent(format!("the peer {name} is not built (`make peers` builds it)")),
+        };
     }
-    let repository = target.as_deref().and_then(Path::parent);
-    peers.pyslow5 = repository
-        .map(|root| (root.join(".venv/bin/python"), root.join("peers/pyslow5/peer.py")))
-        .filter(|(python, program)| python.is_file() && program.is_file());
-    if peers.pyslow5.is_none() {
-        peers.absent.push("pyslow5 is not installed".into());
+    if name == "pyslow5" {
+        let repository = target.as_deref().and_then(Path::parent);
+        let there = repository.and_then(|root| {
+            Some(vec![found(&root.join(".venv/bin/python"))?, found(&root.join("peers/pyslow5/peer.py"))?])
+        });
+        return there
+            .map_or_else(|| Peer::Absent("pyslow5 is not installed (`make peers` installs it)".into()), Peer::Found);
     }
-    peers
+    Peer::Unknown(PROGRAMS.iter().map(|(name, _)| (*name).to_owned()).chain(["pyslow5".to_owned()]).collect())
 }

@@ -1,0 +1,158 @@
+//! Runs the comparisons of a suite one after the other, and goes on where an earlier run was cut off.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use thalweg_gauge::comparison::{Comparison, Earlier, run as compare, summarise};
+use thalweg_gauge::report::{machine, markdown, text};
+use thalweg_gauge::suite::Job;
+use thalweg_gauge::trial;
+
+use super::Work;
+use super::files::{io, make};
+use super::left::{Display, Left};
+use super::outputs::Outputs;
+use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output};
+
+pub(super) fn run(
+    work: Work,
+    mut lines: Box<dyn Write>,
+    earlier: Vec<Earlier>,
+    outputs: &Outputs,
+    as_markdown: bool,
+) -> Outcome {
+    // The first Ctrl-C ends the measurement and still writes the report.
+    let stop = flag_on_interrupt();
+    let started = Instant::now();
+    let mut jobs = work.jobs;
+    absences(&jobs);
+    jobs.retain(|job| !job.plan.arms.is_empty());
+    if jobs.is_empty() {
+        return Err(Failure::Said("nothing of this suite can run here".into()));
+    }
+    for job in &mut jobs {
+        // The latest of its name is the one that may have been cut off.
+        job.plan.resume = earlier.iter().rev().find(|e| e.session.name == job.plan.name).cloned();
+    }
+    let over = |job: &Job| job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some());
+    for needed in jobs.iter().filter(|job| !over(job)).flat_map(|job| &job.needed) {
+        make(needed, &stop)?;
+    }
+    let mut display = Display::new(Left::new(jobs.iter().map(|job| job.guess)));
+    let mut done: Vec<Comparison> = Vec::new();
+    let mut unbegun: Vec<&str> = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        if let Some(earlier) = job.plan.resume.as_ref().filter(|_| over(job)) {
+            display.over(number);
+            done.push(summarise(earlier.clone()));
+            continue;
+        }
+        let mut plan = job.plan.clone();
+        if let Some(budget) = work.budget {
+            let Some(left) = budget.checked_sub(started.elapsed()) else {
+                unbegun.push(&job.plan.name);
+                continue;
+            };
+            // What is left is shared out by how long each is expected to take.
+            let share = share(&display.left, number).min(1.0);
+            let own = left.mul_f64(share);
+            plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
+        }
+        let ended = around(job, &stop, || {
+            Ok(compare(&plan, &mut lines, &stop, &mut |progress| display.show(number, &plan.name, &progress))?)
+        });
+        display.over(number);
+        let comparison = match ended {
+            Ok(comparison) => comparison,
+            Err(failure) => {
+                display.end();
+                return Err(failure);
+            }
+        };
+        display.aside(|| -> Outcome {
+            let mut out = output();
+            writeln!(out, "{}", if as_markdown { markdown(&comparison) } else { text(&comparison) })?;
+            Ok(out.flush()?)
+        })?;
+        done.push(comparison);
+        outputs.report(&done)?;
+    }
+    display.end();
+    if !unbegun.is_empty() {
+        complain(&format!("the time was over before these began (--resume goes on with them): {}", unbegun.join("; ")));
+    }
+    finish(&done, outputs, as_markdown, stop.load(Ordering::SeqCst))
+}
+
+fn absences(jobs: &[Job]) {
+    let mut said: Vec<&str> = Vec::new();
+    for job in jobs {
+        for absent in &job.absent {
+            if !said.contains(&absent.as_str()) {
+                complain(&format!("{absent}; it is left out"));
+                said.push(absent);
+            }
+        }
+    }
+}
+
+/// The share of the work from job `number` on that is its own.
+fn share(left: &Left, number: usize) -> f64 {
+    let (own, all) = (left.seconds(number) - left.seconds(number + 1), left.seconds(number));
+    if all > 0.0 { own / all } else { 1.0 }
+}
+
+/// Runs what a job wants before its first trial and after its last, whatever happens between.
+fn around(
+    job: &Job,
+    stop: &AtomicBool,
+    trials: impl FnOnce() -> Result<Comparison, Failure>,
+) -> Result<Comparison, Failure> {
+    for folder in &job.folders {
+        std::fs::create_dir_all(folder).map_err(|e| io(folder, "creating", e))?;
+    }
+    let setup: Outcome = job.setup.iter().try_for_each(|command| {
+        trial::run(command, stop)?;
+        Ok(())
+    });
+    let ended = setup.and_then(|()| trials());
+    for command in &job.cleanup {
+        // Also after Ctrl-C, which is why it has no flag; a limit, so that it ends.
+        let mut command = command.clone();
+        command.timeout_s = Some(CLEANUP.as_secs_f64());
+        if let Err(error) = trial::run(&command, &AtomicBool::new(false)) {
+            complain(&format!("cleaning up after {:?}: {error}", job.plan.name));
+        }
+    }
+    ended
+}
+
+/// Longest that a clean-up may take.
+const CLEANUP: Duration = Duration::from_secs(60);
+
+fn finish(done: &[Comparison], outputs: &Outputs, as_markdown: bool, stopped: bool) -> Outcome {
+    // Once more, for runs that found nothing left to do.
+    outputs.report(done)?;
+    let mut out = output();
+    if !as_markdown {
+        if let Some(last) = done.last() {
+            writeln!(out, "{}", machine(last))?;
+        }
+        writeln!(out, "{}", outputs.told())?;
+    }
+    out.flush()?;
+    if stopped {
+        return Err(Failure::Failed(thalweg::Error::Cancelled));
+    }
+    if let Some(refused) = done.iter().find_map(|c| c.refused.clone()) {
+        return Err(Failure::FellShort(refused));
+    }
+    if done.iter().any(Comparison::any_failed) {
+        return Err(Failure::Said("an arm failed; the report says which and why".into()));
+    }
+    Ok(())
+}

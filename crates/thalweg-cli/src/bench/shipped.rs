@@ -1,0 +1,54 @@
+//! The suites that are inside the program, and how the argument of `bench` is understood.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use thalweg_gauge::suite::Suite;
+
+use crate::common::Failure;
+
+/// Name and text. The first runs when nothing is named; `file` measures on a file of the user's.
+pub(super) const SHIPPED: [(&str, &str); 6] = [
+    ("tour", include_str!("../../../../suites/tour.toml")),
+    ("file", include_str!("../../../../suites/file.toml")),
+    ("slow5", include_str!("../../../../suites/slow5.toml")),
+    ("nanopore", include_str!("../../../../suites/nanopore.toml")),
+    ("pipeline", include_str!("../../../../suites/pipeline.toml")),
+    ("scaling", include_str!("../../../../suites/scaling.toml")),
+];
+
+/// A suite, what its relative paths are relative to, and files that the argument itself gives.
+pub(super) struct Named {
+    pub(super) suite: Suite,
+    pub(super) source: String,
+    pub(super) folder: PathBuf,
+    pub(super) files: BTreeMap<String, PathBuf>,
+}
+
+/// The suite that is called so: a shipped one, a TOML file, or the one for a data file.
+pub(super) fn named(what: Option<&str>) -> Result<Named, Failure> {
+    let what = what.unwrap_or("tour");
+    if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == what) {
+        return parsed(format!("{name}.toml"), text, PathBuf::new(), BTreeMap::new());
+    }
+    let path = Path::new(what);
+    if path.extension().is_some_and(|e| e == "toml") {
+        let text =
+            std::fs::read_to_string(path).map_err(|e| thalweg::Error::io(&what.to_owned().into(), "reading", e))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        return parsed(what.to_owned(), &text, folder, BTreeMap::new());
+    }
+    if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == "file" && path.exists()) {
+        let files = BTreeMap::from([("reads".to_owned(), path.to_owned())]);
+        return parsed("file.toml".into(), text, PathBuf::new(), files);
+    }
+    let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+    Err(Failure::Usage(format!(
+        "{what}: neither a file nor a suite; the suites are {}, and any .toml file that holds one",
+        names.join(", ")
+    )))
+}
+
+fn parsed(source: String, text: &str, folder: PathBuf, files: BTreeMap<String, PathBuf>) -> Result<Named, Failure> {
+    Ok(Named { suite: Suite::parse(&source, text)?, source, folder, files })
+}

@@ -1,0 +1,86 @@
+//! What a run would do, without doing it.
+
+use std::io::Write;
+
+use thalweg_gauge::comparison::Pairs;
+use thalweg_gauge::suite::{Job, Make, Suite};
+use thalweg_gauge::units::decimal_bytes;
+
+use super::left::in_words;
+use super::shipped::SHIPPED;
+use crate::common::{Outcome, output};
+
+/// The suites inside the program.
+pub(super) fn shipped() -> Outcome {
+    let mut out = output();
+    for (name, text) in SHIPPED {
+        let suite = Suite::parse(&format!("{name}.toml"), text)?;
+        writeln!(out, "{name:<10} {}", suite.about())?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The comparisons of a suite, one a line.
+pub(super) fn comparisons(jobs: &[Job]) -> Outcome {
+    let mut out = output();
+    for job in jobs {
+        let arms: Vec<&str> = job.plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+        writeln!(out, "{}: {}", job.plan.name, arms.join("; "))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Everything that would run, and about how long it takes.
+pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
+    let mut out = output();
+    let seconds: f64 = jobs.iter().map(|job| job.guess.total().as_secs_f64()).sum();
+    let trials: usize = jobs.iter().map(|job| job.guess.trials).sum();
+    writeln!(out, "{}: {}", suite.name(), suite.about())?;
+    writeln!(
+        out,
+        "at most {trials} trials, about {} (guessed from the sizes of the files; it is measured once trials have run)\n",
+        in_words(seconds)
+    )?;
+    let mut seen = Vec::new();
+    for needed in jobs.iter().flat_map(|job| &job.needed) {
+        if seen.contains(&needed) {
+            continue;
+        }
+        seen.push(needed);
+        let size = needed.about_bytes().map_or("size unknown".into(), |b| decimal_bytes(b as f64));
+        let how = match &needed.make {
+            _ if needed.path.exists() => "there",
+            Make::Given => "given",
+            Make::Synth(_) => "to be synthesised",
+            Make::Ids { .. } => "to be listed",
+            Make::Command { .. } => "to be made",
+        };
+        writeln!(out, "file {}: {how}, {size}", needed.path.display())?;
+    }
+    for job in jobs {
+        let pairs = match job.plan.pairs {
+            Pairs::Fixed(n) => format!("{n} pairs"),
+            Pairs::Auto { least, most, half_width } => {
+                format!("{least} to {most} pairs, until +-{} % are reached", half_width * 100.0)
+            }
+        };
+        writeln!(out, "\n{} ({pairs})", job.plan.name)?;
+        for arm in &job.plan.arms {
+            let command = arm.command();
+            let cpus = arm.workload.cpus.as_ref().map(|c| format!(", CPUs {c:?}")).unwrap_or_default();
+            writeln!(out, "  {} ({}{cpus}): {}", arm.name, arm.level, command.command_line())?;
+            for before in &arm.prepare {
+                writeln!(out, "    before each trial: {}", before.command_line())?;
+            }
+        }
+        for (when, commands) in [("before the first", &job.setup), ("after the last", &job.cleanup)] {
+            for command in commands {
+                writeln!(out, "  {when}: {}", command.command_line())?;
+            }
+        }
+        for absent in &job.absent {
+            writeln!(out, "  left out: {absent}")?;
+        }
+    }
+    Ok(out.flush()?)
+}
