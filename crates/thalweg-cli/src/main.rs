@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod common;
+mod compare;
 mod convert;
 mod digest;
 mod evict;
@@ -37,6 +38,7 @@ enum Verb {
     Probe(probe::Args),
     Synth(synth::Args),
     Bench(bench::Args),
+    Compare(compare::Args),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Compare(args) => compare::run(&args),
     };
     common::exit(outcome)
 }

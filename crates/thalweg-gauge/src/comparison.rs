@@ -27,6 +27,7 @@ pub use read::{Earlier, Records, parse, read, read_text};
 pub use record::{FilePlace, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
 pub use run::run;
+pub(crate) use standing::pairs;
 pub use summary::{Comparison, Ended, Spread, Summary, summarise};
 
 /// How many bytes an arm has to fetch from its files.

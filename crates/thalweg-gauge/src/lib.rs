@@ -20,6 +20,7 @@
 //! ```
 
 pub mod cache;
+pub mod compare;
 pub mod comparison;
 pub mod error;
 pub mod host;
@@ -27,6 +28,7 @@ pub mod level;
 pub mod limit;
 mod proc;
 pub mod report;
+pub mod results;
 pub mod schedule;
 pub mod stats;
 pub mod suite;

@@ -39,7 +39,7 @@ pub(super) fn against(session: &Session, trials: &[Trial], arm: &Arm, rounds: us
 }
 
 /// Times of two arms from the rounds in which both count.
-pub(super) fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
+pub(crate) fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
     let time = |name: &str, round: usize| {
         trials.iter().filter(|t| t.arm == name && t.round == Some(round)).find_map(Trial::counted_time_s)
     };

@@ -151,6 +151,12 @@ impl Comparison {
         })
     }
 
+    /// The ratio of any two of its arms, pair by pair, at the last look that was reached; none if it was refused.
+    pub fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
+        let pairs = standing::pairs(&self.trials, arm, baseline);
+        stats::ratio(&pairs, &self.session.looks(), self.rounds).filter(|_| self.refused.is_none())
+    }
+
     /// Whether any arm was taken out.
     pub fn any_failed(&self) -> bool {
         self.summaries.iter().any(|s| s.failed.is_some())

@@ -22,8 +22,31 @@ pub(super) fn header(c: &Comparison) -> [String; 9] {
     ]
 }
 
+/// Where and when, in a line.
+pub(super) fn lead(c: &Comparison) -> String {
+    let h = &c.session.host;
+    let cpus = h.cpus_usable.map(|n| format!("{n} CPUs"));
+    let place = c.session.places.iter().find_map(|p| Some(p.place.as_ref()?.file_system.clone()));
+    let parts = [
+        Some(date(c.session.started_unix_s)),
+        h.cpu_model.clone().or_else(|| Some(h.architecture.clone())),
+        cpus,
+        h.memory_bytes.map(|b| binary_bytes(b as f64)),
+        place,
+        Some(format!("Linux {}", h.kernel)).filter(|_| !h.kernel.is_empty()),
+        Some(format!("thalweg-gauge {}", c.session.gauge_version)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The day in UTC.
+pub(crate) fn date(unix_s: f64) -> String {
+    let time = jiff::Timestamp::from_second(unix_s as i64).unwrap_or_default();
+    time.strftime("%Y-%m-%d").to_string()
+}
+
 /// The name of the compared time.
-pub(super) fn clock(c: &Comparison) -> &'static str {
+pub(crate) fn clock(c: &Comparison) -> &'static str {
     match c.session.clock {
         Clock::TimeToSamples => "time to samples",
         Clock::Wall => "wall time of the process",

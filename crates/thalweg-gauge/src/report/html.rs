@@ -1,38 +1,79 @@
-//! The report as one HTML page that needs nothing else: no network, no script.
+//! The report of a run as one HTML page.
 
-use super::{chart, facts};
+use super::page::{Page, definitions, details, escape, list, table};
+use super::{facts, figure};
 use crate::comparison::{Comparison, Trial};
+use crate::results::Run;
 use crate::units::{binary_bytes, decimal_bytes, digits, seconds};
 
 /// The comparisons as one self-contained page.
 pub fn html(comparisons: &[Comparison]) -> String {
-    let bodies: String = comparisons.iter().map(section).collect();
-    let title = comparisons.first().map_or("thalweg", |c| c.session.name.as_str());
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{bodies}</main>\n</body>\n</html>\n",
-        escape(title)
-    )
+    let mut page = Page::default();
+    let title = title(comparisons);
+    let mut body = format!("<h1>{}</h1>\n", escape(&title));
+    if let Some(c) = comparisons.first() {
+        body.push_str(&format!("<p class=\"lead\">{}</p>\n", escape(&facts::lead(c))));
+    }
+    body.push_str(&run(&mut page, &Run { comparisons: comparisons.to_vec(), ..Run::default() }, "c"));
+    page.finish(&title, &body)
 }
 
-const STYLE: &str = include_str!("style.css");
+/// The suite's name, or the only comparison's.
+fn title(comparisons: &[Comparison]) -> String {
+    let suite = comparisons.iter().find_map(|c| c.session.suite.as_ref()).map(|s| s.name.clone());
+    match (suite, comparisons) {
+        (Some(suite), _) => suite,
+        (None, [only]) => only.session.name.clone(),
+        _ => "thalweg bench".into(),
+    }
+}
 
-fn section(c: &Comparison) -> String {
-    let mut out = format!("<section>\n<h1>{}</h1>\n", escape(&c.session.name));
+/// All comparisons of a run: first the ratios at a glance, pipelines and curves, then one by one.
+pub(super) fn run(page: &mut Page, run: &Run, id: &str) -> String {
+    let comparisons = &run.comparisons;
+    let mut out = String::new();
+    if comparisons.len() > 1 {
+        let links: String = comparisons
+            .iter()
+            .enumerate()
+            .map(|(i, c)| format!("<li><a href=\"#{id}{i}\">{}</a></li>\n", escape(&c.session.name)))
+            .collect();
+        let rows: Vec<figure::Interval> = comparisons.iter().flat_map(|c| figure::of_comparison(c, true)).collect();
+        out.push_str(&page.figures(figure::ratios(&rows, "All comparisons", "the baseline of each", RATIO_NOTE)));
+        out.push_str(&format!("<nav aria-label=\"Comparisons\"><ul>\n{links}</ul></nav>\n"));
+    }
+    let entries = run.entries();
+    out.push_str(&page.figures(figure::steps(&entries)));
+    out.push_str(&page.figures(figure::scaling(&entries)));
+    for (i, c) in comparisons.iter().enumerate() {
+        out.push_str(&section(page, c, &format!("{id}{i}")));
+    }
+    out
+}
+
+/// How to read a figure of paired ratios.
+const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are single pairs. A difference counts \
+                          only if its whole interval lies outside the shaded noise.";
+
+/// One comparison.
+fn section(page: &mut Page, c: &Comparison, id: &str) -> String {
+    let mut out = format!("<section id=\"{id}\">\n<h2>{}</h2>\n", escape(&c.session.name));
     if let Some(alarm) = facts::alarm(c) {
         out.push_str(&format!("<p class=\"alarm\" role=\"alert\">{}</p>\n", escape(&alarm)));
     }
-    out.push_str(&chart::times(c));
-    out.push_str(&table(&facts::header(c), &facts::rows(c)));
+    let header = facts::header(c);
+    let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
+    out.push_str(&table(&header, &rows));
+    let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
+    let ratios = figure::of_comparison(c, false);
+    out.push_str(&page.figures(figure::ratios(&ratios, "Paired ratios", baseline, RATIO_NOTE)));
+    out.push_str(&page.figures(figure::times(c)));
     out.push_str(&list("What holds them back", &facts::verdicts(c)));
-    out.push_str(&chart::stages(c));
+    out.push_str(&page.figures(figure::waits(c)));
+    out.push_str(&page.figures(figure::busy(c)));
+    out.push_str(&page.figures(c.probes.iter().filter_map(figure::probe)));
     out.push_str(&list("Remarks", &facts::remarks(c)));
-    let environment: String = facts::environment(c)
-        .iter()
-        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value)))
-        .collect();
-    out.push_str(&details("Machine and files", &format!("<dl>\n{environment}</dl>\n")));
+    out.push_str(&details("Machine and files", &definitions(&facts::environment(c))));
     out.push_str(&details("Method", &paragraphs(&facts::method(c))));
     out.push_str(&details("Commands", &commands(c)));
     out.push_str(&details("Every trial", &trials(c)));
@@ -43,31 +84,8 @@ fn section(c: &Comparison) -> String {
     out
 }
 
-fn details(title: &str, body: &str) -> String {
-    format!("<details>\n<summary>{}</summary>\n{body}</details>\n", escape(title))
-}
-
 fn paragraphs(lines: &[String]) -> String {
     lines.iter().map(|line| format!("<p>{}</p>\n", escape(line))).collect()
-}
-
-fn list(title: &str, lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
-    format!("<h2>{}</h2>\n<ul>\n{items}</ul>\n", escape(title))
-}
-
-fn table<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
-    let cells = |tag: &str, row: &[String; N]| -> String {
-        row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
-    };
-    let body: String = rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
-    format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
-        cells("th", header)
-    )
 }
 
 fn commands(c: &Comparison) -> String {
@@ -82,11 +100,11 @@ fn trials(c: &Comparison) -> String {
     let header =
         ["round", "arm", "caches", "time", "wall", "CPU s", "private", "file-backed", "from device", "CPU PSI", "note"]
             .map(str::to_owned);
-    let rows: Vec<_> = c.trials.iter().map(trial).collect();
+    let rows: Vec<Vec<String>> = c.trials.iter().map(trial).collect();
     table(&header, &rows)
 }
 
-fn trial(t: &Trial) -> [String; 11] {
+fn trial(t: &Trial) -> Vec<String> {
     let usage = t.outcome.as_ref().map(|o| &o.usage);
     let memory = |b: Option<u64>| b.map_or("-".into(), |b| binary_bytes(b as f64));
     let psi = t.outcome.as_ref().and_then(|o| o.load.cpu_pressure);
@@ -95,7 +113,7 @@ fn trial(t: &Trial) -> [String; 11] {
         (_, Some(why)) => format!("rejected: {why}"),
         _ => String::new(),
     };
-    [
+    vec![
         t.round.map_or("warm-up".into(), |r| (r + 1).to_string()),
         t.arm.clone(),
         t.level.unwrap_or(t.level_asked).to_string(),
@@ -112,13 +130,13 @@ fn trial(t: &Trial) -> [String; 11] {
 
 fn points(c: &Comparison) -> String {
     let header = ["file", "order", "block", "in flight", "median", "windows"].map(str::to_owned);
-    let rows: Vec<_> = c
+    let rows: Vec<Vec<String>> = c
         .probes
         .iter()
         .flat_map(|probe| {
             probe.points.iter().map(|p| {
                 let rate = |w: &crate::limit::Window| crate::units::bandwidth(w.bytes as f64 / w.seconds);
-                [
+                vec![
                     probe.file.clone(),
                     if p.scattered { "scattered" } else { "forward" }.into(),
                     binary_bytes(p.block_bytes as f64),
@@ -130,9 +148,4 @@ fn points(c: &Comparison) -> String {
         })
         .collect();
     table(&header, &rows)
-}
-
-/// Names of files and arms come from outside.
-pub(super) fn escape(s: &str) -> String {
-    s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

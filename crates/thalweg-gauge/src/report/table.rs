@@ -10,7 +10,7 @@ pub fn text(c: &Comparison) -> String {
         out.push_str(&format!("{alarm}\n\n"));
     }
     let header = facts::header(c);
-    let rows = facts::rows(c);
+    let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
     out.push_str(&aligned(&header, &rows));
     out.push_str(&section("What holds them back", facts::verdicts(c)));
     out.push_str(&section("Remarks", facts::remarks(c)));
@@ -22,7 +22,7 @@ pub fn machine(c: &Comparison) -> String {
     section("Machine", facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect())
 }
 
-fn section(title: &str, lines: Vec<String>) -> String {
+pub(super) fn section(title: &str, lines: Vec<String>) -> String {
     if lines.is_empty() {
         return String::new();
     }
@@ -31,16 +31,16 @@ fn section(title: &str, lines: Vec<String>) -> String {
 }
 
 /// The first column to the left, the others too (they hold words as often as figures); no trailing blanks.
-fn aligned<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
-    let all = || std::iter::once(header).chain(rows);
+pub(super) fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
+    let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
     let width = |i: usize| all().filter_map(|r| r.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |row: &[String]| {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
         cells.join("  ").trim_end().to_owned()
     };
     let rule: Vec<String> = widths.iter().map(|&w| "-".repeat(w)).collect();
-    let mut out = format!("{}\n{}\n", line(header), rule.join("  "));
+    let mut out = format!("{}\n{}\n", line(header), rule.join("  ").trim_end());
     for row in rows {
         out.push_str(&line(row));
         out.push('\n');
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn columns_align_by_characters_not_bytes() {
-        let rows = [["µs".to_owned(), "1".to_owned()], ["long".to_owned(), "2".to_owned()]];
+        let rows = [vec!["µs".to_owned(), "1".to_owned()], vec!["long".to_owned(), "2".to_owned()]];
         assert_eq!(aligned(&["a".into(), "b".into()], &rows), "a     b\n----  -\nµs    1\nlong  2\n");
     }
 }

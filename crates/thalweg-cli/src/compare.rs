@@ -1,0 +1,120 @@
+//! `thalweg compare`: results side by side, and a bar for continuous integration.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use thalweg_gauge::compare::{Compared, Condition, Options, Verdict, compare};
+use thalweg_gauge::report::{compared_html, compared_text};
+use thalweg_gauge::results::Run;
+
+use crate::common::{Failure, Outcome, complain, output};
+
+/// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores and versions
+///
+/// One file: every arm against the baseline of its session, pair by pair. Several: each against the first, unpaired,
+/// and normalised by each machine's own limit. Published tables (suites/published) count as runs. Exit code 3 if
+/// --fail-if holds anywhere.
+///
+/// Example: thalweg compare before.jsonl after.jsonl --fail-if 'low > 1.05'
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Result files (.jsonl, .jsonl.gz), or folders of them
+    #[arg(required = true, value_name = "RESULTS")]
+    results: Vec<PathBuf>,
+    /// Two names, of arms or of experiments, that mean the same; may be given again
+    #[arg(long = "match", num_args = 2, value_names = ["NAME", "OTHER"], action = clap::ArgAction::Append)]
+    same: Vec<String>,
+    /// Of one run: hold all arms against this one
+    #[arg(long, value_name = "ARM")]
+    baseline: Option<String>,
+    /// Only rows whose experiment or arm contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// A bar, as in 'ratio > 1.05': fields ratio, low, high (ends of its interval), normalised, fraction (of the limit),
+    /// time_s, cpu_ratio, memory_ratio; > >= < <=; and, or
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
+    fail_if: Option<Condition>,
+    /// Print one JSON object a row in place of tables
+    #[arg(long)]
+    json: bool,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    if args.baseline.is_some() && args.results.len() > 1 {
+        return Err(Failure::Usage(
+            "--baseline chooses an arm of one run; several runs are held against the first".into(),
+        ));
+    }
+    let mut runs: Vec<Run> = args.results.iter().map(|path| Run::read(path)).collect::<Result<_, _>>()?;
+    tell_apart(&mut runs, &args.results);
+    let same =
+        args.same.chunks_exact(2).filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone()))).collect();
+    let options = Options { same, baseline: args.baseline.clone(), only: args.only.clone() };
+    let compared = compare(runs, &options);
+    if compared.rows.is_empty() {
+        let only = args.only.clone().unwrap_or_default();
+        return Err(Failure::Usage(format!("no experiment and no arm has {only:?} in its name")));
+    }
+    if let Some(name) = &args.baseline
+        && !compared.rows.iter().any(|r| r.arm == *name)
+    {
+        let arms: Vec<&str> = compared.rows.iter().map(|r| r.arm.as_str()).collect();
+        return Err(Failure::Usage(format!("no arm is called {name:?}; there are: {}", arms.join(", "))));
+    }
+    if let Some(path) = &args.html {
+        let page = compared_html(&compared);
+        std::fs::write(path, page).map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "writing", e))?;
+    }
+    let mut out = output();
+    if args.json {
+        for row in &compared.rows {
+            writeln!(out, "{}", row.line(&compared.runs))?;
+        }
+    } else {
+        write!(out, "{}", compared_text(&compared))?;
+    }
+    out.flush()?;
+    args.fail_if.as_ref().map_or(Ok(()), |condition| judge(&compared, condition))
+}
+
+/// Files of the same name are called by their paths.
+fn tell_apart(runs: &mut [Run], paths: &[PathBuf]) {
+    let names: Vec<String> = runs.iter().map(|r| r.name.clone()).collect();
+    for (run, path) in runs.iter_mut().zip(paths) {
+        if names.iter().filter(|n| **n == run.name).count() > 1 {
+            run.name = path.display().to_string();
+        }
+    }
+}
+
+fn judge(compared: &Compared, condition: &Condition) -> Outcome {
+    let mut held: Vec<String> = Vec::new();
+    let mut unknown: Vec<String> = Vec::new();
+    let mut decided = 0;
+    for row in &compared.rows {
+        for against in &row.against {
+            let name = format!("{}, {}", row.experiment, row.arm);
+            match condition.check(row, against, compared.base(row, against)) {
+                Verdict::Holds => held.push(match against.ratio {
+                    Some(ratio) => format!("{name} ({ratio})"),
+                    None => name,
+                }),
+                Verdict::Unknown => unknown.push(name),
+                Verdict::DoesNot => decided += 1,
+            }
+        }
+    }
+    for name in &unknown {
+        complain(&format!("{name}: {condition:?} cannot be told", condition = condition.to_string()));
+    }
+    if !held.is_empty() {
+        return Err(Failure::FellShort(format!("{condition}: {}", held.join("; "))));
+    }
+    if decided == 0 {
+        return Err(Failure::FellShort(format!("{condition}: there was no row by which to tell")));
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! Results side by side: arms of one session in pairs; the same arm of several runs, machines, stores and versions.
+//!
+//! Arms of one session were interleaved, so their ratio is that of pairs. Trials of different sessions never were: their
+//! ratio is *unpaired*, its interval covers the scatter inside each session and nothing that changed between them.
+
+mod condition;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use condition::{Condition, Verdict};
+
+use crate::results::{Entry, Run};
+use crate::stats::{CONFIDENCE, Finding, Ratio, sign_interval};
+
+/// Version of a line of [`Row::line`].
+pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";
+
+/// What is to be compared, and under which names.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Pairs of names that mean the same: of arms or of experiments. The first is shown.
+    pub same: Vec<(String, String)>,
+    /// Within one run: the arm that the others are held against, in place of each session's own.
+    pub baseline: Option<String>,
+    /// Only rows whose experiment or arm contains this.
+    pub only: Option<String>,
+}
+
+/// Runs and what they have in common.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// In the order given; the first is the baseline if there are several.
+    pub runs: Vec<Run>,
+    /// One row an arm of an experiment.
+    pub rows: Vec<Row>,
+}
+
+/// One arm of one experiment, in every run.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The experiment.
+    pub experiment: String,
+    /// The arm.
+    pub arm: String,
+    /// The arm in each run; none where a run doesn't have it.
+    pub cells: Vec<Option<Entry>>,
+    /// What it was held against.
+    pub against: Vec<Against>,
+}
+
+/// One ratio of a row.
+#[derive(Debug, Clone, Serialize)]
+pub struct Against {
+    /// Index of the run whose arm this is.
+    pub run: usize,
+    /// What 1 stands for: another arm, or the same in another run.
+    pub baseline: String,
+    /// Whether the trials were interleaved, pair by pair.
+    pub paired: bool,
+    /// What is divided.
+    pub basis: Basis,
+    /// Time over time; above 1 is slower. None if one of them is not known or means another thing.
+    pub ratio: Option<Ratio>,
+    /// What it shows. Between sessions that is a difference between sessions, whatever its cause.
+    pub finding: Option<Finding>,
+    /// The ratio with each machine's own limit divided out: above 1 is further from what its machine could do.
+    pub normalised: Option<f64>,
+    /// By which factor identical arms differed, the larger of the two sessions.
+    pub noise: Option<f64>,
+    /// Why a ratio is missing, or how far it can be trusted.
+    pub note: Option<String>,
+}
+
+/// What a ratio divides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Times of the same work.
+    Time,
+    /// Times a stored byte, because the data differ.
+    TimePerStoredByte,
+}
+
+/// Lines up the runs.
+pub fn compare(runs: Vec<Run>, options: &Options) -> Compared {
+    let mut rows: Vec<Row> = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        for entry in run.entries() {
+            let (experiment, arm) = (renamed(&entry.experiment, options), label(&entry, options));
+            if let Some(only) = &options.only
+                && !experiment.contains(only.as_str())
+                && !arm.contains(only.as_str())
+            {
+                continue;
+            }
+            let row = match rows.iter_mut().find(|r| r.experiment == experiment && r.arm == arm) {
+                Some(row) => row,
+                None => {
+                    rows.push(Row { experiment, arm, cells: vec![None; runs.len()], against: Vec::new() });
+                    let last = rows.len() - 1;
+                    let Some(row) = rows.get_mut(last) else { continue };
+                    row
+                }
+            };
+            // The first of its name: a run that was repeated within one file keeps its order.
+            if let Some(cell) = row.cells.get_mut(i).filter(|c| c.is_none()) {
+                *cell = Some(entry);
+            }
+        }
+    }
+    // Arms of one experiment stay together, whichever run they come from.
+    let order: Vec<String> = rows.iter().map(|r| r.experiment.clone()).collect();
+    rows.sort_by_key(|r| order.iter().position(|e| *e == r.experiment));
+    let against: Vec<Vec<Against>> = rows
+        .iter()
+        .map(|row| if runs.len() == 1 { within(row, &rows, &runs, options) } else { between(row, &runs) })
+        .collect();
+    for (row, against) in rows.iter_mut().zip(against) {
+        row.against = against;
+    }
+    Compared { runs, rows }
+}
+
+fn renamed(name: &str, options: &Options) -> String {
+    options.same.iter().find(|(_, other)| other == name).map_or(name, |(shown, _)| shown).to_owned()
+}
+
+/// The arm and, in a table of figures, the settings that set it apart.
+fn label(e: &Entry, options: &Options) -> String {
+    let arm = renamed(&e.arm, options);
+    let settings: Vec<String> = e.settings.iter().filter(|_| e.published).map(|(k, v)| format!("{k} {v}")).collect();
+    if settings.is_empty() { arm } else { format!("{arm} ({})", settings.join(", ")) }
+}
+
+/// Arms of one run against the baseline of their experiment.
+fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Against> {
+    let Some(Some(entry)) = row.cells.first() else { return Vec::new() };
+    let mates =
+        || rows.iter().filter(|r| r.experiment == row.experiment).filter_map(|r| Some((r, r.cells.first()?.as_ref()?)));
+    let base = match &options.baseline {
+        Some(name) => mates().find(|(r, _)| r.arm == *name),
+        // A published table has a baseline only where its settings agree.
+        None => mates().find(|(_, e)| e.settings == entry.settings || !e.published),
+    };
+    let Some((base_row, base)) = base.filter(|(r, _)| r.arm != row.arm) else { return Vec::new() };
+    if entry.published {
+        // That the arms of one table did the same work is the table's own premise; its remarks say where it is not so.
+        let against = unpaired(0, &base_row.arm, entry, base);
+        return vec![Against { note: Some(NO_INTERVAL.into()), ..against }];
+    }
+    let comparison = runs.first().and_then(|r| r.comparisons.iter().find(|c| c.session.name == entry.experiment));
+    let ratio = comparison.and_then(|c| c.paired(&entry.arm, &base.arm));
+    let too_early = comparison.is_some_and(|c| c.look.is_none());
+    let finding = ratio.filter(|_| !too_early).map(|r| Finding::of(&r, entry.noise.unwrap_or(1.0)));
+    vec![Against {
+        run: 0,
+        baseline: base_row.arm.clone(),
+        paired: true,
+        basis: Basis::Time,
+        ratio,
+        finding,
+        normalised: normalised(entry, base),
+        noise: entry.noise,
+        note: entry
+            .trouble
+            .clone()
+            .or_else(|| too_early.then(|| "ended before its first look: nothing is concluded".into())),
+    }]
+}
+
+/// The same arm of later runs against the first run that has it.
+fn between(row: &Row, runs: &[Run]) -> Vec<Against> {
+    let mut cells = row.cells.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)));
+    let Some((first, base)) = cells.next() else { return Vec::new() };
+    let name = runs.get(first).map_or("", |r| r.name.as_str());
+    cells.map(|(i, entry)| unpaired(i, name, entry, base)).collect()
+}
+
+fn unpaired(run: usize, baseline: &str, entry: &Entry, base: &Entry) -> Against {
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend([entry, base].into_iter().filter_map(|e| e.trouble.clone()));
+    let (basis, works) = same_work(entry, base, &mut notes);
+    let scale = match basis {
+        Basis::Time => Some(1.0),
+        Basis::TimePerStoredByte => entry.stored_bytes.zip(base.stored_bytes).map(|(a, b)| b as f64 / a as f64),
+    };
+    let ratio = scale.filter(|_| works && notes_allow(entry, base)).and_then(|s| ratio(&entry.times, &base.times, s));
+    let noise = entry.noise.into_iter().chain(base.noise).max_by(f64::total_cmp);
+    if entry.level != base.level && entry.level.is_some() && base.level.is_some() {
+        let level = |e: &Entry| e.level.clone().unwrap_or_default();
+        notes.push(format!("{} against {} caches", level(entry), level(base)));
+    }
+    if let (Some(a), Some(b)) = (&entry.clock, &base.clock)
+        && a != b
+    {
+        notes.push(format!("{a} against {b}"));
+    }
+    if entry.published || base.published {
+        notes.push(NO_INTERVAL.into());
+    }
+    Against {
+        run,
+        baseline: baseline.to_owned(),
+        paired: false,
+        basis,
+        ratio,
+        finding: ratio.map(|r| Finding::of(&r, noise.unwrap_or(1.0))),
+        normalised: normalised(entry, base).filter(|_| works),
+        noise,
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
+    }
+}
+
+const NO_INTERVAL: &str = "a published figure has no interval";
+
+fn notes_allow(entry: &Entry, base: &Entry) -> bool {
+    entry.trouble.is_none() && base.trouble.is_none()
+}
+
+/// Stored bytes that differ by less than this are the same work: headers and padding.
+const SAME_BYTES: f64 = 0.01;
+
+/// Whether two arms did the same work, and what can be compared if not.
+fn same_work(entry: &Entry, base: &Entry, notes: &mut Vec<String>) -> (Basis, bool) {
+    if let (Some(a), Some(b)) = (&entry.digest, &base.digest)
+        && a == b
+    {
+        return (Basis::Time, true);
+    }
+    match entry.stored_bytes.zip(base.stored_bytes) {
+        Some((a, b)) if (a as f64 / b as f64 - 1.0).abs() <= SAME_BYTES => {
+            if entry.digest.is_some() && base.digest.is_some() {
+                notes.push("as many stored bytes, other values".into());
+            }
+            (Basis::Time, true)
+        }
+        Some((a, b)) if a > 0 && b > 0 => {
+            notes.push("other data: compared by time a stored byte".into());
+            (Basis::TimePerStoredByte, true)
+        }
+        _ => {
+            notes.push("whether the data are the same is not known".into());
+            (Basis::Time, true)
+        }
+    }
+}
+
+/// How much further from its machine's limit `entry` is than `base`.
+fn normalised(entry: &Entry, base: &Entry) -> Option<f64> {
+    Some(base.fraction()? / entry.fraction()?)
+}
+
+/// Ratio of the medians of two samples that were not paired, with an interval from both samples' own: each holds with
+/// half the error, so that the quotient of their ends holds with all of it, whatever the distributions are.
+fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
+    let logs = |t: &[f64]| t.iter().map(|s| s.ln()).collect::<Vec<f64>>();
+    let (a, b) = (logs(times), logs(base));
+    let median = (crate::stats::median(&a)? - crate::stats::median(&b)?).exp() * scale;
+    let half = (1.0 - CONFIDENCE) / 2.0;
+    let ends = sign_interval(&a, half).zip(sign_interval(&b, half));
+    let interval = ends.map(|(a, b)| ((a.0 - b.1).exp() * scale, (a.1 - b.0).exp() * scale));
+    median.is_finite().then_some(Ratio { median, interval, pairs: 0 })
+}
+
+impl Compared {
+    /// What stands for 1 in a ratio of `row`.
+    pub fn base<'a>(&'a self, row: &'a Row, against: &Against) -> Option<&'a Entry> {
+        if self.runs.len() > 1 {
+            return row.cells.iter().flatten().next();
+        }
+        let base = self.rows.iter().find(|r| r.experiment == row.experiment && r.arm == against.baseline)?;
+        base.cells.first()?.as_ref()
+    }
+}
+
+impl Row {
+    /// The row as a line of JSON.
+    pub fn line(&self, runs: &[Run]) -> Value {
+        let name = |i: usize| runs.get(i).map(|r| r.name.clone());
+        let cell = |(i, c): (usize, &Option<Entry>)| {
+            c.as_ref().map(|e| {
+                json!({
+                    "run": name(i), "machine": e.machine, "store": e.store, "version": e.version, "level": e.level,
+                    "published": e.published, "trials": e.times.len(), "time_s": e.time_s, "limit_s": e.limit_s,
+                    "fraction_of_floor": e.fraction(), "cpu_s": e.cpu_s, "peak_anon_bytes": e.anon_bytes,
+                    "stored_bytes": e.stored_bytes, "digest": e.digest, "ratio_in_session": e.ratio, "trouble": e.trouble,
+                })
+            })
+        };
+        let against = |a: &Against| {
+            let mut value = serde_json::to_value(a).unwrap_or_default();
+            if let Some(object) = value.as_object_mut() {
+                object.insert("run".into(), json!(name(a.run)));
+            }
+            value
+        };
+        json!({
+            "schema": COMPARED_SCHEMA, "experiment": self.experiment, "arm": self.arm,
+            "runs": self.cells.iter().enumerate().filter_map(cell).collect::<Vec<_>>(),
+            "against": self.against.iter().map(against).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Results side by side, for a terminal and as one HTML page.
+
+use super::page::{Page, details, escape, list, table};
+use super::table::{aligned, section};
+use super::{facts, figure};
+use crate::compare::{Against, Basis, Compared, Row};
+use crate::results::{Entry, Published, Run};
+use crate::stats::Finding;
+use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+
+const NOTHING: &str = "-";
+
+/// Runs are called A, B, C in tables.
+fn letter(i: usize) -> String {
+    u8::try_from(i).ok().filter(|i| *i < 26).map_or_else(|| format!("#{}", i + 1), |i| char::from(b'A' + i).to_string())
+}
+
+/// The comparison as plain text.
+pub fn text(c: &Compared) -> String {
+    let mut out = String::new();
+    let facts = runs(c);
+    for (i, run) in c.runs.iter().enumerate() {
+        let lines = facts.iter().filter_map(|(name, values)| Some(format!("{name:<9}{}", values.get(i)?)));
+        out.push_str(section(&format!("{}  {}", letter(i), run.name), lines.collect()).trim_start());
+    }
+    let (header, rows) = ratios(c);
+    out.push_str(&format!("\n{}", aligned(&header, &rows)));
+    out.push_str(&section("Remarks", remarks(c)));
+    for p in c.runs.iter().flat_map(|r| &r.published) {
+        out.push_str(&section(&format!("What {} shows", p.source.name), p.remarks()));
+    }
+    out
+}
+
+/// The comparison as one self-contained page. Of a single run it is that run's report.
+pub fn html(c: &Compared) -> String {
+    let mut page = Page::default();
+    let names: Vec<&str> = c.runs.iter().map(|r| r.name.as_str()).collect();
+    let title = names.join(" · ");
+    let mut body = format!("<h1>{}</h1>\n", escape(&title));
+    let header: Vec<String> = std::iter::once(String::new())
+        .chain(c.runs.iter().enumerate().map(|(i, r)| format!("{}: {}", letter(i), r.name)))
+        .collect();
+    let rows: Vec<Vec<String>> =
+        runs(c).into_iter().map(|(name, values)| std::iter::once(name.to_owned()).chain(values).collect()).collect();
+    body.push_str(&table(&header, &rows).replacen("<table", "<table class=\"runs\"", 1));
+    let several = c.runs.len() > 1;
+    if several || c.runs.iter().all(|r| r.comparisons.is_empty()) {
+        if several {
+            let rows = intervals(c);
+            let first = c.runs.first().map_or("A", |r| r.name.as_str());
+            body.push_str(&page.figures(figure::ratios(&rows, "The same arm in other runs", first, UNPAIRED_NOTE)));
+            body.push_str(&page.figures(figure::fractions(c)));
+        }
+        let (header, rows) = ratios(c);
+        body.push_str(&table(&header, &rows));
+    }
+    body.push_str(&list("Remarks", &remarks(c)));
+    for (i, run) in c.runs.iter().enumerate() {
+        body.push_str(&run.published.iter().map(|p| published(&mut page, run, p)).collect::<String>());
+        if run.comparisons.is_empty() {
+            continue;
+        }
+        let inner = super::html::run(&mut page, run, &format!("r{i}c"));
+        body.push_str(&if several {
+            details(&format!("{}: {}, every comparison", letter(i), run.name), &inner)
+        } else {
+            inner
+        });
+    }
+    page.finish(&title, &body)
+}
+
+/// How to read ratios between runs.
+const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the scatter inside each run, not what \
+                             changed between them; the shade is the larger noise of the two.";
+
+/// What each run is, where and with what it was made: names and one value a run.
+fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
+    let entries: Vec<Vec<Entry>> = c.runs.iter().map(Run::entries).collect();
+    let distinct = |f: &dyn Fn(&Entry) -> Option<String>| -> Vec<String> {
+        let of = |entries: &Vec<Entry>| {
+            let mut all: Vec<String> = Vec::new();
+            for value in entries.iter().filter_map(f).filter(|v| !v.is_empty()) {
+                if !all.contains(&value) {
+                    all.push(value);
+                }
+            }
+            if all.is_empty() { NOTHING.into() } else { all.join("; ") }
+        };
+        entries.iter().map(of).collect()
+    };
+    vec![
+        ("from", c.runs.iter().map(Run::origin).collect()),
+        ("date", c.runs.iter().map(date).collect()),
+        ("machine", distinct(&|e| Some(e.machine.clone()))),
+        ("store", distinct(&|e| e.store.clone())),
+        ("programs", distinct(&|e| e.version.clone())),
+    ]
+}
+
+fn date(run: &Run) -> String {
+    let measured = run.comparisons.first().map(|c| facts::date(c.session.started_unix_s));
+    let typed = run.published.first().and_then(|p| p.source.retrieved.as_ref()).map(|d| format!("read {d}"));
+    measured.or(typed).unwrap_or_else(|| NOTHING.into())
+}
+
+/// One row an arm: its time in every run, and what it was held against.
+fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
+    let several = c.runs.len() > 1;
+    let mut header: Vec<String> = vec!["experiment".into(), "arm".into()];
+    let limits = c.rows.iter().flat_map(|r| &r.cells).flatten().any(|e| e.limit_s.is_some());
+    header.extend((0..c.runs.len()).map(|i| if several { format!("time in {}", letter(i)) } else { "time".into() }));
+    if limits {
+        let name = |i| if several { format!("of limit, {}", letter(i)) } else { "of limit".into() };
+        header.extend((0..c.runs.len()).map(name));
+    }
+    header.push(if several { "time against".into() } else { "time / baseline's".into() });
+    header.push("shown".into());
+    if limits {
+        header.push("normalised".into());
+    }
+    let rows = c.rows.iter().map(|row| {
+        let mut cells = vec![row.experiment.clone(), row.arm.clone()];
+        cells.extend(row.cells.iter().map(|e| e.as_ref().and_then(time).unwrap_or_else(|| NOTHING.into())));
+        if limits {
+            let percent = |e: &Option<Entry>| Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)));
+            cells.extend(row.cells.iter().map(|e| percent(e).unwrap_or_else(|| NOTHING.into())));
+        }
+        let each = |f: &dyn Fn(&Against) -> String| {
+            let all: Vec<String> = row.against.iter().map(f).collect();
+            if all.is_empty() { NOTHING.into() } else { all.join("; ") }
+        };
+        cells.push(each(&|a| against(a, row, several)));
+        cells.push(each(&|a| match a.finding {
+            Some(Finding::TooFewPairs) if !a.paired => "too few trials".into(),
+            Some(finding) => finding.to_string(),
+            None => NOTHING.into(),
+        }));
+        if limits {
+            cells.push(each(&|a| a.normalised.map_or(NOTHING.into(), |n| format!("{}x", digits(n)))));
+        }
+        cells
+    });
+    without_empty(header, rows.collect())
+}
+
+/// Leaves out columns that say nothing in any row.
+fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
+    let says = |i: usize| rows.iter().any(|r| r.get(i).is_some_and(|cell| cell != NOTHING));
+    let kept: Vec<usize> = (0..header.len()).filter(|&i| says(i)).collect();
+    let pick = |cells: &Vec<String>| kept.iter().filter_map(|&i| cells.get(i).cloned()).collect::<Vec<_>>();
+    (pick(&header), rows.iter().map(pick).collect())
+}
+
+fn time(e: &Entry) -> Option<String> {
+    let t = e.time_s?;
+    Some(match e.times.len() {
+        1 => seconds(t.median),
+        n => format!("{} ({n})", seconds(t.median)),
+    })
+}
+
+fn against(a: &Against, row: &Row, several: bool) -> String {
+    let kind = if a.paired { "paired" } else { "unpaired" };
+    let byte = if a.basis == Basis::TimePerStoredByte { ", by the byte" } else { "" };
+    let ratio = a.ratio.map_or_else(|| NOTHING.into(), |r| r.to_string());
+    if several {
+        let base = row.cells.iter().position(Option::is_some).unwrap_or(0);
+        format!("{}/{} {ratio} {kind}{byte}", letter(a.run), letter(base))
+    } else {
+        format!("{ratio} {kind}{byte} ({})", a.baseline)
+    }
+}
+
+fn intervals(c: &Compared) -> Vec<figure::Interval> {
+    let of = |row: &Row| -> Vec<figure::Interval> {
+        let named = |a: &Against| {
+            let name = format!("{}: {} ({})", row.experiment, row.arm, letter(a.run));
+            Some(figure::Interval { name, ratio: a.ratio?, finding: a.finding, noise: a.noise, pairs: Vec::new() })
+        };
+        row.against.iter().filter_map(named).collect()
+    };
+    c.rows.iter().flat_map(of).collect()
+}
+
+/// Each remark once, with how many rows it is about.
+fn remarks(c: &Compared) -> Vec<String> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for row in &c.rows {
+        for a in &row.against {
+            let Some(note) = &a.note else { continue };
+            let about = format!("{}, {}", row.experiment, row.arm);
+            match all.iter_mut().find(|(n, _)| n == note) {
+                Some((_, rows)) => rows.push(about),
+                None => all.push((note.clone(), vec![about])),
+            }
+        }
+    }
+    let mut remarks: Vec<String> = all
+        .into_iter()
+        .map(|(note, rows)| match rows.as_slice() {
+            [one] => format!("{one}: {note}"),
+            [one, other] => format!("{one}, and {other}: {note}"),
+            [one, ..] => format!("{one}, and {} other rows: {note}", rows.len() - 1),
+            [] => note,
+        })
+        .collect();
+    if c.runs.len() > 1 && c.rows.iter().all(|r| r.against.is_empty()) {
+        remarks.push(
+            "no arm is in more than one run under the same names; --match NAME OTHER says which belong together".into(),
+        );
+    }
+    if c.rows.iter().flat_map(|r| &r.against).any(|a| !a.paired) {
+        remarks.push(
+            "unpaired: these trials were not interleaved, so a difference may come from anything that changed between them"
+                .into(),
+        );
+    }
+    remarks.extend(c.runs.iter().flat_map(|r| r.notes.iter().cloned()));
+    remarks
+}
+
+/// A published table: its source, its pipeline and curves, what it shows, every figure.
+fn published(page: &mut Page, run: &Run, p: &Published) -> String {
+    let s = &p.source;
+    let title = match &s.url {
+        Some(url) => format!("<a href=\"{}\">{}</a>", escape(url), escape(&s.title)),
+        None => escape(&s.title),
+    };
+    let mut out = format!(
+        "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured here.</p>\n",
+        escape(&s.name)
+    );
+    let entries: Vec<Entry> =
+        run.entries().into_iter().filter(|e| e.published && e.suite.as_ref() == Some(&s.name)).collect();
+    out.push_str(&page.figures(figure::steps(&entries)));
+    out.push_str(&page.figures(figure::scaling(&entries)));
+    out.push_str(&page.figures(figure::table(p)));
+    out.push_str(&list("What the table shows", &p.remarks()));
+    let header =
+        ["experiment", "arm", "machine", "time", "of it reading", "rate", "CPU s", "resident", "runs", "remark"];
+    let dash = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
+    let rows: Vec<Vec<String>> = p
+        .figures
+        .iter()
+        .zip(&entries)
+        .map(|(f, e)| {
+            let settings: Vec<String> = f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
+            let mut remark = f.command.clone().into_iter().chain((!settings.is_empty()).then(|| settings.join(", ")));
+            vec![
+                f.experiment.clone(),
+                f.arm.clone(),
+                dash(f.machine.clone()),
+                seconds(f.time_s),
+                dash(f.fetch_s.map(seconds)),
+                dash(e.rate().map(bandwidth)),
+                dash(e.cpu_s.map(digits)),
+                dash(f.max_rss_bytes.map(|b| binary_bytes(b as f64))),
+                dash(f.iterations.map(|n| n.to_string())),
+                [remark.next(), remark.next()].into_iter().flatten().collect::<Vec<_>>().join("; "),
+            ]
+        })
+        .collect();
+    out.push_str(&details("Every figure", &table(&header.map(str::to_owned), &rows)));
+    let machine = |(name, m): (&String, &crate::results::published::Machine)| {
+        let memory = m.memory_bytes.map(|b| format!("{} memory", binary_bytes(b as f64)));
+        let link = m.network_bytes_per_s.map(|b| {
+            let from = m.network_source.as_ref().map_or(String::new(), |s| format!(" ({s})"));
+            format!("link {}/s{from}", decimal_bytes(b))
+        });
+        let parts = [Some(m.cpu.clone()), memory, m.storage.clone(), link, m.software.clone()];
+        (name.clone(), parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    };
+    let machines: Vec<(String, String)> = s.machines.iter().map(machine).collect();
+    out.push_str(&details("Machines", &super::page::definitions(&machines)));
+    out.push_str("</section>\n");
+    out
+}

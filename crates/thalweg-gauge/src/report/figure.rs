@@ -1,0 +1,114 @@
+//! Figures of the HTML page: what Plotly draws, as JSON, with the words that go around it.
+//!
+//! Colours are names of CSS variables (`var(--c0)`), which the page's script replaces: a figure does not know whether it
+//! is shown on a light screen, a dark one or paper.
+
+mod fractions;
+mod probe;
+mod ratios;
+mod scaling;
+mod stages;
+mod steps;
+mod table;
+mod times;
+
+use serde_json::{Value, json};
+
+pub(super) use fractions::fractions;
+pub(super) use probe::probe;
+pub(super) use ratios::{Interval, of_comparison, ratios};
+pub(super) use scaling::scaling;
+pub(super) use stages::{busy, waits};
+pub(super) use steps::steps;
+pub(super) use table::table;
+pub(super) use times::times;
+
+/// One figure.
+#[derive(Debug, Clone)]
+pub(super) struct Figure {
+    pub(super) title: String,
+    /// What it shows, for those who do not see it.
+    pub(super) alt: String,
+    /// How to read it.
+    pub(super) note: String,
+    /// In CSS pixels.
+    pub(super) height: usize,
+    /// Plotly's traces.
+    pub(super) data: Vec<Value>,
+    /// Plotly's layout; the page's script adds what all figures share.
+    pub(super) layout: Value,
+}
+
+/// Height of a row with a name to its left.
+const ROW: usize = 46;
+/// Height of the axis with its title, and of a legend of one line.
+const FRAME: usize = 96;
+
+/// The height of a figure with this many rows.
+fn height(rows: usize) -> usize {
+    FRAME + ROW * rows.max(1)
+}
+
+/// Colours that the style sheet has.
+const COLOURS: usize = 7;
+
+/// Colours that the colour-blind can tell apart, again from the first when they run out.
+fn colour(i: usize) -> String {
+    format!("var(--c{})", i % COLOURS)
+}
+
+/// Plotly reads a few HTML tags and entities in all of its texts; names come from outside.
+fn plain(s: &str) -> String {
+    s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Longest line of a name beside an axis.
+const NAME: usize = 22;
+
+/// A name in lines short enough to stand beside an axis.
+fn wrapped(name: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < NAME => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    let cut = |line: &String| match line.char_indices().nth(NAME + 6) {
+        Some((at, _)) => plain(line.get(..at).unwrap_or(line)) + "…",
+        None => plain(line),
+    };
+    lines.iter().map(cut).collect::<Vec<_>>().join("<br>")
+}
+
+/// The vertical axis of a figure with a name a row, the first on top.
+fn rows_axis(names: &[String]) -> Value {
+    let at: Vec<usize> = (0..names.len()).collect();
+    let text: Vec<String> = names.iter().map(|n| wrapped(n)).collect();
+    json!({
+        "tickmode": "array", "tickvals": at, "ticktext": text, "range": [names.len() as f64 - 0.5, -0.5],
+        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "",
+    })
+}
+
+/// A horizontal axis of seconds from zero.
+fn seconds_axis(title: &str) -> Value {
+    json!({ "title": { "text": title }, "rangemode": "tozero", "ticksuffix": " s", "tickformat": "~g" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_wrap_and_cannot_be_markup() {
+        assert_eq!(wrapped("thalweg"), "thalweg");
+        assert_eq!(wrapped("slow5lib fork-join with many threads"), "slow5lib fork-join<br>with many threads");
+        assert_eq!(wrapped("a<b> & c"), "a&lt;b&gt; &amp; c");
+        assert!(wrapped(&"x".repeat(99)).ends_with('…'));
+        assert_eq!(wrapped(""), "");
+    }
+}

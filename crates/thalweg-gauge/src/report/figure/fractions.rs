@@ -1,0 +1,61 @@
+//! How near each run came to what its own machine allows.
+
+use serde_json::{Value, json};
+
+use super::{Figure, colour, plain, rows_axis};
+use crate::compare::Compared;
+use crate::units::digits;
+
+/// A bar a run in every row that has a limit; none if there is none.
+pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
+    let with: Vec<_> = c.rows.iter().filter(|r| r.cells.iter().flatten().any(|e| e.fraction().is_some())).collect();
+    if with.is_empty() {
+        return None;
+    }
+    let band = 0.8 / c.runs.len() as f64;
+    let data: Vec<Value> = c
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(i, run)| {
+            let offset = (i as f64 - (c.runs.len() as f64 - 1.0) / 2.0) * band;
+            let of = |(row, r): (usize, &&crate::compare::Row)| {
+                let fraction = r.cells.get(i)?.as_ref()?.fraction()?;
+                Some((row as f64 + offset, fraction, format!("{}<br>{} % of its limit", plain(&r.arm), digits(fraction * 100.0))))
+            };
+            let points: Vec<(f64, f64, String)> = with.iter().enumerate().filter_map(of).collect();
+            json!({
+                "type": "bar", "orientation": "h", "name": plain(&run.name), "width": band * 0.9,
+                "x": points.iter().map(|p| p.1).collect::<Vec<_>>(), "y": points.iter().map(|p| p.0).collect::<Vec<_>>(),
+                "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(), "textposition": "none",
+                "hovertemplate": "%{text}<extra></extra>",
+                "marker": { "color": colour(i), "pattern": { "shape": if i % 2 == 1 { "/" } else { "" }, "solidity": 0.15 } },
+            })
+        })
+        .collect();
+    let names: Vec<String> = with.iter().map(|r| format!("{}: {}", r.experiment, r.arm)).collect();
+    let said: Vec<String> = with
+        .iter()
+        .map(|r| {
+            let each = r.cells.iter().flatten().filter_map(|e| Some(format!("{} %", digits(e.fraction()? * 100.0))));
+            format!("{}, {}: {}", r.experiment, r.arm, each.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    Some(Figure {
+        title: "How near to its own machine's limit".into(),
+        alt: format!("Bars of the fraction of each machine's limit. {}.", said.join("; ")),
+        note: "Limit over median time; 100 % is the best that device and memory allow. This compares programs across machines \
+               that are not equally fast."
+            .into(),
+        height: 96 + names.len() * (14 + 20 * c.runs.len()),
+        data,
+        layout: json!({
+            "barmode": "overlay", "yaxis": rows_axis(&names),
+            "xaxis": { "tickformat": ".0%", "rangemode": "tozero" },
+            "shapes": [{
+                "type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
+                "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },
+            }],
+        }),
+    })
+}

@@ -1,0 +1,99 @@
+//! A published table as bars, with what it says of reading, and of the link that its bytes came over.
+
+use serde_json::{Value, json};
+
+use super::{Figure, height, plain, rows_axis, seconds_axis};
+use crate::results::Published;
+use crate::units::{bandwidth, seconds};
+
+/// Bandwidth of the rows that read over a network link beside the link itself, and times split where reading was told
+/// apart from the rest.
+pub(in crate::report) fn table(p: &Published) -> Vec<Figure> {
+    [split(p), link(p)].into_iter().flatten().collect()
+}
+
+fn split(p: &Published) -> Option<Figure> {
+    let machines: Vec<&String> =
+        p.figures.iter().filter(|f| f.fetch_s.is_some()).filter_map(|f| f.machine.as_ref()).collect();
+    let rows: Vec<_> = p.figures.iter().filter(|f| f.machine.as_ref().is_some_and(|m| machines.contains(&m))).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let names: Vec<String> =
+        rows.iter().map(|f| format!("{}: {}", f.machine.clone().unwrap_or_default(), f.arm)).collect();
+    let y: Vec<usize> = (0..rows.len()).collect();
+    let bar = |name: &str, colour: &str, x: Vec<f64>| {
+        let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
+        json!({
+            "type": "bar", "orientation": "h", "name": name, "x": x, "y": y, "text": text, "textposition": "none",
+            "hovertemplate": "%{text}<extra></extra>", "width": 0.6, "marker": { "color": colour },
+        })
+    };
+    let stream = |f: &&&crate::results::published::Figure| f.one_stream;
+    let data: Vec<Value> = vec![
+        bar(
+            "reading",
+            "var(--c0)",
+            rows.iter().map(|f| if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) }).collect(),
+        ),
+        bar(
+            "all else, or not told apart",
+            "var(--rest)",
+            rows.iter().map(|f| if f.one_stream { 0.0 } else { f.time_s - f.fetch_s.unwrap_or(0.0) }).collect(),
+        ),
+    ];
+    let streams = rows.iter().filter(stream).count();
+    let said: Vec<String> = rows
+        .iter()
+        .zip(&names)
+        .map(|(f, n)| {
+            let fetch = f.fetch_s.map_or(String::new(), |s| format!(", {} of it reading", seconds(s)));
+            format!("{n} {}{fetch}", seconds(f.time_s))
+        })
+        .collect();
+    Some(Figure {
+        title: "Where the time went".into(),
+        alt: format!("Bars of time, split into reading and the rest. {}.", said.join("; ")),
+        note: format!(
+            "An arm that is shorter in all than another's reading on the same machine shows that this reading was not at the \
+             device's limit.{}",
+            if streams > 0 { " One sequential reader (cat) is all reading." } else { "" }
+        ),
+        height: height(rows.len()) * 3 / 4,
+        data,
+        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack" }),
+    })
+}
+
+fn link(p: &Published) -> Option<Figure> {
+    let over = |f: &&crate::results::published::Figure| f.store.as_deref() == Some("S3") && f.bytes.is_some();
+    let rows: Vec<_> = p.figures.iter().filter(over).collect();
+    let machine = rows.first().and_then(|f| p.source.machines.get(f.machine.as_ref()?))?;
+    let link = machine.network_bytes_per_s?;
+    let names: Vec<String> =
+        rows.iter().map(|f| format!("{}: {}", f.step.as_ref().unwrap_or(&f.experiment), f.arm)).collect();
+    let rates: Vec<f64> = rows.iter().map(|f| f.bytes.unwrap_or(0) as f64 / f.time_s).collect();
+    let colours: Vec<&str> = rates.iter().map(|r| if *r > link { "var(--c5)" } else { "var(--bar)" }).collect();
+    let said: Vec<String> = names.iter().zip(&rates).map(|(n, r)| format!("{n} {}", bandwidth(*r))).collect();
+    Some(Figure {
+        title: "Bytes a second that had to come over the link".into(),
+        alt: format!("Bars of bandwidth beside the link's {}. {}.", bandwidth(link), said.join("; ")),
+        note: format!(
+            "Stored bytes over time. Dashed: the link, {}. Beyond it (orange) a cache answered.",
+            bandwidth(link)
+        ),
+        height: height(rows.len()) * 3 / 4,
+        data: vec![json!({
+            "type": "bar", "orientation": "h", "x": rates, "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
+            "text": said.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
+            "hovertemplate": "%{text}<extra></extra>", "showlegend": false, "marker": { "color": colours },
+        })],
+        layout: json!({
+            "xaxis": { "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s" }, "yaxis": rows_axis(&names),
+            "shapes": [{
+                "type": "line", "x0": link, "x1": link, "yref": "paper", "y0": 0, "y1": 1,
+                "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },
+            }],
+        }),
+    })
+}

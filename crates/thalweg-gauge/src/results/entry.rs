@@ -1,0 +1,141 @@
+//! One arm of one experiment, whoever timed it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::published::{Figure, Published};
+use crate::comparison::{Comparison, Spread, Trial};
+use crate::stats::{Finding, Ratio};
+
+/// One arm of one experiment. What is not known is none.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// What the arms have in common: the comparison's name, or the row of a published table.
+    pub experiment: String,
+    /// The arm.
+    pub arm: String,
+    /// The suite or publication that it belongs to.
+    pub suite: Option<String>,
+    /// The step of a pipeline.
+    pub step: Option<String>,
+    /// Swept variables and the like.
+    pub settings: BTreeMap<String, Value>,
+    /// The machine, in a few words.
+    pub machine: String,
+    /// Where the files lie, in a few words.
+    pub store: Option<String>,
+    /// Version of the program.
+    pub version: Option<String>,
+    /// State of the caches, as it was shown.
+    pub level: Option<String>,
+    /// Which time is meant, as in "wall".
+    pub clock: Option<String>,
+    /// The times that count, in seconds.
+    pub times: Vec<f64>,
+    /// Their median and ends.
+    pub time_s: Option<Spread>,
+    /// Paired, against the baseline of its own session; none for the baseline.
+    pub ratio: Option<Ratio>,
+    /// What that ratio shows.
+    pub finding: Option<Finding>,
+    /// By which factor identical arms differed in its session.
+    pub noise: Option<f64>,
+    /// The machine's lower bound (device and memory).
+    pub limit_s: Option<f64>,
+    /// CPU seconds.
+    pub cpu_s: Option<f64>,
+    /// Private memory.
+    pub anon_bytes: Option<u64>,
+    /// Stored bytes that were needed.
+    pub stored_bytes: Option<u64>,
+    /// Digest of what was decoded.
+    pub digest: Option<String>,
+    /// Whether it is typed in from a publication.
+    pub published: bool,
+    /// Why there is no time, or why its ratios mean nothing.
+    pub trouble: Option<String>,
+}
+
+impl Entry {
+    /// Limit over median time: 1 is the machine's best.
+    pub fn fraction(&self) -> Option<f64> {
+        Some(self.limit_s? / self.time_s?.median)
+    }
+
+    /// Stored bytes a second.
+    pub fn rate(&self) -> Option<f64> {
+        Some(self.stored_bytes? as f64 / self.time_s?.median)
+    }
+}
+
+/// The arms of a comparison, its control left out.
+pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
+    let control = c.session.control.and_then(|i| c.session.arms.get(i)).map(|a| a.name.as_str());
+    let host = &c.session.host;
+    let machine = format!(
+        "{}{}",
+        host.cpu_model.clone().unwrap_or_else(|| host.architecture.clone()),
+        host.cpus_usable.map_or(String::new(), |n| format!(", {n} CPUs"))
+    );
+    let arms = c.session.arms.iter().zip(&c.summaries).filter(|(a, _)| Some(a.name.as_str()) != control);
+    arms.map(|(arm, s)| {
+        let own = || c.trials.iter().filter(|t| t.arm == arm.name);
+        let mut settings = arm.settings.clone();
+        settings.extend(c.session.suite.iter().flat_map(|x| x.settings.clone()));
+        Entry {
+            experiment: c.session.name.clone(),
+            arm: arm.name.clone(),
+            suite: c.session.suite.as_ref().map(|x| x.name.clone()),
+            step: c.session.suite.as_ref().and_then(|x| x.step.clone()),
+            settings,
+            machine: machine.clone(),
+            store: arm.files.first().and_then(|file| {
+                let file = file.display().to_string();
+                let place = c.session.places.iter().find(|p| p.file == file)?.place.as_ref()?;
+                Some(format!("{} on {}", place.file_system, place.source))
+            }),
+            version: s.version.clone(),
+            level: s.level.map(|l| l.to_string()),
+            clock: Some(crate::report::clock(c).to_owned()),
+            times: own().filter_map(Trial::counted_time_s).collect(),
+            time_s: s.time_s,
+            ratio: s.ratio,
+            finding: s.finding,
+            noise: c.noise_floor,
+            limit_s: s.limit.as_ref().and_then(crate::limit::Limit::floor_s),
+            cpu_s: s.cpu_s,
+            anon_bytes: s.peak_anon_bytes,
+            stored_bytes: s.stored_bytes,
+            digest: own().find_map(|t| t.outcome.as_ref()?.report.as_ref()?.digest.clone()),
+            published: false,
+            trouble: s.failed.clone().or_else(|| c.refused.clone()),
+        }
+    })
+    .collect()
+}
+
+/// The figures of a publication.
+pub(super) fn published(p: &Published) -> Vec<Entry> {
+    let of = |f: &Figure| {
+        let machine = f.machine.as_ref().and_then(|name| p.source.machines.get(name));
+        Entry {
+            experiment: f.experiment.clone(),
+            arm: f.arm.clone(),
+            suite: Some(p.source.name.clone()),
+            step: f.step.clone(),
+            settings: f.settings.clone(),
+            machine: machine.map_or_else(|| f.machine.clone().unwrap_or_default(), |m| m.cpu.clone()),
+            store: f.store.clone().or_else(|| machine.and_then(|m| m.storage.clone())),
+            clock: f.clock.clone(),
+            times: vec![f.time_s],
+            time_s: Spread::of(&[f.time_s]),
+            cpu_s: f.user_s.zip(f.system_s).map(|(u, s)| u + s),
+            stored_bytes: f.bytes,
+            version: f.version.clone(),
+            published: true,
+            ..Entry::default()
+        }
+    };
+    p.figures.iter().map(of).collect()
+}

@@ -1,0 +1,220 @@
+//! Tables that others published, typed in: facts with their source, in lines that are easy to type and to check.
+//!
+//! `docs/results.md` describes the two schemas; `suites/published/` holds the files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+const SOURCE_SCHEMA: &str = "thalweg.published/1";
+const FIGURE_SCHEMA: &str = "thalweg.figure/1";
+
+/// Where figures come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// "thalweg.published/1".
+    pub schema: String,
+    /// Identifies the publication in the lines of its figures.
+    pub id: String,
+    /// A short name for reports.
+    pub name: String,
+    /// Its own title.
+    pub title: String,
+    /// Where it can be read.
+    pub url: Option<String>,
+    /// When the figures were taken from it, as in "2026-11-22".
+    pub retrieved: Option<String>,
+    /// The machines, by the names that the figures use.
+    #[serde(default)]
+    pub machines: BTreeMap<String, Machine>,
+    /// What its authors concluded, in figures.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// What a reader should know, in our words.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A machine, as far as it was described.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// CPU, or kind of machine.
+    pub cpu: String,
+    /// What the files lay on.
+    pub storage: Option<String>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// What its network link carries, in bytes a second.
+    pub network_bytes_per_s: Option<f64>,
+    /// Where the link's figure comes from.
+    pub network_source: Option<String>,
+    /// Operating system, compiler, libraries.
+    pub software: Option<String>,
+}
+
+/// A ratio that was concluded from figures: `arm` takes `ratio` times as long as `baseline`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The arm.
+    pub arm: String,
+    /// What it was held against.
+    pub baseline: String,
+    /// Only experiments whose names start so.
+    #[serde(default)]
+    pub experiments: String,
+    /// Time of the arm over time of the baseline.
+    pub ratio: f64,
+    /// Whether it was concluded from the sum over all rows, not from rows.
+    #[serde(default)]
+    pub of_total: bool,
+}
+
+/// One figure of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// "thalweg.figure/1".
+    pub schema: String,
+    /// The publication's id.
+    pub source: String,
+    /// The row: what the arms have in common.
+    pub experiment: String,
+    /// The column: what was compared.
+    pub arm: String,
+    /// The step of a pipeline, if the rows are steps.
+    pub step: Option<String>,
+    /// Name of the machine.
+    pub machine: Option<String>,
+    /// Where the bytes came from, if that differs within the machine.
+    pub store: Option<String>,
+    /// The time, in seconds.
+    pub time_s: f64,
+    /// Which time it is, in the words of docs/method.md where they fit.
+    pub clock: Option<String>,
+    /// Runs or iterations behind it.
+    pub iterations: Option<u64>,
+    /// Stored bytes that were read to get it.
+    pub bytes: Option<u64>,
+    /// Bytes that came of them, decoded.
+    pub decoded_bytes: Option<u64>,
+    /// Where the arm wrote to, if it wrote.
+    pub writes_to: Option<String>,
+    /// Settings, as in `{"threads": 20}`.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Value>,
+    /// The part of the time that went into reading from the store, in seconds, where it was told apart.
+    pub fetch_s: Option<f64>,
+    /// Wall time of the whole process.
+    pub wall_s: Option<f64>,
+    /// CPU seconds in user mode.
+    pub user_s: Option<f64>,
+    /// CPU seconds in the kernel.
+    pub system_s: Option<f64>,
+    /// Largest resident memory, file pages included.
+    pub max_rss_bytes: Option<u64>,
+    /// Whether it maps its file, so that resident memory is mostly page cache.
+    #[serde(default)]
+    pub maps_file: bool,
+    /// Whether it is one sequential reader that does nothing else (`cat`, `dd`).
+    #[serde(default)]
+    pub one_stream: bool,
+    /// Version of the program.
+    pub version: Option<String>,
+    /// The command line, if it was given and matters.
+    pub command: Option<String>,
+    /// Derived figures as they were printed, for checking what was typed: `speed_up_percent`, `mib_per_s`, `cpu_percent`,
+    /// `cpu_s`, `cpu_ns`.
+    #[serde(default)]
+    pub printed: BTreeMap<String, f64>,
+}
+
+/// A publication and its figures.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Where they come from.
+    pub source: Source,
+    /// In the order of the file.
+    pub figures: Vec<Figure>,
+}
+
+impl Figure {
+    /// The row's name, with what else sets it apart.
+    pub fn row(&self) -> String {
+        let settings: Vec<String> = self.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
+        if settings.is_empty() {
+            self.experiment.clone()
+        } else {
+            format!("{}, {}", self.experiment, settings.join(", "))
+        }
+    }
+}
+
+impl Published {
+    /// What the table shows beyond what its authors concluded: rows against claims, streams against devices, figures that
+    /// no link can carry.
+    pub fn remarks(&self) -> Vec<String> {
+        super::remarks::of(self)
+    }
+}
+
+/// The publications in the lines of `text`, which came from `path`. Lines of other schemas are skipped.
+///
+/// # Errors
+/// For a line that is wrong (an unknown field is not: newer files may have more), a time that is not positive, and a
+/// figure whose source or machine is not there.
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
+    let mut all: Vec<Published> = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let wrong = |what: String| Error::Results { path: path.to_path_buf(), line: i + 1, what };
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        match value.get("schema").and_then(Value::as_str) {
+            Some(SOURCE_SCHEMA) => {
+                let source = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+                all.push(Published { source, figures: Vec::new() });
+            }
+            Some(FIGURE_SCHEMA) => {
+                let figure: Figure = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+                if !(figure.time_s > 0.0 && figure.time_s.is_finite()) {
+                    return Err(wrong(format!("time_s is {}, not a positive number of seconds", figure.time_s)));
+                }
+                let Some(of) = all.iter_mut().rev().find(|p| p.source.id == figure.source) else {
+                    return Err(wrong(format!("no thalweg.published/1 line before it has the id {:?}", figure.source)));
+                };
+                if let Some(machine) = figure.machine.as_ref().filter(|m| !of.source.machines.contains_key(*m)) {
+                    return Err(wrong(format!("its source describes no machine {machine:?}")));
+                }
+                of.figures.push(figure);
+            }
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(lines: &str) -> String {
+        parse(Path::new("p.jsonl"), lines).err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_with_its_line() {
+        let source = r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T","later":1}"#;
+        let figure = |rest: &str| {
+            format!("{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\"arm\":\"x\",{rest}}}\n")
+        };
+        assert_eq!(error(&figure(r#""source":"a","time_s":1"#)), "");
+        assert!(error(&figure(r#""source":"b","time_s":1"#)).contains("p.jsonl: line 2: no thalweg.published/1"));
+        assert!(error(&figure(r#""source":"a","time_s":0"#)).contains("line 2: time_s is 0"));
+        assert!(
+            error(&figure(r#""source":"a","time_s":1,"machine":"m"#.trim_end()).replace("\"m}", "\"m\"}"))
+                .contains("no machine \"m\"")
+        );
+        assert!(error(&figure(r#""source":"a""#)).contains("line 2: missing field `time_s`"));
+    }
+}
