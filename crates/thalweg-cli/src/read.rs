@@ -17,14 +17,14 @@ use measured::{Job, Started, one_by_one, whole};
 
 /// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
-/// Several files, or folders of them, are read one after the other in the order of their paths.
+/// Several files, folders of them, or patterns in quotes, are read one after the other in the order of their paths.
 ///
 /// Example: thalweg read reads.blow5 --digest
 ///
 /// Example: thalweg read run/ --to run.arrow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// SLOW5 and BLOW5 files, and folders of them
+    /// SLOW5 and BLOW5 files, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order

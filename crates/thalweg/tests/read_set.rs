@@ -186,6 +186,25 @@ fn a_folder_without_reads_is_an_error() {
 }
 
 #[test]
+fn patterns_match_files_and_folders() {
+    let folder = folder();
+    let open = |pattern: &str| ReadSet::open([folder.path().join(pattern)], Options::default());
+    let names = |pattern: &str| -> Vec<String> {
+        let set = open(pattern).unwrap();
+        set.paths().map(|path| path.strip_prefix(folder.path()).unwrap().display().to_string()).collect()
+    };
+    assert_eq!(names("*.blow5"), ["b.blow5"]);
+    assert_eq!(names("[ac]"), ["a/1.blow5", "c/deep/x.blow5"]);
+    assert_eq!(names("**/?.blow5"), ["a/1.blow5", "b.blow5", "c/deep/x.blow5"]);
+    std::fs::rename(folder.path().join("b.blow5"), folder.path().join("[b].blow5")).unwrap();
+    assert_eq!(names("[b].blow5"), ["[b].blow5"], "a file that is there is no pattern");
+    for nothing in ["*.slow5", "a[", "c/*.txt*x"] {
+        let error = open(nothing).unwrap_err();
+        assert!(matches!(error, Error::NotFound { .. } | Error::Usage(_)), "{error}");
+    }
+}
+
+#[test]
 fn an_error_in_one_file_is_the_end() {
     let folder = folder();
     let path = folder.path().join("b.blow5");

@@ -1,9 +1,9 @@
 //! Many files as one data set.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fs, io};
 
 use arrow_schema::SchemaRef;
 
@@ -82,26 +82,19 @@ type Turn = (usize, Selection);
 
 impl ReadSet {
     /// Opens files and reads their headers. Folders are searched, at any depth, for names that end in `.slow5` or
-    /// `.blow5`. A file that is named twice is read once.
+    /// `.blow5`; a path that is not there but has one of `*?[` in it is a pattern, with `**` for folders at any depth. A
+    /// file that is named twice is read once.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for a folder without such files; as for [`ReadFile::open`].
+    /// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing; as for
+    /// [`ReadFile::open`].
     pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>, options: Options) -> Result<Self> {
         let mut found = Vec::new();
         for path in paths {
             let path = path.as_ref();
-            let before = found.len();
-            if path.is_dir() {
-                search(path, &mut found)?;
-                if found.len() == before {
-                    return Err(Error::NotFound {
-                        file: path.to_string_lossy().into(),
-                        what: "files that end in .slow5 or .blow5".into(),
-                        advice: "name the files themselves if they are called otherwise".into(),
-                    });
-                }
-            } else {
-                found.push(path.to_owned());
+            match pattern(path) {
+                Some(pattern) => expand(pattern, &mut found)?,
+                None => add(path, &mut found)?,
             }
         }
         found.sort_unstable();
@@ -308,6 +301,43 @@ impl ReadSet {
 }
 
 /// Finds SLOW5 and BLOW5 files below a folder. Links to folders are not followed: they may lead back.
+/// The pattern that `path` is, if it is one.
+fn pattern(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists())
+}
+
+fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {
+    let name: Arc<str> = pattern.into();
+    let paths = glob::glob(pattern).map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
+    let mut none = true;
+    for path in paths {
+        add(&path.map_err(|e| Error::io(&name, "listing", io::Error::from(e)))?, found)?;
+        none = false;
+    }
+    if none {
+        let what = "files that match".into();
+        return Err(Error::NotFound { file: name, what, advice: "try the pattern with ls".into() });
+    }
+    Ok(())
+}
+
+fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    let before = found.len();
+    search(path, found)?;
+    if found.len() == before {
+        return Err(Error::NotFound {
+            file: path.to_string_lossy().into(),
+            what: "files that end in .slow5 or .blow5".into(),
+            advice: "name the files themselves if they are called otherwise".into(),
+        });
+    }
+    Ok(())
+}
+
 fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     let name: Arc<str> = folder.to_string_lossy().into();
     let failed = |e| Error::io(&name, "listing", e);
