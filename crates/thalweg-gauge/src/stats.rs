@@ -149,6 +149,8 @@ impl std::fmt::Display for Finding {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;

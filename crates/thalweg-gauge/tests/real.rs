@@ -9,5 +9,7 @@ mod common;
 mod comparison;
 #[path = "real/report.rs"]
 mod report;
+#[path = "real/resume.rs"]
+mod resume;
 #[path = "real/trial.rs"]
 mod trial;

@@ -223,3 +223,6 @@ impl fmt::Display for Flag {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ pub enum Pairs {
     /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds that are fixed
     /// beforehand, and hold however the looks turn out ([`crate::stats::looks`]).
     Auto {
-        /// Not fewer than these.
+        /// Not fewer than these, nor than the first look needs for an interval.
         least: usize,
         /// Not more than these.
         most: usize,

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -17,8 +18,7 @@ use crate::{Error, Result};
 pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     let io = |doing| move |e: std::io::Error| Error::io(path, doing, e);
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io("opening"))?;
-    // Some file systems have no locks; then nobody watches.
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+    if !lock(&file) {
         return Err(Error::Usage(format!("{}: another run is writing to it", path.display())));
     }
     let mut bytes = Vec::new();
@@ -32,6 +32,20 @@ pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
         file.write_all(b"\n").map_err(io("ending its last line"))?;
     }
     Ok((file, earlier))
+}
+
+/// Locks `file` for as long as it is open. Some file systems have no locks; then nobody watches.
+fn lock(file: &File) -> bool {
+    // A process that was just being started when its parent was killed holds the lock until it has become its program.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let start = Instant::now();
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
 }
 
 /// All but a last line that was cut short. One that lacks nothing but its end is whole.

@@ -20,9 +20,15 @@ pub struct Look {
 }
 
 /// Looks from `least` to `most` rounds, each half as many rounds again as the one before, with equal shares of the 5 %.
-/// One look if the two are the same.
+/// The first is after as many more rounds as its share needs for an interval; one look if the two are the same.
 pub fn looks(least: usize, most: usize) -> Vec<Look> {
-    let mut rounds = vec![least.min(most)];
+    let useful =
+        |looks: &Vec<Look>| looks.first().is_some_and(|l| matches!(ranks(&[(l.rounds, l.alpha)])[..], [Some(_)]));
+    (least..most).map(|first| shared(first, most)).find(useful).unwrap_or_else(|| shared(most, most))
+}
+
+fn shared(first: usize, most: usize) -> Vec<Look> {
+    let mut rounds = vec![first];
     while let Some(&last) = rounds.last().filter(|&&last| last < most) {
         let next = (last + last.div_ceil(2)).max(last + 1);
         // Another look right before the end would cost its share for little.

@@ -1,0 +1,124 @@
+use super::*;
+use crate::comparison::{Clock, Earlier, Plan, TRIAL_SCHEMA, summarise};
+use crate::host::Host;
+use crate::level::Level;
+use crate::trial::{Outcome, Usage};
+
+const ROUNDS: usize = 12;
+
+fn session() -> Session {
+    let arms = vec![Arm::new("a", ["a"], "f"), Arm::new("b", ["b"], "f")];
+    let plan = Plan::new("n", arms).rounds(ROUNDS);
+    Session {
+        schema: "thalweg.session/1".into(),
+        id: "s".into(),
+        name: plan.name,
+        suite: None,
+        gauge_version: "0".into(),
+        started_unix_s: 0.0,
+        host: Host { cpus_online: Some(4), ..Host::default() },
+        places: Vec::new(),
+        arms: plan.arms,
+        control: None,
+        rounds: ROUNDS,
+        pairs: Some(plan.pairs),
+        looks: plan.pairs.looks(),
+        order: plan.order,
+        retries: Some(0),
+        budget_s: None,
+        clock: Clock::Wall,
+    }
+}
+
+fn trial(arm: &str, round: usize, time_s: f64) -> Trial {
+    let usage = Usage { wall_s: time_s, ..Usage::default() };
+    Trial {
+        schema: TRIAL_SCHEMA.into(),
+        comparison: "s".into(),
+        arm: arm.into(),
+        round: Some(round),
+        position: 0,
+        attempt: 0,
+        started_unix_s: 0.0,
+        command: arm.into(),
+        level_asked: Level::Lukewarm,
+        level: Some(Level::Lukewarm),
+        rejected: None,
+        failed: None,
+        time_s: Some(time_s),
+        needed_bytes: None,
+        clock_step_s: Some(1e-6),
+        prepared: None,
+        outcome: Some(Outcome { usage, ..Outcome::default() }),
+    }
+}
+
+/// A quiet run in which the arm takes twice as long: each change is made to (round, baseline's trial, arm's trial).
+fn flagged(change: impl Fn(usize, &mut Trial, &mut Trial)) -> Vec<Flag> {
+    let wobble = |round: usize| [1.0, 1.01, 0.995, 1.004][round % 4];
+    let mut trials = Vec::new();
+    for round in 0..ROUNDS {
+        let (mut a, mut b) = (trial("a", round, wobble(round)), trial("b", round, 2.0 * wobble(round + 1)));
+        change(round, &mut a, &mut b);
+        trials.extend([a, b]);
+    }
+    let kept = Earlier { session: session(), trials, probes: Vec::new(), resumed: Vec::new(), ended: None };
+    let c = summarise(kept);
+    assert_eq!(c.summaries[1].trials, ROUNDS, "whatever is odd still counts");
+    c.flags
+}
+
+fn slow(trial: &mut Trial, factor: f64) {
+    trial.time_s = trial.time_s.map(|t| t * factor);
+}
+
+fn load(trial: &mut Trial) -> &mut Load {
+    &mut trial.outcome.get_or_insert_default().load
+}
+
+#[test]
+fn a_quiet_run_has_none() {
+    assert_eq!(flagged(|_, _, _| {}), []);
+}
+
+#[test]
+fn a_machine_that_slows_down_is_told_from_a_ratio_that_moves() {
+    let both = flagged(|round, a, b| {
+        let factor = 1.0 + 0.02 * round as f64;
+        slow(a, factor);
+        slow(b, factor);
+    });
+    assert!(matches!(both[..], [Flag::BaselineDrift { factor }] if (1.15..1.3).contains(&factor)), "{both:?}");
+    let one = flagged(|round, _, b| slow(b, 1.0 - 0.02 * round as f64));
+    assert!(matches!(&one[..], [Flag::RatioDrift { arm, factor }] if arm == "b" && *factor < 0.85), "{one:?}");
+    assert!(one[0].to_string().contains("the ratio of b fell by"), "{}", one[0]);
+}
+
+#[test]
+fn outliers_are_named() {
+    let flags = flagged(|round, _, b| slow(b, if round == 3 || round == 7 { 1.5 } else { 1.0 }));
+    assert!(matches!(&flags[..], [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]), "{flags:?}");
+    assert!(flags[0].to_string().contains("b in rounds 4, 8, up to 1.49 times"), "{}", flags[0]);
+}
+
+#[test]
+fn load_that_was_not_the_trials_is_told() {
+    let flags = flagged(|round, a, b| {
+        load(a).stolen_cpu_s = Some(if round == 5 { 0.4 } else { 0.0 });
+        load(b).other_cpu_s = Some(0.8);
+        load(b).cpu_pressure = Some(if round == 2 { 0.9 } else { 0.1 });
+    });
+    let told: Vec<String> = flags.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|t| t.contains("hypervisor") && t.contains("up to 9.90 % in a trial")), "{told:?}");
+    assert!(told.iter().any(|t| t.contains("others used 9.98 %")), "{told:?}");
+    assert!(told.iter().any(|t| t.contains("b in round 3 waited for a CPU up to 90.0 %")), "{told:?}");
+    let ticks = flagged(|_, a, _| load(a).stolen_cpu_s = Some(0.001));
+    assert_eq!(ticks, [], "under a tick a trial, and 0.01 % of it all");
+}
+
+#[test]
+fn a_clock_that_was_set_is_told() {
+    let flags = flagged(|round, a, _| a.clock_step_s = Some(if round == 1 { -3.0 } else { 1e-5 }));
+    assert_eq!(flags, [Flag::ClockStep { arm: "a".into(), round: Some(1), step_s: -3.0 }]);
+    assert!(flags[0].to_string().contains("set back by 3"), "{}", flags[0]);
+}
