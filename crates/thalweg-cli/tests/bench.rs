@@ -61,6 +61,7 @@ fn a_suite_leaves_lines_and_a_page() {
         text.contains("plain") && text.contains("told, 2 threads") && text.contains("raw trials: r.jsonl"),
         "{text}"
     );
+    assert!(text.contains("9 calls: p50 1.50 µs, p99 4.00 µs"), "{text}");
     let lines = lines(&folder, "r.jsonl");
     assert_eq!(lines[0]["schema"], "thalweg.suite/1");
     assert_eq!(lines[0]["comparisons"], serde_json::json!(["plain", "told, 1 threads", "told, 2 threads"]));

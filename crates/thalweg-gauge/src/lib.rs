@@ -33,6 +33,7 @@ pub mod schedule;
 pub mod stats;
 pub mod suite;
 mod sys;
+pub mod testing;
 pub mod trial;
 pub mod units;
 pub mod workload;

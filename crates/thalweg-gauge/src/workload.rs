@@ -78,12 +78,35 @@ pub struct Report {
     /// Threads used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
+    /// How long its calls took, if it loops over many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<Latency>,
     /// Stages by name: seconds, or an object with `busy_s`, `exposed_s`, `bytes_in`, `bytes_out`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub stages: Map<String, Value>,
     /// Everything else that it said.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// The distribution of the calls of a loop, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    /// Mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// Median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<f64>,
+    /// 99 of 100 calls took no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
+    /// The longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
 }
 
 /// One stage of a workload's pipeline.

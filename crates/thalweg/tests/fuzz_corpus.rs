@@ -55,7 +55,10 @@ fn damaged_seeds_hold() {
 fn every_target_is_a_program_and_has_a_corpus() {
     let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let stems = |name: &str| -> BTreeSet<String> {
-        entries(&folder(name)).iter().map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+        let stems =
+            entries(&folder(name)).into_iter().map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned());
+        // thalweg-gauge sees to its own.
+        stems.filter(|stem| !stem.starts_with("gauge_")).collect()
     };
     assert_eq!(stems("fuzz_targets"), names);
     assert_eq!(stems("corpus"), names);

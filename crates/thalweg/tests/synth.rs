@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use sha2::{Digest, Sha256};
-use thalweg::synth::{END_REASONS, Recipe, Synth, SynthRead};
+use thalweg::synth::{Basecalls, END_REASONS, Recipe, Synth, SynthRead};
 
 fn read(synth: &Synth, i: u64) -> SynthRead {
     let mut read = SynthRead::default();
@@ -191,4 +191,51 @@ fn senseless_recipes_are_refused() {
         let error = Synth::new(recipe).unwrap_err().to_string();
         assert!(error.starts_with("recipe: "), "{error}");
     }
+}
+
+/// The records of `calls` as lines, four to each.
+fn fastq(calls: &Basecalls) -> Vec<String> {
+    let mut text = Vec::new();
+    (0..calls.reads).for_each(|i| calls.record(i, &mut text));
+    String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn basecalls_are_fastq_with_the_lengths_and_qualities_of_a_real_run() {
+    let calls = Basecalls::with_bases(1, 4_000_000).unwrap();
+    let lines = fastq(&calls);
+    assert_eq!(lines.len() as u64, 4 * calls.reads);
+    let (mut bases, mut gc, mut quality) = (0, 0, 0);
+    let mut ids = std::collections::HashSet::new();
+    for record in lines.chunks(4) {
+        let id = record[0].strip_prefix('@').unwrap().split(' ').next().unwrap();
+        assert!(id.len() == 36 && id.as_bytes()[14] == b'4' && ids.insert(id.to_owned()), "{id}");
+        assert_eq!(record[2], "+");
+        assert_eq!(record[1].len(), record[3].len());
+        assert!(record[1].bytes().all(|b| b"ACGT".contains(&b)));
+        assert!(record[3].bytes().all(|b| (b'"'..=b'S').contains(&b)));
+        bases += record[1].len();
+        gc += record[1].bytes().filter(|b| b"GC".contains(b)).count();
+        quality += record[3].bytes().map(|b| usize::from(b - b'!')).sum::<usize>();
+    }
+    let share = |part: usize| part as f64 / bases as f64;
+    assert!((share(gc) - 0.41).abs() < 0.01, "{}", share(gc));
+    assert!((share(quality) - 22.0).abs() < 2.0, "{}", share(quality));
+    // 500 log-normal lengths scatter widely.
+    assert!((bases as f64 / 4e6 - 1.0).abs() < 0.2, "{bases}");
+    // A gzip file of real reads takes about a byte a base.
+    let mut packed = Vec::new();
+    let text = lines.join("\n");
+    thalweg::codec::deflate::Compressor::new(6).unwrap().gzip(text.as_bytes(), &mut packed).unwrap();
+    assert!((0.8..1.1).contains(&share(packed.len())), "{}", share(packed.len()));
+}
+
+#[test]
+fn basecalls_are_the_same_everywhere() {
+    let calls = Basecalls::with_bases(1, 50_000).unwrap();
+    let hash = Sha256::digest(fastq(&calls).join("\n"));
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hash, "5efea456114d4a234464f7918a98327540965985fa8379277a8a4f48a9fe8e54");
+    assert_ne!(fastq(&calls), fastq(&Basecalls { seed: 2, ..calls.clone() }));
+    assert!(Basecalls::with_bases(1, 0).is_err());
 }

@@ -13,6 +13,8 @@ struct Share {
     guess_s: f64,
     /// Trials that are left, at most.
     left: usize,
+    /// Guessed seconds of a probe that has not begun.
+    probe_s: f64,
     /// Trials that were timed, and their seconds with all that is around them.
     timed: usize,
     timed_s: f64,
@@ -24,12 +26,22 @@ pub(super) struct Left(Vec<Share>);
 
 impl Left {
     pub(super) fn new(guesses: impl Iterator<Item = Guess>) -> Self {
-        Self(guesses.map(|g| Share { guess_s: g.trial_s, left: g.trials, ..Share::default() }).collect())
+        Self(
+            guesses
+                .map(|g| Share { guess_s: g.trial_s, left: g.trials, probe_s: g.probe_s, ..Share::default() })
+                .collect(),
+        )
     }
 
     fn is_left(&mut self, job: usize, trials: usize) {
         if let Some(share) = self.0.get_mut(job) {
             share.left = trials;
+        }
+    }
+
+    fn is_probed(&mut self, job: usize) {
+        if let Some(share) = self.0.get_mut(job) {
+            share.probe_s = 0.0;
         }
     }
 
@@ -47,7 +59,7 @@ impl Left {
         let guessed_s: f64 = self.0.iter().map(|s| s.guess_s * s.timed as f64).sum();
         let off = if timed_s > 0.0 && guessed_s > 0.0 { timed_s / guessed_s } else { 1.0 };
         let each = |s: &Share| if s.timed > 0 { s.timed_s / s.timed as f64 } else { s.guess_s * off };
-        self.0.iter().skip(from).map(|s| s.left as f64 * each(s)).sum()
+        self.0.iter().skip(from).map(|s| s.left as f64 * each(s) + s.probe_s).sum()
     }
 
     fn trials(&self) -> usize {
@@ -94,6 +106,7 @@ impl Display {
             Progress::Probing { done, total } => {
                 // The sweep is no trial.
                 self.began = None;
+                self.left.is_probed(job);
                 self.bar.set_message(format!("{name}: probing the device {done}/{total}"));
             }
             _ => {}
@@ -106,6 +119,7 @@ impl Display {
             self.left.took(job, began.elapsed());
         }
         self.left.is_left(job, 0);
+        self.left.is_probed(job);
         self.bar.set_position(self.total.saturating_sub(self.left.trials()) as u64);
     }
 
@@ -133,7 +147,7 @@ mod tests {
     use super::*;
 
     fn left() -> Left {
-        let guess = |trial_s| Guess { trial_s, trials: 10, files_s: 0.0 };
+        let guess = |trial_s| Guess { trial_s, trials: 10, files_s: 0.0, probe_s: 0.0 };
         Left::new([guess(1.0), guess(2.0)].into_iter())
     }
 

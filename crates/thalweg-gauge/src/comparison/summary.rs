@@ -10,7 +10,7 @@ use crate::level::Level;
 use crate::limit::{Limit, Probe};
 use crate::stats::{self, Finding, Look, Ratio, median};
 use crate::units;
-use crate::workload::Stage;
+use crate::workload::{Latency, Stage};
 
 /// Middle and ends of the trials of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -81,6 +81,8 @@ pub struct Summary {
     pub fraction_of_floor: Option<f64>,
     /// What holds it back, in words.
     pub verdict: Option<String>,
+    /// The distribution of its calls, if it looped over many.
+    pub latency_us: Option<Latency>,
     /// Its stages.
     pub stages: Vec<Stage>,
 }
@@ -272,6 +274,7 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
         fraction_of_floor: limit.zip(time).and_then(|(l, t)| l.fraction_of_floor(t)),
         verdict: limit.zip(time).map(|(l, t)| l.verdict(t)),
         limit,
+        latency_us: latency(&outcomes),
         stages: stages(&outcomes),
     }
 }
@@ -281,6 +284,19 @@ fn cores(arm: &Arm, session: &Session) -> f64 {
     let usable = session.host.cpus_usable.unwrap_or(1);
     let usable = arm.workload.cpus.as_ref().map_or(usable, Vec::len) as f64;
     session.host.cgroup_cpus.map_or(usable, |quota| quota.min(usable))
+}
+
+/// Medians over the trials of each trial's own distribution; the longest call of all.
+fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
+    let each: Vec<Latency> = outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();
+    let middle = |f: fn(&Latency) -> Option<f64>| median(&each.iter().filter_map(f).collect::<Vec<_>>());
+    each.last().map(|last| Latency {
+        n: last.n,
+        mean: middle(|l| l.mean),
+        p50: middle(|l| l.p50),
+        p99: middle(|l| l.p99),
+        max: each.iter().filter_map(|l| l.max).max_by(f64::total_cmp),
+    })
 }
 
 fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<Stage> {

@@ -5,6 +5,7 @@ use crate::level::Level;
 use crate::schedule::Order;
 use crate::stats::{CONFIDENCE, Finding, MIN_PAIRS};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+use crate::workload::Latency;
 
 /// The columns of the table. What is not about time says its unit in each cell.
 pub(super) fn header(c: &Comparison) -> [String; 9] {
@@ -111,11 +112,20 @@ pub(super) fn verdicts(c: &Comparison) -> Vec<String> {
             if let Some(n) = s.samples {
                 parts.push(format!("{} M samples/s", digits(n as f64 / time / 1e6)));
             }
+            parts.extend(s.latency_us.as_ref().map(calls));
             parts.extend(s.verdict.clone());
             let label = s.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
             (!parts.is_empty()).then(|| format!("{}{label}: {}", s.arm, parts.join("; ")))
         })
         .collect()
+}
+
+/// The distribution of the calls inside a trial.
+fn calls(l: &Latency) -> String {
+    let of = |name: &str, us: Option<f64>| us.map(|us| format!("{name} {}", seconds(us / 1e6)));
+    let figures = [of("p50", l.p50), of("p99", l.p99), of("longest", l.max)];
+    let count = l.n.map(|n| format!("{n} ")).unwrap_or_default();
+    format!("{count}calls: {}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 /// What a careful reader asks about: failures, rejections, noise, other load, doubts about the probe.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::node::{Problems, suggestion};
 use super::parse::{always_there, heeded};
+use super::sweep::MOST_POINTS;
 use super::template::Template;
 use super::{ArmDecl, ComparisonDecl, FileSource, Located, Scalar, Settings, Span, Suite, Sweep, WorkloadDecl};
 
@@ -41,10 +42,20 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
     }
     unused(&suite.set, &used, problems);
     values(suite, &suite.set, problems);
+    let mut arms = 0_usize;
     for comparison in &suite.comparisons {
         of_comparison(suite, comparison, problems);
+        let each: usize = comparison.arms.iter().map(|arm| arm.sweep.points(LARGE).len()).sum();
+        arms = arms.saturating_add(comparison.sweep.points(LARGE).len().saturating_mul(each));
+        if arms > MOST_POINTS {
+            problems.add(&comparison.at, format!("with this, the suite has more than {MOST_POINTS} arms"));
+            return;
+        }
     }
 }
+
+/// Cores of a large machine: sweeps to "all" must be bearable there too.
+const LARGE: usize = 1024;
 
 fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Problems) {
     let mut used: BTreeSet<&str> = comparison.name.names().collect();
@@ -166,9 +177,9 @@ fn swept(suite: &Suite, sweep: &Sweep, set: &Settings, used: &BTreeSet<&str>, pr
             );
         }
     }
-    if sweep.points(1).len() > super::sweep::MOST_POINTS {
+    if sweep.points(LARGE).len() > MOST_POINTS {
         let at = sweep.over.first().map_or(0..0, |(_, values)| values.at.clone());
-        problems.add(&at, format!("more than {} combinations", super::sweep::MOST_POINTS));
+        problems.add(&at, format!("more than {MOST_POINTS} combinations"));
     }
 }
 

@@ -8,6 +8,8 @@ use super::make::{Make, Needed};
 const EACH_S: f64 = 0.3;
 /// What decoders and tools of the trade do with one core or two.
 const BYTES_PER_S: f64 = 250e6;
+/// What the sweep of a probe takes.
+const PROBE_S: f64 = 8.0;
 /// What making a synthetic file gives.
 const MADE_BYTES_PER_S: f64 = 60e6;
 
@@ -20,6 +22,8 @@ pub struct Guess {
     pub trials: usize,
     /// Making the files that are not there yet.
     pub files_s: f64,
+    /// Probing the limit.
+    pub probe_s: f64,
 }
 
 impl Guess {
@@ -28,14 +32,14 @@ impl Guess {
         let bytes: u64 = bytes_of_arms.iter().sum();
         let trial_s = EACH_S + bytes as f64 / arms as f64 / BYTES_PER_S;
         let made: f64 = needed.iter().filter(|n| !n.path.exists()).map(|n| n.about_bytes().unwrap_or(0) as f64).sum();
-        // The sweep of a probe is over in seconds.
-        let probe_s = if probe { 8.0 } else { 0.0 };
-        Self { trial_s, trials: arms * (pairs + 1), files_s: made / MADE_BYTES_PER_S + probe_s }
+        let probe_s = if probe { PROBE_S } else { 0.0 };
+        Self { trial_s, trials: arms * (pairs + 1), files_s: made / MADE_BYTES_PER_S, probe_s }
     }
 
     /// All of it.
     pub fn total(&self) -> Duration {
-        Duration::try_from_secs_f64(self.trial_s * self.trials as f64 + self.files_s).unwrap_or(Duration::MAX)
+        Duration::try_from_secs_f64(self.trial_s * self.trials as f64 + self.files_s + self.probe_s)
+            .unwrap_or(Duration::MAX)
     }
 }
 

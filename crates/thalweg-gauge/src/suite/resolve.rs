@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::make::{Make, Needed};
 use super::node::{Problems, suggestion};
 use super::parse::DEFAULT_PLACE;
-use super::sweep::{MOST_POINTS, Point};
+use super::sweep::Point;
 use super::template::{Template, quoted};
 use super::{
     ArmDecl, Command, ComparisonDecl, FileDecl, FileSource, Guess, Located, Program, Scalar, Settings, Span, Suite,
@@ -91,10 +91,6 @@ impl Suite {
         for comparison in &self.comparisons {
             for point in comparison.sweep.points(context.cores) {
                 jobs.extend(resolver.job(comparison, &point));
-                if jobs.len() > MOST_POINTS {
-                    resolver.problems.add(&comparison.at, format!("more than {MOST_POINTS} comparisons"));
-                    break;
-                }
             }
         }
         let mut names = std::collections::BTreeSet::new();
@@ -193,10 +189,6 @@ impl Resolver<'_> {
                 if arms.iter().any(|arm| arm.name == arm_name) {
                     self.problems.add(&decl.at, format!("two arms of {name:?} are called {arm_name:?}; give a `name`"));
                     continue;
-                }
-                if arms.len() >= MOST_POINTS {
-                    self.problems.add(&decl.at, format!("more than {MOST_POINTS} arms"));
-                    return None;
                 }
                 let mut scope = self.scope(settings, decl, &format!("{name}\0{arm_name}"))?;
                 let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
