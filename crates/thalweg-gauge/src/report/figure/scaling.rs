@@ -28,9 +28,13 @@ pub(in crate::report) fn scaling(entries: &[Entry]) -> Vec<Figure> {
 }
 
 fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
-    let variables: BTreeSet<&String> = entries.iter().flat_map(|e| e.settings.keys()).collect();
+    let names: BTreeSet<&String> = entries.iter().flat_map(|e| e.settings.keys()).collect();
+    let varies =
+        |name: &&&String| entries.iter().map(|e| e.settings.get(**name).map(text)).collect::<BTreeSet<_>>().len() > 1;
+    let variables: Vec<&String> = names.iter().filter(varies).copied().collect();
     variables
-        .into_iter()
+        .iter()
+        .copied()
         .filter_map(|variable| {
             // A curve is what remains the same when the variable changes.
             let mut curves: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
@@ -38,7 +42,7 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
                 let Some(x) = entry.settings.get(variable).and_then(Value::as_f64).filter(|x| *x > 0.0) else {
                     continue;
                 };
-                curves.entry(curve(entry, variable)).or_default().push(Point { x, entry });
+                curves.entry(curve(entry, variable, &variables)).or_default().push(Point { x, entry });
             }
             for points in curves.values_mut() {
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -49,8 +53,8 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
         .collect()
 }
 
-/// The name of an entry without the variable: its arm, and where it differs, its experiment and other settings.
-fn curve(e: &Entry, variable: &str) -> String {
+/// The name of an entry without the variable: its experiment, its arm, and what else varies that they do not say.
+fn curve(e: &Entry, variable: &str, varying: &[&String]) -> String {
     let value = e.settings.get(variable).map(text).unwrap_or_default();
     let strip = |name: &str| {
         let mut name = name.to_owned();
@@ -62,14 +66,17 @@ fn curve(e: &Entry, variable: &str) -> String {
     };
     let arm = strip(&e.arm);
     let experiment = strip(&e.experiment);
-    let others: Vec<String> =
-        e.settings.iter().filter(|(k, _)| *k != variable).map(|(k, v)| format!("{k} {}", text(v))).collect();
     let mut parts = vec![arm];
     // The experiment is left out where it is the suite's only one.
     if e.suite.is_some() && e.suite.as_deref() != Some(experiment.as_str()) && !experiment.is_empty() {
         parts.insert(0, experiment);
     }
-    parts.extend(others.into_iter().filter(|o| !e.arm.contains(o.as_str()) && !e.experiment.contains(o.as_str())));
+    for (name, value) in e.settings.iter().filter(|(name, _)| *name != variable && varying.contains(name)) {
+        let value = text(value);
+        if !e.arm.contains(&value) && !e.experiment.contains(&value) {
+            parts.push(format!("{name} {value}"));
+        }
+    }
     parts.join(", ")
 }
 

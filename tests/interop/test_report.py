@@ -1,0 +1,180 @@
+"""The HTML report in a browser: no complaint, no request, every plot drawn, on light and dark screens and on paper."""
+
+import gzip
+import json
+
+import pytest
+
+import browser
+import made_up_results
+from conftest import required
+from nanopore import REPOSITORY
+
+RUN = REPOSITORY / "benches/runs/2026-11-21-xeon-2-cores/results.jsonl.gz"
+PUBLISHED = sorted((REPOSITORY / "suites/published").glob("*.jsonl"))
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    import pathlib
+
+    found = browser.find()
+    return str(required(pathlib.Path(found or "chromium-headless-shell"), "a headless Chromium (make system)"))
+
+
+@pytest.fixture
+def page(thalweg, tmp_path):
+    """The page of some results, and what compare printed."""
+
+    def call(*arguments):
+        file = tmp_path / "page.html"
+        thalweg("compare", *arguments, "--html", file)
+        return file
+
+    return call
+
+
+@pytest.fixture
+def everything(tmp_path):
+    file = tmp_path / "everything.jsonl"
+    file.write_text(made_up_results.everything())
+    return file
+
+
+# Scrolls to each figure, for one is drawn when it comes near.
+DRAW_ALL = """(async () => {
+  document.querySelectorAll("details").forEach((d) => (d.open = true));
+  for (const box of document.querySelectorAll("[data-figure]")) {
+    box.scrollIntoView();
+    for (let i = 0; i < 100 && !box.dataset.drawn; i++) await new Promise((next) => setTimeout(next, 20));
+  }
+  const boxes = [...document.querySelectorAll("[data-figure]")];
+  return [boxes.length, boxes.filter((b) => b.querySelector(".main-svg")).length];
+})()"""
+
+
+def check(chromium, file, tmp_path, dark=False, width=1280):
+    with browser.Browser(chromium, tmp_path / f"profile-{dark}-{width}", dark=dark, width=width) as b:
+        b.open(file)
+        figures, drawn = b.evaluate(DRAW_ALL)
+        assert figures == drawn > 0
+        assert b.complaints() == []
+        assert b.requests() == [file.resolve().as_uri()], "the page needs nothing but itself"
+        assert b.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out of the window"
+        assert b.evaluate("[...document.querySelectorAll('[data-figure]')].every((f) => f.getAttribute('aria-label'))")
+        assert b.evaluate("window.alerted === undefined && document.querySelectorAll('img').length === 0")
+        return b.evaluate("document.body.innerText")
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1280), (False, 390)])
+def test_a_page_with_everything_opens_from_a_file(chromium, page, everything, tmp_path, dark, width):
+    said = check(chromium, page(everything), tmp_path, dark, width)
+    for words in ("rejected", "no difference shown", "step by step", "by threads", "STOPPED", made_up_results.HOSTILE):
+        assert words in said, words
+
+
+def test_a_real_run_opens(chromium, page, tmp_path):
+    file = page(RUN)
+    assert file.stat().st_size < 2_000_000
+    assert "slow5lib fork-join" in check(chromium, file, tmp_path)
+
+
+@pytest.mark.parametrize("table", PUBLISHED, ids=lambda path: path.stem)
+def test_published_tables_open_beside_a_run(chromium, page, table, tmp_path):
+    assert "not measured here" in check(chromium, page(RUN, table), tmp_path)
+
+
+def test_paper_is_white_and_shows_what_was_closed(chromium, page, everything, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile", dark=True) as b:
+        b.open(page(everything))
+        dark = b.evaluate("getComputedStyle(document.body).backgroundColor")
+        b.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert b.evaluate("document.querySelectorAll('details:not([open])').length") == 0
+        assert b.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)" != dark
+        widths = b.evaluate("[...document.querySelectorAll('.main-svg')].map((s) => s.width.baseVal.value)")
+        assert widths and max(widths) <= 690
+        b.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert b.evaluate("document.querySelectorAll('details[open]').length") == 0
+        b.pdf(tmp_path / "page.pdf")
+        assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+        assert b.complaints() == []
+
+
+def test_without_scripts_the_tables_stay(chromium, page, everything, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.call("Emulation.setScriptExecutionDisabled", value=True)
+        b.open(page(everything))
+        b.call("Emulation.setScriptExecutionDisabled", value=False)
+        assert b.evaluate("document.querySelectorAll('table').length") > 5
+        assert b.evaluate("getComputedStyle(document.querySelector('noscript')).display") != "none"
+        assert b.evaluate("document.querySelectorAll('.main-svg').length") == 0
+
+
+def test_a_file_that_was_cut_short_is_still_a_report(thalweg, everything):
+    text = everything.read_text()
+    everything.write_text(text[: -len(text) // 10])
+    assert "was left out" in thalweg("compare", everything).stdout
+    packed = gzip.compress(text.encode())
+    everything.write_bytes(packed[: -len(packed) // 10])
+    assert "twice as slow" in thalweg("compare", everything).stdout
+
+
+def test_damage_in_the_middle_is_named(thalweg, everything):
+    lines = everything.read_text().splitlines()
+    lines[5] = lines[5][:-20]
+    everything.write_text("\n".join(lines) + "\n")
+    done = thalweg("compare", everything, check=False)
+    assert done.returncode == 1
+    assert f"{everything}: line 6: " in done.stderr
+
+
+def rows(done) -> dict:
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(row["experiment"], row["arm"]): row for row in found}
+
+
+def test_runs_are_compared_unpaired_and_arms_of_one_run_in_pairs(thalweg, everything, tmp_path):
+    other = tmp_path / "other.jsonl"
+    slower = [json.loads(line) for line in everything.read_text().splitlines()]
+    for line in slower:
+        if line["schema"] == "thalweg.trial/1":
+            line["time_s"] *= 1.5
+    other.write_text("".join(json.dumps(line) + "\n" for line in slower))
+    key = ("cold: all sorts", "twice as slow")
+    alone = rows(thalweg("compare", everything, "--json"))[key]["against"][0]
+    assert (alone["paired"], alone["finding"], alone["baseline"]) == (True, "slower", "baseline")
+    both = rows(thalweg("compare", everything, other, "--json"))[key]
+    between = both["against"][0]
+    assert (between["paired"], between["basis"], between["finding"]) == (False, "time", "slower")
+    assert between["ratio"]["median"] == pytest.approx(1.5)
+    assert between["normalised"] == pytest.approx(1.5), "the same limit: as far from it as it is slower"
+    assert [run["run"] for run in both["runs"]] == ["everything", "other"]
+
+
+def test_a_bar_that_is_missed_has_an_exit_code_of_its_own(thalweg, everything):
+    def code(condition, *more):
+        return thalweg("compare", everything, "--fail-if", condition, *more, check=False).returncode
+
+    assert code("ratio > 1.05") == 3
+    assert code("ratio > 1.05", "--only", "scaling nothing") == 2
+    assert code("ratio > 99") == 0
+    assert code("low > 1.9", "--only", "twice") == 3
+    assert code("ratio >> 1") == 2
+
+
+def test_a_bar_that_cannot_be_told_is_not_passed(thalweg):
+    done = thalweg("compare", PUBLISHED[0], "--fail-if", "low > 1", check=False)
+    assert done.returncode == 3
+    assert "no row by which to tell" in done.stderr
+
+
+def test_names_that_differ_can_be_matched(thalweg):
+    table = next(path for path in PUBLISHED if path.stem == "slow5-pod5")
+    arguments = ["compare", RUN, table, "--json"]
+    names = ["--match", "cold: zstd + svb-zd", "sequential, 20X: gtgpu-ssd", "--match", "slow5lib fork-join", "BLOW5 C"]
+    key = ("cold: zstd + svb-zd", "slow5lib fork-join")
+    assert rows(thalweg(*arguments))[key]["against"] == []
+    against = rows(thalweg(*arguments, *names))[key]["against"][0]
+    assert (against["basis"], against["finding"]) == ("time_per_stored_byte", "too_few_pairs")
+    # 740 GB in 985 s beside 1.02 GB in 3.35 s
+    assert against["ratio"]["median"] == pytest.approx((985.309312 / 740e9) / (3.3505 / 1.0233e9), rel=0.01)
