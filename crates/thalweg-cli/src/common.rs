@@ -139,8 +139,8 @@ pub(crate) struct ReadArgs {
     /// Which way the bytes come
     #[arg(long, value_enum, default_value_t, overrides_with = "store")]
     store: StoreChoice,
-    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of them)
-    #[arg(long, value_name = "LIMITS", help_heading = MEASURING)]
+    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of them, or none)
+    #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
     throttle: Option<Limits>,
 }
 
@@ -179,7 +179,7 @@ impl ReadArgs {
             budget: self.budget(),
             control: cancel_on_interrupt(),
             model: None,
-            throttle: self.throttle,
+            throttle: self.throttle.filter(|limits| *limits != Limits::default()),
         }
     }
 

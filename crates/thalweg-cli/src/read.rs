@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     no_decode: bool,
     /// Let the consumer take this many nanoseconds longer for each sample
-    #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain", "no_decode"])]
+    #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
     consumer_ns: Option<u32>,
     #[command(flatten)]

@@ -11,6 +11,7 @@ mod run;
 mod session;
 mod standing;
 mod summary;
+mod without;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::level::Level;
+use crate::verdict::Role;
 use crate::workload::Workload;
 pub use flags::Flag;
 pub use plan::{InSuite, Pairs, Plan};
@@ -72,6 +74,28 @@ pub struct Arm {
     /// What a reader should know, as in "runs an interpreter".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// How to run it without a stage, for the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counterfactuals: Option<Counterfactuals>,
+}
+
+/// Arguments that a command takes in addition, to run without one of its stages. It must still report
+/// `open_to_last_s`; with its bytes from memory, the same digest, too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counterfactuals {
+    /// Its bytes are in memory before its clock starts.
+    pub from_memory: Vec<String>,
+    /// It fetches, and decodes nothing.
+    pub without_decoding: Vec<String>,
+}
+
+impl Counterfactuals {
+    /// Those of `thalweg read`.
+    pub fn of_thalweg() -> Self {
+        let words = |args: &[&str]| args.iter().map(ToString::to_string).collect();
+        let from_memory = words(&["--store", "memory", "--throttle", "none"]);
+        Self { from_memory, without_decoding: words(&["--no-decode"]) }
+    }
 }
 
 impl Arm {
@@ -93,6 +117,7 @@ impl Arm {
             prepare: Vec::new(),
             sample_bytes: None,
             label: None,
+            counterfactuals: None,
         }
     }
 
@@ -108,6 +133,29 @@ impl Arm {
     pub fn needs(mut self, needs: Needs) -> Self {
         self.needs = needs;
         self
+    }
+
+    /// Says how to run it without a stage.
+    #[must_use]
+    pub fn counterfactuals(mut self, counterfactuals: Counterfactuals) -> Self {
+        self.counterfactuals = Some(counterfactuals);
+        self
+    }
+
+    /// The arm without a stage; none if nobody said how.
+    pub fn without(&self, role: Role) -> Option<Self> {
+        let more = self.counterfactuals.as_ref()?;
+        let (more, level) = match role {
+            // No cache has a part in it.
+            Role::FromMemory => (&more.from_memory, Level::Lukewarm),
+            Role::WithoutDecoding => (&more.without_decoding, self.level),
+        };
+        let mut arm =
+            Self { name: format!("{}{}", self.name, role.suffix()), level, counterfactuals: None, ..self.clone() };
+        arm.workload.argv.extend(more.iter().cloned());
+        // Nothing decoded has no digest.
+        arm.decoder = role == Role::FromMemory && self.decoder;
+        Some(arm)
     }
 
     /// A command that reports nothing: timed by the wall, its values unchecked.
@@ -196,5 +244,24 @@ mod tests {
         let mut arm = Arm::new("a", ["p", "--in={file}", "{file1}", "{other}"], "x.blow5");
         arm.files.push("x.blow5.idx".into());
         assert_eq!(arm.command().argv, ["p", "--in=x.blow5", "x.blow5.idx", "{other}"]);
+    }
+
+    #[test]
+    fn an_arm_without_a_stage_has_a_name_of_its_own() {
+        let arm = Arm::new("a", ["thalweg", "read", "{file}"], "x").counterfactuals(Counterfactuals::of_thalweg());
+        let memory = arm.without(Role::FromMemory);
+        let memory = memory.as_ref().map(|a| (a.name.as_str(), a.command().command_line(), a.level, a.decoder));
+        assert_eq!(
+            memory,
+            Some((
+                "a (bytes from memory)",
+                "thalweg read x --store memory --throttle none".into(),
+                Level::Lukewarm,
+                true
+            ))
+        );
+        let fetch = arm.without(Role::WithoutDecoding).map(|a| (a.workload.argv.len(), a.level, a.decoder));
+        assert_eq!(fetch, Some((4, Level::Cold, false)));
+        assert_eq!(Arm::new("b", ["x"], "y").without(Role::FromMemory), None);
     }
 }

@@ -20,6 +20,9 @@ pub enum Error {
         /// The system's own word.
         source: io::Error,
     },
+    /// A store that is being probed failed.
+    #[error(transparent)]
+    Store(#[from] thalweg::Error),
     /// A workload ended with a failure of its own.
     #[error("{command}: {how}{}", stderr_note(stderr))]
     Failed {

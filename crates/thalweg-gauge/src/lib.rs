@@ -36,6 +36,7 @@ mod sys;
 pub mod testing;
 pub mod trial;
 pub mod units;
+pub mod verdict;
 pub mod workload;
 
 pub use error::{Error, Result};

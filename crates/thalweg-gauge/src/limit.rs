@@ -1,16 +1,15 @@
 //! The lower bound on time that this machine sets, and which part of it rules.
 //!
-//! Nothing can deliver a file's values sooner than its device gives the stored bytes, its cores decode them and its
-//! memory takes the decoded ones. The first and the last are the machine's own: the *floor*. Decoding is this build's
-//! own doing, so it is told apart and never excuses a slow result. Finding the figures is [`probe`]'s work; here is only
-//! arithmetic.
+//! Nothing can deliver a file's values sooner than its store answers the requests and gives the stored bytes, its cores
+//! decode them and its memory takes the decoded ones. The store's and the memory's terms are the machine's own: the
+//! *floor*. What the CPU does is this build's own doing, so it is told apart and never excuses a slow result. Finding the
+//! figures is [`probe`]'s work; here is only arithmetic.
 
 mod model;
 mod probe;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units;
 pub use probe::{ProbeOptions, probe};
 
 /// Reads of `block_bytes`, `depth` of them in flight.
@@ -63,8 +62,30 @@ pub struct Probe {
     pub single_stream_bytes_per_s: Option<f64>,
     /// Copying in memory.
     pub memory: Vec<MemoryPoint>,
+    /// What the store was held to while it was probed, as `thalweg read --throttle` takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<String>,
     /// What limits the trust in these figures.
     pub notes: Vec<String>,
+}
+
+/// What a piece of work asks of the machine; none where nobody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Work {
+    /// Bytes from the store.
+    pub stored_bytes: Option<u64>,
+    /// Requests to the store.
+    pub requests: Option<u64>,
+    /// Requests in the longest chain in which each waits for the one before.
+    pub dependent_requests: Option<u64>,
+    /// Bytes that it makes of them.
+    pub decoded_bytes: Option<u64>,
+    /// CPU seconds, all threads and the kernel's work for them included.
+    pub cpu_s: Option<f64>,
+    /// Of these, what the consumer of the values takes.
+    pub consumer_s: Option<f64>,
+    /// Cores that it may use.
+    pub cores: f64,
 }
 
 impl Probe {
@@ -86,19 +107,29 @@ impl Probe {
         self.points.iter().filter(|p| p.scattered).map(rate).max_by(f64::total_cmp).filter(|&r| r > 0.0)
     }
 
+    /// How long one small request takes while no other is in flight.
+    pub fn latency_s(&self) -> Option<f64> {
+        let alone = self.points.iter().find(|p| p.scattered && p.depth == 1 && p.bytes_per_s > 0.0)?;
+        Some(alone.block_bytes as f64 / alone.bytes_per_s)
+    }
+
     /// The fastest copy.
     pub fn memory_bytes_per_s(&self) -> Option<f64> {
         self.memory.iter().map(|m| m.bytes_per_s).max_by(f64::total_cmp).filter(|&r| r > 0.0)
     }
 
-    /// The limit on work that needs `stored` bytes from the device (0 if the file is in memory), writes `decoded` bytes,
-    /// and takes `cpu_s` CPU seconds (of a warm run) on `cores`.
-    pub fn limit(&self, stored: Option<u64>, decoded: Option<u64>, cpu_s: Option<f64>, cores: f64) -> Limit {
-        let device_rate = self.device_bytes_per_s();
+    /// The limit on `work`.
+    pub fn limit(&self, work: &Work) -> Limit {
+        let over = |amount: Option<u64>, rate: Option<f64>| amount.zip(rate).map(|(amount, rate)| amount as f64 / rate);
+        let spread = |cpu_s: Option<f64>| cpu_s.filter(|_| work.cores > 0.0).map(|s| s / work.cores);
+        let own = work.cpu_s.map(|cpu| (cpu - work.consumer_s.unwrap_or(0.0)).max(0.0));
         Limit {
-            device_s: stored.zip(device_rate).map(|(bytes, rate)| bytes as f64 / rate),
-            decode_s: cpu_s.filter(|_| cores > 0.0).map(|s| s / cores),
-            memcpy_s: decoded.zip(self.memory_bytes_per_s()).map(|(bytes, rate)| bytes as f64 / rate),
+            device_s: over(work.stored_bytes, self.device_bytes_per_s()),
+            requests_s: over(work.requests, self.requests_per_s()),
+            latency_s: work.dependent_requests.zip(self.latency_s()).map(|(n, s)| n as f64 * s),
+            decode_s: spread(own),
+            consumer_s: spread(work.consumer_s),
+            memcpy_s: over(work.decoded_bytes, self.memory_bytes_per_s()),
         }
     }
 }
@@ -108,8 +139,14 @@ impl Probe {
 pub struct Limit {
     /// Stored bytes at the device's best bandwidth.
     pub device_s: Option<f64>,
-    /// CPU seconds spread over all cores.
+    /// Requests at the device's highest rate.
+    pub requests_s: Option<f64>,
+    /// Requests that wait for each other, at the latency of one.
+    pub latency_s: Option<f64>,
+    /// CPU seconds, but for the consumer's, spread over all cores.
     pub decode_s: Option<f64>,
+    /// The consumer's, spread likewise.
+    pub consumer_s: Option<f64>,
     /// Decoded bytes at the bandwidth of a copy.
     pub memcpy_s: Option<f64>,
 }
@@ -118,23 +155,47 @@ pub struct Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
-    /// The device.
+    /// The bandwidth of the store.
     Device,
-    /// Decoding, with all cores.
+    /// The rate at which the store answers requests.
+    Requests,
+    /// The store's latency, request after request.
+    Latency,
+    /// Decoding (and the CPU's share in fetching), with all cores.
     Decode,
-    /// Memory.
+    /// The consumer of the decoded values.
+    Consumer,
+    /// The bandwidth of memory.
     Memory,
 }
 
+impl Term {
+    /// Whether it is the store's: bytes that come from memory would not wait for it.
+    pub fn is_store(self) -> bool {
+        matches!(self, Self::Device | Self::Requests | Self::Latency)
+    }
+}
+
 impl Limit {
-    /// What no build can beat on this machine: the device and the memory.
+    /// What no build can beat on this machine with these requests: the store and the memory.
     pub fn floor_s(&self) -> Option<f64> {
-        [self.device_s, self.memcpy_s].into_iter().flatten().max_by(f64::total_cmp).filter(|&s| s > 0.0)
+        let terms = [self.device_s, self.requests_s, self.latency_s, self.memcpy_s];
+        terms.into_iter().flatten().max_by(f64::total_cmp).filter(|&s| s > 0.0)
     }
 
-    /// The largest term and its seconds.
+    /// The largest term and its seconds. Decoder and consumer share the cores, so their seconds are added; the larger of
+    /// the two gives the sum its name.
     pub fn largest(&self) -> Option<(Term, f64)> {
-        let terms = [(Term::Device, self.device_s), (Term::Decode, self.decode_s), (Term::Memory, self.memcpy_s)];
+        let consumer = self.consumer_s.unwrap_or(0.0);
+        let cpu = self.decode_s.map(|s| s + consumer);
+        let whose = if consumer > self.decode_s.unwrap_or(0.0) { Term::Consumer } else { Term::Decode };
+        let terms = [
+            (Term::Device, self.device_s),
+            (Term::Requests, self.requests_s),
+            (Term::Latency, self.latency_s),
+            (whose, cpu),
+            (Term::Memory, self.memcpy_s),
+        ];
         let known = terms.into_iter().filter_map(|(term, s)| Some((term, s.filter(|&s| s > 0.0)?)));
         known.max_by(|a, b| a.1.total_cmp(&b.1))
     }
@@ -144,38 +205,11 @@ impl Limit {
         self.floor_s().map(|s| s / time_s)
     }
 
-    /// How close `time_s` comes to the largest term, decoding included.
+    /// How close `time_s` comes to the largest term, the CPU's included.
     pub fn fraction(&self, time_s: f64) -> Option<f64> {
         self.largest().map(|(_, s)| s / time_s)
     }
-
-    /// What keeps `time_s` from being shorter, in words.
-    pub fn verdict(&self, time_s: f64) -> String {
-        let Some((term, bound_s)) = self.largest() else { return "no limit known".into() };
-        let fraction = bound_s / time_s;
-        let name = match term {
-            Term::Device => "the device",
-            Term::Decode => "decoding",
-            Term::Memory => "memory",
-        };
-        let percent = units::digits(fraction * 100.0);
-        // The probe and the trial are minutes apart on a machine that is never quite steady: 5 % is no contradiction.
-        if fraction > 1.05 {
-            return format!("faster than the probe of {name} allows ({percent} %): the probe is not the limit");
-        }
-        match (term, fraction) {
-            (Term::Device, f) if f >= CLOSE => format!("bound by the device ({percent} % of its bandwidth)"),
-            (Term::Memory, f) if f >= CLOSE => format!("bound by memory ({percent} % of a plain copy)"),
-            (Term::Decode, f) if f >= CLOSE => {
-                format!("bound by decoding (CPU on all cores for {percent} % of the time)")
-            }
-            _ => format!("waits: {name} is the largest term and explains {percent} % of the time"),
-        }
-    }
 }
-
-/// From here on a term is called the bound: what is left is start-up and imperfect overlap.
-const CLOSE: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
@@ -190,9 +224,15 @@ mod tests {
             file: "f".into(),
             file_bytes: 1,
             direct: true,
-            points: vec![point(false, 1 << 20, 1e9), point(false, 4 << 20, 2e9), point(true, 4096, 4.096e9)],
+            points: vec![
+                point(false, 1 << 20, 1e9),
+                point(false, 4 << 20, 2e9),
+                point(true, 4096, 4.096e7),
+                Point { depth: 32, ..point(true, 4096, 4.096e8) },
+            ],
             single_stream_bytes_per_s: None,
             memory: vec![MemoryPoint { threads: 1, bytes_per_s: 8e9 }, MemoryPoint { threads: 2, bytes_per_s: 10e9 }],
+            throttle: None,
             notes: Vec::new(),
         }
     }
@@ -201,30 +241,43 @@ mod tests {
     fn the_best_of_the_sweep_is_the_device() {
         let p = probed();
         assert_eq!(p.best().map(|b| b.bytes_per_s), Some(2e9), "scattered reads are no bandwidth");
-        assert_eq!(p.requests_per_s(), Some(1e6));
-        let faster = Probe { single_stream_bytes_per_s: Some(3e9), ..p.clone() };
+        assert_eq!((p.requests_per_s(), p.latency_s()), (Some(1e5), Some(1e-4)));
+        let faster = Probe { single_stream_bytes_per_s: Some(3e9), ..p };
         assert_eq!(faster.device_bytes_per_s(), Some(3e9), "whatever was seen is possible");
-        let limit = p.limit(Some(4_000_000_000), Some(10_000_000_000), Some(3.0), 2.0);
-        assert_eq!(limit, Limit { device_s: Some(2.0), decode_s: Some(1.5), memcpy_s: Some(1.0) });
-        assert_eq!(limit.floor_s(), Some(2.0));
-        assert_eq!(limit.fraction(2.5), Some(0.8));
     }
 
     #[test]
-    fn decoding_is_never_part_of_the_floor() {
-        let limit = Limit { device_s: Some(1.0), decode_s: Some(3.0), memcpy_s: None };
+    fn each_term_has_its_amount_and_its_rate() {
+        let work = Work {
+            stored_bytes: Some(4_000_000_000),
+            requests: Some(50_000),
+            dependent_requests: Some(2000),
+            decoded_bytes: Some(10_000_000_000),
+            cpu_s: Some(3.0),
+            consumer_s: Some(1.0),
+            cores: 2.0,
+        };
+        let limit = probed().limit(&work);
+        let expected = Limit {
+            device_s: Some(2.0),
+            requests_s: Some(0.5),
+            latency_s: Some(0.2),
+            decode_s: Some(1.0),
+            consumer_s: Some(0.5),
+            memcpy_s: Some(1.0),
+        };
+        assert_eq!(limit, expected);
+        assert_eq!((limit.floor_s(), limit.fraction(2.5)), (Some(2.0), Some(0.8)));
+        assert_eq!(probed().limit(&Work::default()), Limit::default(), "what nobody knows is no zero");
+    }
+
+    #[test]
+    fn the_cpu_is_never_part_of_the_floor() {
+        let limit = Limit { device_s: Some(1.0), decode_s: Some(2.0), consumer_s: Some(1.0), ..Limit::default() };
         assert_eq!(limit.floor_s(), Some(1.0));
         assert_eq!(limit.largest(), Some((Term::Decode, 3.0)));
-        assert!(limit.verdict(3.2).starts_with("bound by decoding"));
-    }
-
-    #[test]
-    fn verdicts_name_the_largest_term() {
-        let limit = Limit { device_s: Some(1.0), decode_s: Some(0.2), memcpy_s: Some(0.1) };
-        assert_eq!(limit.verdict(1.25), "bound by the device (80.0 % of its bandwidth)");
-        assert!(limit.verdict(4.0).starts_with("waits: the device"));
-        assert!(limit.verdict(0.5).contains("the probe is not the limit"));
-        assert_eq!(Limit::default().verdict(1.0), "no limit known");
+        let consumed = Limit { consumer_s: Some(5.0), ..limit };
+        assert_eq!(consumed.largest(), Some((Term::Consumer, 7.0)));
         let hot = Limit { device_s: Some(0.0), ..Limit::default() };
         assert_eq!(hot.floor_s(), None, "a file in memory sets no limit");
     }

@@ -69,6 +69,15 @@ pub struct Report {
     /// Stored bytes that had to be read for it, if that is not the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
+    /// Requests that it made of its store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Requests in the longest chain in which each had to wait for the answer to the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependent_requests: Option<u64>,
+    /// CPU seconds of all its threads within `open_to_last_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<f64>,
     /// Sum over all values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<Value>,
@@ -81,6 +90,9 @@ pub struct Report {
     /// How long its calls took, if it loops over many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
+    /// How the program was built: compiler, flags, libraries, allocator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Value>,
     /// Stages by name: seconds, or an object with `busy_s`, `exposed_s`, `bytes_in`, `bytes_out`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub stages: Map<String, Value>,

@@ -9,6 +9,7 @@ use crate::limit::Probe;
 use crate::schedule::Order;
 use crate::stats::{CONFIDENCE, Look};
 use crate::trial::Outcome;
+use crate::verdict::Role;
 
 /// Version of a trial's line.
 pub const TRIAL_SCHEMA: &str = "thalweg.trial/1";
@@ -95,6 +96,10 @@ pub struct Trial {
     pub comparison: String,
     /// Name of the arm.
     pub arm: String,
+    /// The stage that it was made without, for the verdict on an arm; such a trial is in no pair, and its arm is one that
+    /// [`Arm::without`] made. None for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// Round, from 0; none for a warm-up, which is never averaged.
     pub round: Option<usize>,
     /// Place in the order of its round, from 0.

@@ -10,11 +10,12 @@ use super::flags::{CLOCK_STEP_S, LEAST};
 use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session, unix_s};
 use super::{Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed, TRIAL_SCHEMA, Trial};
-use super::{standing, summarise, summary};
+use super::{standing, summarise, summary, without};
 use crate::cache::EvictOptions;
 use crate::level::{Judgement, Level, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
+use crate::verdict::Role;
 use crate::{Error, Result};
 
 /// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon as it is known. When
@@ -42,7 +43,8 @@ pub fn run(
     if kept.ended.is_some() {
         return Ok(summarise(kept));
     }
-    let total = kept.session.arms.len() * (kept.session.rounds + 1);
+    let extra = without::arms(&kept.session).len() * without::TRIALS;
+    let total = kept.session.arms.len() * (kept.session.rounds + 1) + extra;
     let mut running = Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
     let ended = match running.everything() {
         Ok(ended) => ended,
@@ -79,19 +81,24 @@ impl Running<'_> {
             Some(_) => self.say_resumed()?,
         }
         // The warm-up brings programs and libraries into memory, and finds wrong digests before hours are spent.
-        for arm in 0..arms {
-            self.turn(arm, None, arm)?;
+        for index in 0..arms {
+            self.turn(&self.arm(index)?, None, None, index)?;
         }
         // Until a round has been timed, it is expected to take as long as the warm-up did.
         let mut longest = self.started.elapsed();
         self.probe()?;
+        for round in 0..without::TRIALS {
+            for (position, (role, arm)) in without::arms(&self.kept.session).into_iter().enumerate() {
+                self.turn(&arm, Some(role), Some(round), position)?;
+            }
+        }
         for round in 0..rounds {
             let start = self.started.elapsed();
             if self.plan.budget.is_some_and(|budget| start + longest > budget) {
                 return Ok(Ended::Budget);
             }
-            for (position, arm) in order.round(arms, round).into_iter().enumerate() {
-                self.turn(arm, Some(round), position)?;
+            for (position, index) in order.round(arms, round).into_iter().enumerate() {
+                self.turn(&self.arm(index)?, None, Some(round), position)?;
             }
             longest = longest.max(self.started.elapsed() - start);
             if standing::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
@@ -136,18 +143,27 @@ impl Running<'_> {
     }
 
     /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not run twice.
-    fn turn(&mut self, index: usize, round: Option<usize>, position: usize) -> Result<()> {
-        if let Some(arm) = self.kept.session.arms.get(index).cloned() {
-            while let Some(attempt) = standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round) {
-                self.trial(&arm, round, position, attempt)?;
-            }
+    fn turn(&mut self, arm: &Arm, role: Option<Role>, round: Option<usize>, position: usize) -> Result<()> {
+        while let Some(attempt) = standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round) {
+            self.trial(arm, role, round, (position, attempt))?;
         }
         self.done += 1;
         Ok(())
     }
 
+    fn arm(&self, index: usize) -> Result<Arm> {
+        let arm = self.kept.session.arms.get(index).cloned();
+        arm.ok_or_else(|| Error::Usage(format!("there is no arm number {index}")))
+    }
+
     /// Runs one trial and keeps it.
-    fn trial(&mut self, arm: &Arm, round: Option<usize>, position: usize, attempt: usize) -> Result<()> {
+    fn trial(
+        &mut self,
+        arm: &Arm,
+        role: Option<Role>,
+        round: Option<usize>,
+        (position, attempt): (usize, usize),
+    ) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
@@ -156,6 +172,7 @@ impl Running<'_> {
             schema: TRIAL_SCHEMA.into(),
             comparison: self.kept.session.id.clone(),
             arm: arm.name.clone(),
+            role,
             round,
             position,
             attempt,
@@ -172,7 +189,9 @@ impl Running<'_> {
             prepared: None,
             outcome: None,
         };
-        match fill(&mut trial, arm, self.kept.session.clock, self.plan.evict, self.stop) {
+        // What is left when a stage is taken away is the work's own time, whatever is compared otherwise.
+        let clock = if role.is_some() { Clock::TimeToSamples } else { self.kept.session.clock };
+        match fill(&mut trial, arm, clock, self.plan.evict, self.stop) {
             Ok(()) => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             Err(e) => trial.failed = Some(e.to_string()),

@@ -23,7 +23,8 @@ pub(super) fn session(plan: &Plan) -> Result<Session> {
         Some(baseline) if plan.control => {
             control = Some(arms.len());
             let name = format!("{}{CONTROL_SUFFIX}", baseline.name);
-            arms.push(Arm { name, ..baseline.clone() });
+            // Its verdict would be the baseline's once more.
+            arms.push(Arm { name, counterfactuals: None, ..baseline.clone() });
         }
         Some(_) => {}
     }

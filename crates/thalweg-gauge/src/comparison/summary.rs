@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::flags::flags;
 use super::record::COMPARISON_SCHEMA;
-use super::{Arm, Earlier, Flag, Session, Trial, standing};
+use super::{Arm, Earlier, Flag, Session, Trial, standing, without};
 use crate::level::Level;
-use crate::limit::{Limit, Probe};
+use crate::limit::{Limit, Probe, Work};
 use crate::stats::{self, Finding, Look, Ratio, median};
 use crate::units;
+use crate::verdict::{Verdict, Without, verdict};
 use crate::workload::{Latency, Stage};
 
 /// Middle and ends of the trials of an arm.
@@ -83,6 +84,10 @@ pub struct Summary {
     pub verdict: Option<String>,
     /// The distribution of its calls, if it looped over many.
     pub latency_us: Option<Latency>,
+    /// The same in figures, with the runs without a stage.
+    pub bottleneck: Option<Verdict>,
+    /// How its program was built, as it says itself.
+    pub build: Option<Value>,
     /// Its stages.
     pub stages: Vec<Stage>,
 }
@@ -169,7 +174,7 @@ impl Comparison {
 pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     let mut first: Vec<(&Option<String>, &Trial)> = Vec::new();
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
-        let Some(arm) = arms.iter().find(|a| a.name == trial.arm) else { continue };
+        let Some(arm) = arms.iter().find(|a| without::is_of(trial, a)) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
         // Any other command may tell a digest; if it does, it is held to it.
         if !arm.decoder && report.digest.is_none() {
@@ -244,13 +249,28 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
     let decoded_bytes =
         report.and_then(|r| r.bytes_decoded).or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
     let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
-    let limit = arm.files.first().and_then(|file| {
-        let probe = probes.iter().find(|p| p.file == file.display().to_string())?;
-        // A file that is already in memory asks nothing of the device.
-        let from_device = if level == Some(Level::Hot) { Some(0) } else { stored_bytes };
-        Some(probe.limit(from_device, decoded_bytes, cpu_s, cores(arm, session)))
-    });
-    let time = time_s.map(|t| t.median);
+    let probe = arm.files.first().and_then(|file| probes.iter().find(|p| p.file == file.display().to_string()));
+    let stages = stages(&outcomes);
+    let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
+    // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
+    let no_store = level == Some(Level::Hot) && probe.is_none_or(|p| p.throttle.is_none());
+    let from_store = |amount: Option<u64>| if no_store { amount.map(|_| 0) } else { amount };
+    let work = Work {
+        stored_bytes: from_store(stored_bytes),
+        requests: from_store(report.and_then(|r| r.requests)),
+        dependent_requests: from_store(report.and_then(|r| r.dependent_requests)),
+        decoded_bytes,
+        cpu_s: middle(&|o| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()))),
+        consumer_s: stages.iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
+        cores: cores(arm, session).min(threads),
+    };
+    let limit = probe.map(|p| p.limit(&work));
+    // Where whole processes are compared, what is held against the limit is still the work's own time, if it tells.
+    let own_s = middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
+    let without = without::times(arm, trials);
+    let bottleneck = own_s
+        .filter(|_| limit.is_some() || without != Without::default())
+        .map(|t| verdict(&limit.unwrap_or_default(), &work, t, without));
     Summary {
         arm: arm.name.clone(),
         label: arm.label.clone(),
@@ -271,11 +291,13 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
         stored_bytes,
         decoded_bytes,
         samples,
-        fraction_of_floor: limit.zip(time).and_then(|(l, t)| l.fraction_of_floor(t)),
-        verdict: limit.zip(time).map(|(l, t)| l.verdict(t)),
+        fraction_of_floor: limit.zip(own_s).and_then(|(l, t)| l.fraction_of_floor(t)),
+        verdict: bottleneck.as_ref().map(|v| v.words.clone()),
+        bottleneck,
+        build: report.and_then(|r| r.build.clone()),
         limit,
         latency_us: latency(&outcomes),
-        stages: stages(&outcomes),
+        stages,
     }
 }
 

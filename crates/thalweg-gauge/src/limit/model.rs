@@ -51,6 +51,7 @@ mod tests {
             points,
             single_stream_bytes_per_s: None,
             memory,
+            throttle: None,
             notes,
         }
     }

@@ -1,14 +1,14 @@
 //! Measures what the device and the memory give, on the very file, in the same session as the trials.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
+use thalweg::store::throttled::Limits;
+use thalweg::store::{AlignedBuf, FileStore, Store, ThrottledStore};
 
 use super::{MemoryPoint, Point, Probe, Window};
 use crate::cache::{EvictOptions, evict};
@@ -27,6 +27,8 @@ pub struct ProbeOptions {
     pub windows: usize,
     /// Most bytes for the single buffered stream; 0 leaves it out, and the page cache alone.
     pub single_stream_bytes: u64,
+    /// What the store is held to, for work that is held to it, too. There is no single stream then.
+    pub throttle: Option<Limits>,
 }
 
 impl Default for ProbeOptions {
@@ -38,6 +40,7 @@ impl Default for ProbeOptions {
             window: Duration::from_millis(200),
             windows: 3,
             single_stream_bytes: 1 << 30,
+            throttle: None,
         }
     }
 }
@@ -85,7 +88,10 @@ pub fn probe(
     if file_bytes < smallest {
         notes.push("the file is smaller than one block: the device was not probed".into());
     }
-    let (file, direct) = open(path)?;
+    let (store, direct) = open(path, options.throttle)?;
+    if let Some(limits) = options.throttle {
+        notes.push(format!("the store was slowed down on purpose: {limits}"));
+    }
     if !direct {
         notes.push("this file system refuses O_DIRECT: buffered reads, evicted before each window".into());
     }
@@ -115,7 +121,7 @@ pub fn probe(
             // Multiples of the golden ratio's fraction spread evenly, however many there are.
             place = (place + 0.618_033_988_749_895_f64).fract();
             let shape = Shape { block_bytes, depth, scattered, blocks: file_bytes / block_bytes };
-            let w = window(&file, shape, place, options.window).map_err(|e| Error::io(path, "probing", e))?;
+            let w = window(&*store, shape, place, options.window)?;
             read_bytes += w.bytes;
             windows.push(w);
         }
@@ -131,44 +137,34 @@ pub fn probe(
         ));
     }
     progress(total - 2, total);
-    drop(file); // or this process would be among those that hold the file
-    let single_stream_bytes_per_s = single_stream(path, options.single_stream_bytes, stop, &mut notes)?;
+    drop(store); // or this process would be among those that hold the file
+    let single_stream_bytes_per_s = single_stream(
+        path,
+        if options.throttle.is_none() { options.single_stream_bytes } else { 0 },
+        stop,
+        &mut notes,
+    )?;
     progress(total - 1, total);
     let memory = memory(options.window, stop)?;
     progress(total, total);
     let file = path.display().to_string();
-    Ok(Probe { file, file_bytes, direct, points, single_stream_bytes_per_s, memory, notes })
+    let throttle = options.throttle.map(|limits| limits.to_string());
+    Ok(Probe { file, file_bytes, direct, points, single_stream_bytes_per_s, memory, throttle, notes })
 }
 
 /// Opens for direct reads if one of them works: some file systems accept the flag and refuse the read.
-fn open(path: &Path) -> Result<(File, bool)> {
-    let flags = OFlags::DIRECT.bits().cast_signed();
-    if let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        let mut buffer = Aligned::new(ALIGNMENT);
-        if file.read_at(buffer.bytes(), 0).is_ok() {
-            return Ok((file, true));
-        }
+fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)> {
+    let store = FileStore::open_direct(path)?;
+    if store.size() > 0 {
+        let len = usize::try_from(store.size()).unwrap_or(ALIGNMENT).min(ALIGNMENT);
+        store.read_at(0, &mut AlignedBuf::new(len))?;
     }
-    Ok((File::open(path).map_err(|e| Error::io(path, "opening", e))?, false))
-}
-
-/// A buffer whose first byte lies at a multiple of [`ALIGNMENT`]: over-allocated, so that no unsafe code is needed.
-struct Aligned {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Aligned {
-    fn new(len: usize) -> Self {
-        let memory = vec![0; len + ALIGNMENT];
-        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Self { memory, start, len }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        self.memory.get_mut(self.start..self.start + self.len).unwrap_or_default()
-    }
+    let direct = store.is_direct();
+    let store: Arc<dyn Store> = Arc::new(store);
+    Ok(match throttle {
+        Some(limits) => (Arc::new(ThrottledStore::new(store, limits)), direct),
+        None => (store, direct),
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -190,35 +186,34 @@ impl Shape {
 }
 
 /// Keeps `depth` requests in flight, with a thread each, for the given time.
-fn window(file: &File, shape: Shape, place: f64, time: Duration) -> io::Result<Window> {
+fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result<Window> {
     let first = (place * shape.blocks as f64) as u64;
     let next = AtomicU64::new(0);
     let bytes = AtomicU64::new(0);
     let ready = Barrier::new(shape.depth);
-    let len = usize::try_from(shape.block_bytes).map_err(io::Error::other)?;
+    let len = usize::try_from(shape.block_bytes).map_err(|_| Error::Usage("a block larger than memory".into()))?;
     let times = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..shape.depth)
             .map(|_| {
-                scope.spawn(|| -> io::Result<(Instant, Instant)> {
-                    let mut buffer = Aligned::new(len);
+                scope.spawn(|| -> Result<(Instant, Instant)> {
+                    let mut buffer = AlignedBuf::new(len);
                     ready.wait();
                     let start = Instant::now();
                     loop {
                         let offset = shape.offset(first, next.fetch_add(1, Ordering::Relaxed));
-                        let n = file.read_at(buffer.bytes(), offset)?;
-                        bytes.fetch_add(n as u64, Ordering::Relaxed);
+                        store.read_at(offset, &mut buffer)?;
+                        bytes.fetch_add(shape.block_bytes, Ordering::Relaxed);
                         let now = Instant::now();
-                        if now - start >= time || n == 0 {
+                        if now - start >= time {
                             return Ok((start, now));
                         }
                     }
                 })
             })
             .collect();
-        let join = |w: std::thread::ScopedJoinHandle<'_, _>| {
-            w.join().unwrap_or_else(|_| Err(io::Error::other("a probing thread ended early")))
-        };
-        workers.into_iter().map(join).collect::<io::Result<Vec<_>>>()
+        let join =
+            |w: std::thread::ScopedJoinHandle<'_, _>| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        workers.into_iter().map(join).collect::<Result<Vec<_>>>()
     })?;
     let start = times.iter().map(|t| t.0).min();
     let last = times.iter().map(|t| t.1).max();
@@ -300,15 +295,6 @@ fn copy_rate(time: Duration, ready: &Barrier) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buffers_are_aligned() {
-        for len in [1, 4096, 1 << 20] {
-            let mut buffer = Aligned::new(len);
-            assert_eq!(buffer.bytes().len(), len);
-            assert_eq!(buffer.bytes().as_ptr().align_offset(ALIGNMENT), 0);
-        }
-    }
 
     #[test]
     fn requests_stay_inside_the_file() {

@@ -154,6 +154,7 @@ fn the_limit_is_probed_in_the_same_session() {
         window: Duration::from_millis(10),
         windows: 3,
         single_stream_bytes: 8 << 20,
+        throttle: None,
     };
     let mut a = arm("a", &file, 0.05, "d");
     a.sample_bytes = Some(2);

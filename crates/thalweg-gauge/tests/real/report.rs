@@ -38,6 +38,7 @@ fn comparison() -> Comparison {
         window: Duration::from_millis(5),
         windows: 2,
         single_stream_bytes: 4 << 20,
+        throttle: None,
     };
     let plan = Plan { retries: 0, ..Plan::new("everything <at> once", arms).rounds(6).probe(probe) };
     run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()

@@ -91,9 +91,13 @@ impl Limits {
 impl FromStr for Limits {
     type Err = Error;
 
-    /// Reads `bandwidth=150MB/s,latency=2ms,jitter=500us,requests=2000/s,parallel=8,seed=1`, any of them in any order.
+    /// Reads `bandwidth=150MB/s,latency=2ms,jitter=500us,requests=2000/s,parallel=8,seed=1`, any of them in any order, or
+    /// `none`.
     fn from_str(text: &str) -> Result<Self> {
         let mut limits = Self::default();
+        if text == "none" {
+            return Ok(limits);
+        }
         for part in text.split(',').map(str::trim) {
             let wrong = |wanted: &str| Error::Usage(format!("throttle {part:?}: expected {wanted}").into());
             let (key, value) = part.split_once('=').ok_or_else(|| wrong("key=value, as in latency=2ms"))?;
@@ -179,7 +183,7 @@ mod tests {
         assert_eq!(limits, expected);
         assert_eq!(limits.to_string().parse::<Limits>()?, limits);
         assert_eq!("bandwidth=1.5GiB/s".parse::<Limits>()?.bandwidth, 1_610_612_736.0);
-        assert_eq!(Limits::default().to_string(), "");
+        assert_eq!(("none".parse::<Limits>()?, Limits::default().to_string()), (Limits::default(), String::new()));
         Ok(())
     }
 

@@ -1,0 +1,125 @@
+//! Each stage made the slow one in turn: the verdict must name it, and the runs without a stage must bear it out.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+#[path = "common/lib.rs"]
+mod common;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use common::Folder;
+use thalweg_gauge::comparison::{Arm, Comparison, Counterfactuals, Plan, run};
+use thalweg_gauge::level::Level;
+use thalweg_gauge::limit::{ProbeOptions, Term};
+use thalweg_gauge::verdict::Verdict;
+
+/// What measures wants the machine for itself.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file of about 5 MB and 100 reads: some 20 ms of work, where nothing is slow on purpose.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "6M");
+    folder
+}
+
+/// Compares `thalweg read` with nothing, its file hot, under a probe that is as slow as its store.
+fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison {
+    let _alone = alone();
+    let command = [&[env!("CARGO_BIN_EXE_thalweg"), "read", "{file}", "--json"], args].concat();
+    let mut arm = Arm::new("thalweg", command, folder.path("a.blow5"))
+        .level(Level::Hot)
+        .timeout(Duration::from_secs(60))
+        .env("XDG_CACHE_HOME", folder.path("cache").to_str().unwrap())
+        .counterfactuals(Counterfactuals::of_thalweg());
+    arm.sample_bytes = Some(2);
+    let probe = ProbeOptions {
+        blocks: vec![1 << 20],
+        depths: vec![1, 4],
+        window: Duration::from_millis(20),
+        windows: 2,
+        single_stream_bytes: 0,
+        throttle: throttle.map(|limits| limits.parse().unwrap()),
+    };
+    let plan = Plan::new("verdict", vec![arm]).rounds(3).control(false).probe(probe);
+    run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()
+}
+
+fn throttled(folder: &Folder, limits: &str, args: &[&str]) -> Verdict {
+    verdict(&measure(folder, &[&["--throttle", limits], args].concat(), Some(limits)))
+}
+
+#[track_caller]
+fn verdict(c: &Comparison) -> Verdict {
+    let told: Vec<_> = c.trials.iter().filter_map(|t| t.failed.as_ref().or(t.rejected.as_ref())).collect();
+    assert!(told.is_empty(), "{told:?}");
+    assert!(c.refused.is_none(), "{:?}", c.refused);
+    assert_eq!(c.trials.len(), 1 + 2 * 3 + 3, "the warm-up, three of each without a stage, three rounds");
+    assert_eq!(c.trials.iter().filter(|t| t.role.is_some()).count(), 6);
+    assert_eq!(c.summaries[0].trials, 3, "those without a stage are not averaged in");
+    c.summaries[0].bottleneck.clone().unwrap()
+}
+
+#[track_caller]
+fn names(verdict: &Verdict, term: Term, words: &str) {
+    assert_eq!((verdict.term, verdict.confirmed), (Some(term), Some(true)), "{verdict:?}");
+    assert!(verdict.words.contains(words) && verdict.words.contains("; confirmed: "), "{verdict:?}");
+    assert!(verdict.without.store_s.is_some() && verdict.without.decoding_s.is_some());
+}
+
+#[test]
+fn a_narrow_store_is_named() {
+    let folder = folder();
+    let limits = "bandwidth=20MB/s";
+    let found = throttled(&folder, limits, &[]);
+    names(&found, Term::Device, "the store's bandwidth");
+    // Held to a quarter of a second, where the work alone takes a tenth of that.
+    assert!(found.fraction.is_some_and(|f| f > 0.6), "{found:?}");
+}
+
+#[test]
+fn a_store_that_answers_few_requests_is_named() {
+    // A small budget makes small requests: more than 60 of them.
+    let found = throttled(&folder(), "requests=200/s", &["--memory", "4MiB"]);
+    names(&found, Term::Requests, "the store's request rate");
+}
+
+#[test]
+fn a_store_that_is_far_away_is_named() {
+    let folder = folder();
+    let rows = folder.ok(&["read", "a.blow5", "--digest"]);
+    let ids: Vec<&str> = rows.lines().filter_map(|row| row.split('\t').next()).collect();
+    std::fs::write(folder.path("ids"), ids.join("\n")).unwrap();
+    let list = folder.path("ids");
+    let found = throttled(&folder, "latency=5ms", &["--ids", list.to_str().unwrap(), "--one-by-one"]);
+    names(&found, Term::Latency, "waiting for one request after the other");
+    assert!(found.words.contains(&format!("{} of them at ", ids.len() + 1)), "{}", found.words);
+}
+
+#[test]
+fn decoding_is_named_when_nothing_else_is_slow() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "a.blow5", "--samples", "24M", "--record", "zlib"]);
+    let found = verdict(&measure(&folder, &["--threads", "1"], None));
+    names(&found, Term::Decode, "decoding");
+}
+
+#[test]
+fn a_slow_consumer_is_named() {
+    let found = verdict(&measure(&folder(), &["--consumer-ns", "100"], None));
+    names(&found, Term::Consumer, "the consumer");
+}
+
+#[test]
+fn a_limit_that_is_not_the_limit_is_contradicted() {
+    // The probe is held to what the work is not.
+    let found = verdict(&measure(&folder(), &["--consumer-ns", "20"], Some("bandwidth=20MB/s")));
+    assert_eq!((found.term, found.confirmed), (Some(Term::Device), Some(false)), "{found:?}");
+    for words in ["the probe is not the limit", "contradicted, it is the work on the bytes"] {
+        assert!(found.words.contains(words), "{found:?}");
+    }
+}

@@ -1,0 +1,278 @@
+//! What holds a piece of work back, in one sentence; and whether taking that stage away bears it out.
+//!
+//! The largest term of the [limit](crate::limit) names the stage. Two more runs put that to the test: one whose bytes are
+//! in memory before its clock starts, and one that fetches and decodes nothing. If the store holds the work back, the first
+//! is quicker and the second is not; if the work on the bytes does, the other way round.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limit::{Limit, Term, Work};
+use crate::units::{bandwidth, decimal_bytes, digits, seconds};
+
+/// A stage that a run is made without, to see what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The store is left out: the bytes are in memory before the clock starts.
+    FromMemory,
+    /// Decoding is left out, and with it whatever becomes of the values.
+    WithoutDecoding,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::FromMemory, Self::WithoutDecoding];
+
+    /// For the names of trials.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::FromMemory => " (bytes from memory)",
+            Self::WithoutDecoding => " (decoding off)",
+        }
+    }
+}
+
+/// What the work took without a stage; none where it was not run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Without {
+    /// Seconds with the bytes in memory.
+    pub store_s: Option<f64>,
+    /// Seconds with decoding switched off.
+    pub decoding_s: Option<f64>,
+}
+
+/// What holds a piece of work back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The largest term of the limit; none if no limit is known.
+    pub term: Option<Term>,
+    /// Its seconds.
+    pub bound_s: Option<f64>,
+    /// The share of the time that it explains: 1 is perfect.
+    pub fraction: Option<f64>,
+    /// What the work took without a stage.
+    pub without: Without,
+    /// Whether the runs without a stage bear the term out; none if they were not made, or do not tell.
+    pub confirmed: Option<bool>,
+    /// All of it in one sentence.
+    pub words: String,
+}
+
+/// From this share on a term is called the bound: what is left is start-up and imperfect overlap.
+const CLOSE: f64 = 0.7;
+/// Probe and trial are minutes apart on a machine that is never quite steady: so much too fast is no contradiction.
+const TOO_FAST: f64 = 1.05;
+/// Runs without a stage are few: a difference below this share of the time is not looked at.
+const TELLING: f64 = 0.1;
+
+/// The two sides that can be taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Store,
+    Work,
+}
+
+/// Judges what took `time_s`.
+pub fn verdict(limit: &Limit, work: &Work, time_s: f64, without: Without) -> Verdict {
+    let largest = limit.largest();
+    let fraction = largest.map(|(_, bound_s)| bound_s / time_s);
+    let side = side(time_s, without);
+    let term_side = largest.map(|(term, _)| if term.is_store() { Side::Store } else { Side::Work });
+    let confirmed = side.zip(term_side).map(|(a, b)| a == b);
+    let words = [stage(limit, work, time_s), confirmation(confirmed, side, without, time_s)];
+    Verdict {
+        term: largest.map(|(term, _)| term),
+        bound_s: largest.map(|(_, bound_s)| bound_s),
+        fraction,
+        without,
+        confirmed,
+        words: words.into_iter().flatten().collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// The side without which the work is clearly quicker than without the other.
+fn side(time_s: f64, without: Without) -> Option<Side> {
+    let (store, decoding) = (without.store_s?, without.decoding_s?);
+    let clear = |less: f64, more: f64| less < more * (1.0 - TELLING) && less < time_s * (1.0 - TELLING);
+    if clear(store, decoding) {
+        Some(Side::Store)
+    } else if clear(decoding, store) {
+        Some(Side::Work)
+    } else {
+        None
+    }
+}
+
+fn stage(limit: &Limit, work: &Work, time_s: f64) -> Option<String> {
+    let Some((term, bound_s)) = limit.largest() else { return Some("no limit known".into()) };
+    let fraction = bound_s / time_s;
+    let name = match term {
+        Term::Device => "the store's bandwidth",
+        Term::Requests => "the store's request rate",
+        Term::Latency => "waiting for one request after the other",
+        Term::Decode => "decoding",
+        Term::Consumer => "the consumer",
+        Term::Memory => "memory bandwidth",
+    };
+    let percent = digits(fraction * 100.0);
+    let figures = figures(term, work, bound_s);
+    Some(if fraction > TOO_FAST {
+        format!(
+            "faster than {name} allows by its probe ({figures}, the work took {}): the probe is not the limit",
+            seconds(time_s)
+        )
+    } else if fraction >= CLOSE {
+        format!("bound by {name}: {figures} of the {} that it took ({percent} %)", seconds(time_s))
+    } else {
+        format!(
+            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {} that it took",
+            seconds(time_s)
+        )
+    })
+}
+
+/// Amount, rate and time of a term.
+fn figures(term: Term, work: &Work, bound_s: f64) -> String {
+    let takes = seconds(bound_s);
+    let bytes = |bytes: Option<u64>, kind: &str| {
+        let bytes = bytes.unwrap_or(0) as f64;
+        format!("{} {kind} at {} take {takes}", decimal_bytes(bytes), bandwidth(bytes / bound_s))
+    };
+    let cores = (work.cores * 100.0).round() / 100.0;
+    let cpu = |cpu_s: f64| format!("{} of CPU on {cores} cores take {takes}", seconds(cpu_s));
+    match term {
+        Term::Device => bytes(work.stored_bytes, "stored"),
+        Term::Memory => bytes(work.decoded_bytes, "decoded"),
+        Term::Requests => {
+            let requests = work.requests.unwrap_or(0);
+            format!("{requests} requests at {}/s take {takes}", digits(requests as f64 / bound_s))
+        }
+        Term::Latency => {
+            let requests = work.dependent_requests.unwrap_or(0);
+            format!("{requests} of them at {} each take {takes}", seconds(bound_s / requests.max(1) as f64))
+        }
+        Term::Decode => cpu(work.cpu_s.unwrap_or(0.0)),
+        Term::Consumer => {
+            format!(
+                "{}, {} of it the consumer's,",
+                cpu(work.cpu_s.unwrap_or(0.0)),
+                seconds(work.consumer_s.unwrap_or(0.0))
+            )
+        }
+    }
+}
+
+fn confirmation(confirmed: Option<bool>, side: Option<Side>, without: Without, time_s: f64) -> Option<String> {
+    let (store, decoding) = (without.store_s?, without.decoding_s?);
+    let times = format!("{} with the bytes from memory, {} with decoding off", seconds(store), seconds(decoding));
+    Some(match (confirmed, side) {
+        (Some(true), _) => format!("confirmed: {times}"),
+        (Some(false), Some(Side::Store)) => format!("contradicted, it is the store: {times}"),
+        (Some(false), _) => format!("contradicted, it is the work on the bytes: {times}"),
+        (None, Some(Side::Store)) => format!("it is the store: {times}"),
+        (None, Some(Side::Work)) => format!("it is the work on the bytes: {times}"),
+        (None, None) if store.min(decoding) < time_s * (1.0 - TELLING) => {
+            format!("not decided, the store and the work on the bytes matter alike: {times}")
+        }
+        (None, None) => format!("not decided, neither alone is to blame: {times}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn without(store_s: f64, decoding_s: f64) -> Without {
+        Without { store_s: Some(store_s), decoding_s: Some(decoding_s) }
+    }
+
+    fn work() -> Work {
+        Work {
+            stored_bytes: Some(2_000_000_000),
+            requests: Some(2000),
+            dependent_requests: Some(40),
+            decoded_bytes: Some(4_000_000_000),
+            cpu_s: Some(3.0),
+            consumer_s: Some(2.0),
+            cores: 2.0,
+        }
+    }
+
+    fn words(limit: Limit, time_s: f64, without: Without) -> String {
+        verdict(&limit, &work(), time_s, without).words
+    }
+
+    #[test]
+    fn each_term_is_named_with_its_figures() {
+        let none = Limit::default();
+        for (limit, said) in [
+            (
+                Limit { device_s: Some(1.0), ..none },
+                "bound by the store's bandwidth: 2.00 GB stored at 2.00 GB/s take 1.00 s",
+            ),
+            (
+                Limit { requests_s: Some(1.0), ..none },
+                "bound by the store's request rate: 2000 requests at 2000/s take 1.00 s",
+            ),
+            (
+                Limit { latency_s: Some(1.0), ..none },
+                "bound by waiting for one request after the other: 40 of them at 25.0 ms each take 1.00 s",
+            ),
+            (Limit { decode_s: Some(1.0), ..none }, "bound by decoding: 3.00 s of CPU on 2 cores take 1.00 s"),
+            (
+                Limit { decode_s: Some(0.3), consumer_s: Some(0.7), ..none },
+                "bound by the consumer: 3.00 s of CPU on 2 cores take 1.00 s, 2.00 s of it the consumer's,",
+            ),
+            (
+                Limit { memcpy_s: Some(1.0), ..none },
+                "bound by memory bandwidth: 4.00 GB decoded at 4.00 GB/s take 1.00 s",
+            ),
+        ] {
+            assert_eq!(words(limit, 1.25, Without::default()), format!("{said} of the 1.25 s that it took (80.0 %)"));
+        }
+    }
+
+    #[test]
+    fn a_term_that_explains_little_or_too_much_is_told_so() {
+        let limit = Limit { device_s: Some(1.0), decode_s: Some(0.2), ..Limit::default() };
+        assert!(
+            words(limit, 4.0, Without::default()).starts_with("waits: the largest term is the store's bandwidth, but")
+        );
+        assert!(words(limit, 0.5, Without::default()).contains("the probe is not the limit"));
+        let nothing = verdict(&Limit::default(), &Work::default(), 1.0, Without::default());
+        assert_eq!((nothing.words.as_str(), nothing.term, nothing.confirmed), ("no limit known", None, None));
+    }
+
+    #[test]
+    fn taking_a_stage_away_confirms_or_contradicts() {
+        let store = Limit { device_s: Some(0.9), decode_s: Some(0.5), ..Limit::default() };
+        let says = |limit: &Limit, without| {
+            let v = verdict(limit, &work(), 1.0, without);
+            (v.confirmed, v.words)
+        };
+        let (confirmed, words) = says(&store, without(0.55, 0.97));
+        assert_eq!(confirmed, Some(true));
+        assert!(words.ends_with("; confirmed: 550 ms with the bytes from memory, 970 ms with decoding off"), "{words}");
+        let (confirmed, words) = says(&store, without(0.98, 0.4));
+        assert_eq!(confirmed, Some(false));
+        assert!(words.contains("; contradicted, it is the work on the bytes: "), "{words}");
+        let decode = Limit { device_s: Some(0.3), decode_s: Some(0.9), ..Limit::default() };
+        assert_eq!(says(&decode, without(0.95, 0.35)).0, Some(true));
+        let (confirmed, words) = says(&decode, without(0.2, 0.9));
+        assert_eq!(confirmed, Some(false));
+        assert!(words.contains("contradicted, it is the store"), "{words}");
+    }
+
+    #[test]
+    fn what_does_not_tell_is_not_decided() {
+        let limit = Limit { device_s: Some(0.9), ..Limit::default() };
+        for (pair, said) in [(without(0.97, 0.95), "neither alone"), (without(0.5, 0.52), "matter alike")] {
+            let v = verdict(&limit, &work(), 1.0, pair);
+            assert!(v.confirmed.is_none() && v.words.contains(said), "{}", v.words);
+        }
+        let half = Without { store_s: Some(0.1), decoding_s: None };
+        assert_eq!(verdict(&limit, &work(), 1.0, half).confirmed, None);
+        let unknown = verdict(&Limit::default(), &work(), 1.0, without(0.1, 0.9));
+        assert!(unknown.confirmed.is_none() && unknown.words.contains("; it is the store: "), "{}", unknown.words);
+    }
+}
