@@ -90,6 +90,9 @@ pub struct Report {
     /// How long its calls took, if it loops over many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
+    /// What its store was held to, as `thalweg read --throttle` takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<String>,
     /// How the program was built: compiler, flags, libraries, allocator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Value>,

@@ -43,7 +43,7 @@ pub fn run(
     if kept.ended.is_some() {
         return Ok(summarise(kept));
     }
-    let extra = without::arms(&kept.session).len() * without::TRIALS;
+    let extra = without::arms(&kept.session, plan).len() * without::TRIALS;
     let total = kept.session.arms.len() * (kept.session.rounds + 1) + extra;
     let mut running = Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
     let ended = match running.everything() {
@@ -88,7 +88,7 @@ impl Running<'_> {
         let mut longest = self.started.elapsed();
         self.probe()?;
         for round in 0..without::TRIALS {
-            for (position, (role, arm)) in without::arms(&self.kept.session).into_iter().enumerate() {
+            for (position, (role, arm)) in without::arms(&self.kept.session, self.plan).into_iter().enumerate() {
                 self.turn(&arm, Some(role), Some(round), position)?;
             }
         }

@@ -1,5 +1,7 @@
 //! From raw trials to what they show. Pure: a results file summarised again says the same.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -249,7 +251,10 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
     let decoded_bytes =
         report.and_then(|r| r.bytes_decoded).or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
     let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
-    let probe = arm.files.first().and_then(|file| probes.iter().find(|p| p.file == file.display().to_string()));
+    // A probe of the bare store says nothing about a throttled one, nor the other way round.
+    let throttle = report.and_then(|r| r.throttle.as_ref());
+    let of_arm = |p: &&Probe, file: &Path| p.file == file.display().to_string() && p.throttle.as_ref() == throttle;
+    let probe = arm.files.first().and_then(|file| probes.iter().find(|p| of_arm(p, file)));
     let stages = stages(&outcomes);
     let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
     // A file that is already in memory asks nothing of its store, unless that is slow on purpose.

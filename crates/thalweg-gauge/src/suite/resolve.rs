@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use thalweg::store::throttled::Limits;
 
 use super::make::{Make, Needed};
 use super::node::{Problems, suggestion};
@@ -14,7 +15,7 @@ use super::{
     ArmDecl, Command, ComparisonDecl, FileDecl, FileSource, Guess, Located, Program, Scalar, Settings, Span, Suite,
     WorkloadDecl, value,
 };
-use crate::comparison::{Arm, InSuite, Needs, Pairs, Plan};
+use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, Pairs, Plan};
 use crate::level::Level;
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
@@ -217,10 +218,11 @@ impl Resolver<'_> {
         }
         let pairs = self.context.pairs.or(comparison.pairs).unwrap_or(self.suite.pairs);
         let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, &needed)).collect();
+        let throttle = arms.iter().find_map(|arm| throttle(&arm.workload.argv));
         let mut plan = Plan::new(&name, arms).control(comparison.control).pairs(pairs);
         plan.budget = comparison.budget;
         if comparison.probe {
-            plan = plan.probe(ProbeOptions::default());
+            plan = plan.probe(ProbeOptions { throttle, ..ProbeOptions::default() });
         }
         plan.suite = Some(InSuite {
             name: self.suite.name.clone(),
@@ -373,6 +375,7 @@ impl Resolver<'_> {
         arm.sample_bytes = workload.sample_bytes;
         arm.label.clone_from(&workload.label);
         arm.prepare = prepare;
+        arm.counterfactuals = counterfactuals(&workload.program, &arm.workload.argv);
         Some(arm)
     }
 
@@ -533,6 +536,20 @@ impl Resolver<'_> {
 
 /// Said already.
 struct Missing;
+
+/// What `thalweg read` holds its store to; the probe is held to the same.
+fn throttle(argv: &[String]) -> Option<Limits> {
+    argv.windows(2).find_map(|pair| match pair {
+        [option, limits] if option == "--throttle" => limits.parse().ok(),
+        _ => None,
+    })
+}
+
+/// How `thalweg read` runs without a stage; other verbs and programs have no way to.
+fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals> {
+    let has = |word: &str| argv.iter().any(|arg| arg == word);
+    (matches!(program, Program::Thalweg) && has("read") && has("--json")).then(Counterfactuals::of_thalweg)
+}
 
 fn removal(out: &Path) -> Workload {
     Workload::new(["rm".to_owned(), "-rf".into(), "--".into(), out.display().to_string()])
