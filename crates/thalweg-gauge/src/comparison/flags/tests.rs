@@ -36,6 +36,7 @@ fn trial(arm: &str, round: usize, time_s: f64) -> Trial {
         schema: TRIAL_SCHEMA.into(),
         comparison: "s".into(),
         arm: arm.into(),
+        role: None,
         round: Some(round),
         position: 0,
         attempt: 0,
