@@ -26,7 +26,7 @@ use crate::workload::Workload;
 pub use flags::Flag;
 pub use plan::{InSuite, Pairs, Plan};
 pub use read::{Earlier, Records, parse, read, read_text};
-pub use record::{FilePlace, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial};
+pub use record::{FilePlace, ProbeRecord, Program, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
 pub use run::run;
 pub(crate) use standing::pairs;

@@ -38,6 +38,9 @@ pub struct Session {
     pub host: Host,
     /// Where the files lie, one entry a file.
     pub places: Vec<FilePlace>,
+    /// The programs that the arms start.
+    #[serde(default)]
+    pub programs: Vec<Program>,
     /// The arms, the control included; the first is the baseline.
     pub arms: Vec<Arm>,
     /// Index of the control arm (the baseline once more).
@@ -85,6 +88,17 @@ pub struct FilePlace {
     pub modified_unix_s: Option<f64>,
     /// Its place; none if the system does not tell.
     pub place: Option<Place>,
+}
+
+/// A program as it lay there when the run started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its file; a name without a folder was looked up as the system does.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was last changed, in seconds since 1970.
+    pub modified_unix_s: Option<f64>,
 }
 
 /// One trial.

@@ -1,10 +1,11 @@
 //! The first line of a comparison, made of its plan; and whether an earlier run's may be gone on with.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::plan::CONTROL_SUFFIX;
-use super::record::{FilePlace, SESSION_SCHEMA};
+use super::record::{FilePlace, Program, SESSION_SCHEMA};
 use super::{Arm, Clock, Pairs, Plan, Session};
 use crate::stats::MIN_PAIRS;
 use crate::{Error, Result, host};
@@ -57,6 +58,7 @@ pub(super) fn session(plan: &Plan) -> Result<Session> {
         started_unix_s,
         host: host::host(),
         places: places(&arms)?,
+        programs: programs(&arms),
         clock: if arms.iter().all(|a| a.decoder) { Clock::TimeToSamples } else { Clock::Wall },
         arms,
         control,
@@ -84,6 +86,22 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
     files.into_iter().map(place).collect()
 }
 
+/// Those that are not found will be missed when they are started.
+fn programs(arms: &[Arm]) -> Vec<Program> {
+    let mut names: Vec<String> = arms.iter().filter_map(|arm| arm.command().argv.into_iter().next()).collect();
+    names.sort();
+    names.dedup();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders =
+        |name: &str| if name.contains('/') { vec![PathBuf::new()] } else { std::env::split_paths(&path).collect() };
+    let program = |file: PathBuf| {
+        let found = std::fs::metadata(&file).ok().filter(std::fs::Metadata::is_file)?;
+        let modified_unix_s = found.modified().ok().map(unix_s);
+        Some(Program { file: file.to_str()?.into(), bytes: found.len(), modified_unix_s })
+    };
+    names.iter().filter_map(|name| folders(name).into_iter().find_map(|folder| program(folder.join(name)))).collect()
+}
+
 /// Whether trials of `now` may join those of `then`: the same arms, plan, files and machine.
 pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
     let check = |same: bool, what: &dyn Fn() -> String| {
@@ -104,14 +122,19 @@ pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
             format!("it was planned as {}; now as {}", say(then), say(now))
         },
     )?;
-    for (a, b) in then.places.iter().zip(&now.places) {
-        let say = |p: &FilePlace| {
-            let changed = p.modified_unix_s.map_or("at an unknown time".into(), |t| format!("at {t} s since 1970"));
-            format!("{} bytes, changed {changed}", p.bytes)
-        };
-        check((a.bytes, a.modified_unix_s) == (b.bytes, b.modified_unix_s), &|| {
-            format!("{} had {}; now it has {}", a.file, say(a), say(b))
-        })?;
+    let state = |s: &Session| -> Vec<(String, u64, Option<f64>)> {
+        let places = s.places.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s));
+        places.chain(s.programs.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s))).collect()
+    };
+    let (before, after) = (state(then), state(now));
+    let say = |file: Option<&(String, u64, Option<f64>)>| match file {
+        Some((file, bytes, Some(t))) => format!("{file} of {bytes} bytes, changed at {t} s since 1970"),
+        Some((file, bytes, None)) => format!("{file} of {bytes} bytes"),
+        None => "nothing".into(),
+    };
+    for i in 0..before.len().max(after.len()) {
+        let (a, b) = (before.get(i), after.get(i));
+        check(a == b, &|| format!("it used {}; now it would use {}", say(a), say(b)))?;
     }
     check(then.gauge_version == now.gauge_version, &|| {
         format!("it was measured by thalweg-gauge {}; this is {}", then.gauge_version, now.gauge_version)

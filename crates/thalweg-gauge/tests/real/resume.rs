@@ -253,9 +253,20 @@ fn another_run_is_not_gone_on_with() {
     other.arms.pop();
     assert!(refusal(other).contains("its arms were a, b; now they are a"));
     assert!(refusal(plan.clone().rounds(3)).contains("Fixed(2)"));
+    // As after a rebuild: the same bytes, newly written.
+    let program = dir.path().join("program");
+    std::fs::copy("/bin/sh", &program).unwrap();
+    let mut rebuilt = plan.clone();
+    rebuilt.name = "rebuilt".into();
+    rebuilt.arms[0].workload.argv[0] = program.display().to_string();
+    quietly(std::slice::from_ref(&rebuilt), &results);
+    std::fs::File::options().write(true).open(&program).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    let again = rebuilt.resume(reopen(&results).unwrap().1.remove(1));
+    let told = run(&again, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap_err().to_string();
+    assert!(told.contains("program of") && told.contains("changed at 0 s"), "{told}");
     std::fs::write(&file, [0; 100]).unwrap();
     let told = refusal(plan);
-    assert!(told.contains("had 65536 bytes") && told.contains("now it has 100 bytes"), "{told}");
+    assert!(told.contains("f of 65536 bytes") && told.contains("f of 100 bytes"), "{told}");
 }
 
 #[test]

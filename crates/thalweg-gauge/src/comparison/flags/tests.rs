@@ -18,6 +18,7 @@ fn session() -> Session {
         started_unix_s: 0.0,
         host: Host { cpus_online: Some(4), ..Host::default() },
         places: Vec::new(),
+        programs: Vec::new(),
         arms: plan.arms,
         control: None,
         rounds: ROUNDS,
