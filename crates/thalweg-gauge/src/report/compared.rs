@@ -53,7 +53,8 @@ pub fn html(c: &Compared) -> String {
             body.push_str(&page.figures(figure::fractions(c)));
         }
         let (header, rows) = ratios(c);
-        body.push_str(&table(&header, &rows));
+        let rows = table(&header, &rows);
+        body.push_str(&if several { rows } else { details("Every ratio", &rows) });
     }
     body.push_str(&list("Remarks", &remarks(c)));
     for (i, run) in c.runs.iter().enumerate() {

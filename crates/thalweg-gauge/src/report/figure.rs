@@ -40,7 +40,7 @@ pub(super) struct Figure {
 }
 
 /// Height of a row with a name to its left.
-const ROW: usize = 46;
+const ROW: usize = 50;
 /// Height of the axis with its title, and of a legend of one line.
 const FRAME: usize = 96;
 
@@ -57,6 +57,12 @@ fn colour(i: usize) -> String {
     format!("var(--c{})", i % COLOURS)
 }
 
+/// Stripes over a bar's colour, so that arms differ on grey paper, too.
+fn hatch(striped: bool) -> Value {
+    let shape = if striped { "/" } else { "" };
+    json!({ "shape": shape, "fillmode": "overlay", "fgcolor": "var(--bg)", "size": 9, "solidity": 0.25 })
+}
+
 /// Plotly reads a few HTML tags and entities in all of its texts; names come from outside.
 fn plain(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -64,6 +70,9 @@ fn plain(s: &str) -> String {
 
 /// Longest line of a name beside an axis.
 const NAME: usize = 22;
+
+/// Lines that a row has room for.
+const LINES: usize = 3;
 
 /// A name in lines short enough to stand beside an axis.
 fn wrapped(name: &str) -> String {
@@ -81,7 +90,11 @@ fn wrapped(name: &str) -> String {
         Some((at, _)) => plain(line.get(..at).unwrap_or(line)) + "…",
         None => plain(line),
     };
-    lines.iter().map(cut).collect::<Vec<_>>().join("<br>")
+    let mut shown: Vec<String> = lines.iter().take(LINES).map(cut).collect();
+    if let Some(last) = shown.last_mut().filter(|_| lines.len() > LINES) {
+        last.push('…');
+    }
+    shown.join("<br>")
 }
 
 /// The vertical axis of a figure with a name a row, the first on top.
@@ -90,7 +103,7 @@ fn rows_axis(names: &[String]) -> Value {
     let text: Vec<String> = names.iter().map(|n| wrapped(n)).collect();
     json!({
         "tickmode": "array", "tickvals": at, "ticktext": text, "range": [names.len() as f64 - 0.5, -0.5],
-        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "",
+        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "", "tickfont": { "size": 12 },
     })
 }
 

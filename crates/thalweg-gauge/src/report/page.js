@@ -27,12 +27,15 @@
     const fg = style.getPropertyValue("--fg").trim();
     const line = style.getPropertyValue("--line").trim();
     const bg = style.getPropertyValue("--bg").trim();
+    const narrow = !printing && box.clientWidth < 560;
+    const title = layout.xaxis?.title?.text;
+    if (narrow && title) layout.xaxis.title.text = title.replaceAll(" · ", "<br>");
     const axis = { automargin: true, gridcolor: line, linecolor: line, zerolinecolor: line, fixedrange: false };
     const whole = {
       ...layout,
       height: figure.height,
       width: printing ? paper : undefined,
-      font: { family: "system-ui, sans-serif", size: 13, color: fg },
+      font: { family: "system-ui, sans-serif", size: narrow ? 11 : 13, color: fg },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       margin: { l: 8, r: 12, t: 8, b: 40, ...layout.margin },
@@ -42,7 +45,7 @@
       legend: { orientation: "h", x: 0, xanchor: "left", y: 1, yanchor: "bottom", ...layout.legend },
       // A finger scrolls the page; a mouse selects a range to look at closely.
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-      xaxis: { ...axis, ...layout.xaxis },
+      xaxis: { ...axis, tickangle: 0, ...layout.xaxis },
       yaxis: { ...axis, ...layout.yaxis },
     };
     Plotly.react(box, data, whole, {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour, plain, rows_axis};
+use super::{Figure, colour, hatch, plain, rows_axis};
 use crate::compare::Compared;
 use crate::units::digits;
 
@@ -29,7 +29,7 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
                 "x": points.iter().map(|p| p.1).collect::<Vec<_>>(), "y": points.iter().map(|p| p.0).collect::<Vec<_>>(),
                 "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(), "textposition": "none",
                 "hovertemplate": "%{text}<extra></extra>",
-                "marker": { "color": colour(i), "pattern": { "shape": if i % 2 == 1 { "/" } else { "" }, "solidity": 0.15 } },
+                "marker": { "color": colour(i), "pattern": hatch(i % 2 == 1) },
             })
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{COLOURS, Figure, colour, height, plain, rows_axis, seconds_axis, times::limit_line};
+use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis, times::limit_line};
 use crate::comparison::{Comparison, Summary};
 use crate::units::seconds;
 use crate::workload::Stage;
@@ -85,7 +85,7 @@ fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str)
         note: String::new(),
         height: height(with.len()),
         data,
-        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&arms), "barmode": "stack" }),
+        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&arms), "barmode": "stack", "legend": { "traceorder": "normal" } }),
     })
 }
 
@@ -102,12 +102,12 @@ fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
     let text: Vec<String> = x.iter().map(|v| format!("<b>{}</b><br>{verb} {}", plain(name), seconds(*v))).collect();
     // Colours that repeat are hatched.
-    let pattern = if hue.is_some_and(|h| h >= COLOURS) { "/" } else { "" };
+    let pattern = hatch(hue.is_some_and(|h| h >= COLOURS));
     json!({
         "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text, "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
         "marker": {
-            "color": hue.map_or("var(--rest)".into(), colour), "pattern": { "shape": pattern },
+            "color": hue.map_or("var(--rest)".into(), colour), "pattern": pattern,
             "line": { "color": "var(--bg)", "width": 1 },
         },
     })

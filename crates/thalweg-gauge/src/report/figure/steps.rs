@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour, plain, rows_axis, seconds_axis};
+use super::{Figure, colour, hatch, plain, rows_axis, seconds_axis};
 use crate::results::Entry;
 use crate::units::{digits, seconds};
 
@@ -76,7 +76,7 @@ fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
             "y": with.iter().map(|w| w.0 as f64 + offset).collect::<Vec<_>>(),
             "text": with.iter().map(hover).collect::<Vec<_>>(), "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>",
-            "marker": { "color": colour(a), "pattern": { "shape": if a % 2 == 1 { "/" } else { "" }, "solidity": 0.15 } },
+            "marker": { "color": colour(a), "pattern": hatch(a % 2 == 1) },
         }));
     }
     let said: Vec<String> = rows

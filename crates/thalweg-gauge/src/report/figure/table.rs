@@ -61,7 +61,7 @@ fn split(p: &Published) -> Option<Figure> {
         ),
         height: height(rows.len()) * 3 / 4,
         data,
-        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack" }),
+        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack", "legend": { "traceorder": "normal" } }),
     })
 }
 
