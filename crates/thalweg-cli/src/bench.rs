@@ -163,6 +163,7 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
         cache: cache.join("bench"),
         folder: record.folder.clone(),
         cores: thalweg::engine::default_threads(),
+        cpus: thalweg_gauge::host::usable_cpus(),
     };
     let mut jobs = suite.plan(&context)?;
     if let Some(only) = &record.only {

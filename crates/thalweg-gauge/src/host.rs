@@ -173,6 +173,12 @@ fn container(cgroup: &str) -> Option<String> {
         .map(|word| format!("control group names {word}"))
 }
 
+/// The numbers of the CPUs that this process may use; none if the system does not tell.
+pub fn usable_cpus() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).ok();
+    set.map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

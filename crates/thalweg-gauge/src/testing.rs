@@ -43,6 +43,7 @@ pub fn gauge_suite(bytes: &[u8]) {
         cache: "/nowhere/cache".into(),
         folder: "/nowhere/suites".into(),
         cores: 6,
+        cpus: Vec::new(),
     };
     let Ok(jobs) = suite.plan(&context) else { return };
     let mut names = BTreeSet::new();

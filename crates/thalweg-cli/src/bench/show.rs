@@ -24,8 +24,9 @@ pub(super) fn shipped() -> Outcome {
 pub(super) fn comparisons(jobs: &[Job]) -> Outcome {
     let mut out = output();
     for job in jobs {
-        let arms: Vec<&str> = job.plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-        writeln!(out, "{}: {}", job.plan.name, arms.join("; "))?;
+        let arms = job.plan.arms.iter().map(|arm| arm.name.clone());
+        let absent = job.absent.iter().map(|absent| format!("(left out: {absent})"));
+        writeln!(out, "{}: {}", job.plan.name, arms.chain(absent).collect::<Vec<_>>().join("; "))?;
     }
     Ok(out.flush()?)
 }

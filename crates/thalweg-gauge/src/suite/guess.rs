@@ -8,7 +8,7 @@ use super::make::{Make, Needed};
 const EACH_S: f64 = 0.3;
 /// What decoders and tools of the trade do with one core or two.
 const BYTES_PER_S: f64 = 250e6;
-/// What the sweep of a probe takes.
+/// What the sweep over one file takes.
 const PROBE_S: f64 = 8.0;
 /// What making a synthetic file gives.
 const MADE_BYTES_PER_S: f64 = 60e6;
@@ -27,12 +27,12 @@ pub struct Guess {
 }
 
 impl Guess {
-    pub(super) fn new(bytes_of_arms: &[u64], pairs: usize, needed: &[Needed], probe: bool) -> Self {
+    pub(super) fn new(bytes_of_arms: &[u64], pairs: usize, needed: &[Needed], probed: usize) -> Self {
         let arms = bytes_of_arms.len().max(1);
         let bytes: u64 = bytes_of_arms.iter().sum();
         let trial_s = EACH_S + bytes as f64 / arms as f64 / BYTES_PER_S;
         let made: f64 = needed.iter().filter(|n| !n.path.exists()).map(|n| n.about_bytes().unwrap_or(0) as f64).sum();
-        let probe_s = if probe { PROBE_S } else { 0.0 };
+        let probe_s = PROBE_S * probed as f64;
         Self { trial_s, trials: arms * (pairs + 1), files_s: made / MADE_BYTES_PER_S, probe_s }
     }
 

@@ -1,22 +1,24 @@
 //! From text to a [`Suite`].
 
+mod workload;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
 use super::make::Synthetic;
-use super::node::{Problems, Table, Value, expected, listed, string, suggestion, whole};
+use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::template::Template;
 use super::value::{KNOWN, Scalar, check, level};
 use super::{
-    ArmDecl, Command, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite, Sweep,
-    WorkloadDecl, check::references,
+    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Settings, Suite, Sweep, check::references,
 };
-use crate::comparison::{Needs, Pairs};
+use crate::comparison::Pairs;
 use crate::stats::MIN_PAIRS;
-use crate::units::{parse_bytes, parse_duration};
+use crate::units::parse_duration;
 use crate::{Error, Result};
+use workload::{command, workload};
 
 impl Suite {
     /// Reads the text of a suite. `source` is what messages call it: its path, as a rule.
@@ -166,121 +168,6 @@ fn ids_of(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileSourc
     }
     table.finish(problems);
     Some(FileSource::Ids { of: of?, count: usize::try_from(count?.value).ok()?, seed })
-}
-
-impl Command {
-    pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
-        match self {
-            Self::Shell(template) => std::slice::from_ref(template).iter(),
-            Self::Argv(templates) => templates.iter(),
-        }
-    }
-}
-
-/// A string for the shell, or a list of program and arguments.
-fn command(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Option<Command> {
-    let value = table.get(key)?;
-    match value.get_ref() {
-        DeValue::String(text) if !text.trim().is_empty() => {
-            Some(Command::Shell(Template::new(&Located { value: text.to_string(), at: value.span() })))
-        }
-        DeValue::Array(items) if !items.is_empty() => {
-            let mut argv = Vec::new();
-            for item in items.iter() {
-                match string(item.get_ref()) {
-                    Ok(text) => argv.push(Template::new(&Located { value: text, at: item.span() })),
-                    Err(why) => problems.add(&item.span(), format!("`{key}`: {why}")),
-                }
-            }
-            Some(Command::Argv(argv))
-        }
-        other => {
-            let what = "a string for the shell, or a list: a program and its arguments";
-            problems.add(&value.span(), format!("`{key}`: {}", expected(what, other)));
-            None
-        }
-    }
-}
-
-fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<WorkloadDecl> {
-    table.string("about", problems);
-    let kinds = ["thalweg", "peer", "command"];
-    let given: Vec<&str> = kinds.into_iter().filter(|key| table.has(key)).collect();
-    if given.len() != 1 {
-        let found = if given.is_empty() { "none".into() } else { given.join(" and ") };
-        problems.add(&table.at, format!("a workload runs one of {}, found {found}", listed(&kinds)));
-    }
-    let any = command(&mut table, "command", problems).map(|command| (Program::Command, command));
-    let ours = arguments(&mut table, "thalweg", problems).map(|argv| (Program::Thalweg, Command::Argv(argv)));
-    let peer = arguments(&mut table, "peer", problems).and_then(|mut argv| {
-        let first = (!argv.is_empty()).then(|| argv.remove(0))?;
-        let name = first.fill(|name| Err(name.to_owned()));
-        let name = name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
-        Some((Program::Peer(Located { value: name, at: first.at }), Command::Argv(argv)))
-    });
-    let setup = command(&mut table, "setup", problems);
-    let prepare = command(&mut table, "prepare", problems);
-    let cleanup = command(&mut table, "cleanup", problems);
-    let env = table.get("env").and_then(|value| Table::of("`env`", value, problems)).map(|env| {
-        let mut variables = Vec::new();
-        for (key, value) in env.entries() {
-            let name = key.get_ref().to_string();
-            match string(value.get_ref()) {
-                _ if name.is_empty() || name.contains(['=', '\0']) => {
-                    problems.add(&key.span(), format!("{name:?} can't be the name of an environment variable"));
-                }
-                Ok(text) => variables.push((name, Template::new(&Located { value: text, at: value.span() }))),
-                Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
-            }
-        }
-        variables
-    });
-    let also = arguments(&mut table, "also", problems).unwrap_or_default();
-    let needs = table.read("needs", problems, needs);
-    let report = table.flag("report", problems);
-    let values = table.string("values", problems);
-    let sample_bytes = table.read("sample_bytes", problems, |v| whole(v, 1));
-    let label = table.string("label", problems);
-    table.finish(problems);
-    let (program, command) = any.or(ours).or(peer)?;
-    Some(WorkloadDecl {
-        report: report.unwrap_or(!matches!(program, Program::Command)),
-        program,
-        command,
-        setup,
-        prepare,
-        cleanup,
-        env: env.unwrap_or_default(),
-        also,
-        needs: needs.map_or(Needs::WholeFiles, |n| n.value),
-        values: values.map(|v| v.value),
-        sample_bytes: sample_bytes.map(|b| b.value),
-        label: label.map(|l| l.value),
-    })
-}
-
-/// A list of strings.
-fn arguments(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Option<Vec<Template>> {
-    let value = table.get(key)?;
-    match value.get_ref() {
-        DeValue::Array(_) => match command(table, key, problems) {
-            Some(Command::Argv(argv)) => Some(argv),
-            _ => None,
-        },
-        other => {
-            problems.add(&value.span(), format!("`{key}`: {}", expected("a list of strings", other)));
-            None
-        }
-    }
-}
-
-fn needs(value: &DeValue<'_>) -> Result<Needs, String> {
-    match value.as_str() {
-        Some("whole") => Ok(Needs::WholeFiles),
-        Some("reported") => Ok(Needs::Reported),
-        Some(text) if text.starts_with(|c: char| c.is_ascii_digit()) => parse_bytes(text).map(Needs::Bytes),
-        _ => Err(expected("\"whole\", \"reported\" or a size as in \"1.2 GB\"", value)),
-    }
 }
 
 fn duration(value: &DeValue<'_>) -> Result<Duration, String> {

@@ -73,6 +73,7 @@ fn context() -> Context<'static> {
         cache: "/cache".into(),
         folder: "/suites".into(),
         cores: 3,
+        cpus: vec![0, 1, 2],
     }
 }
 
@@ -176,6 +177,9 @@ fn what_is_absent_here_is_said_before_anything_runs() {
     let asked = TWO.replace("synth = { kind = \"blow5\", samples = \"2M\" }", "");
     let message = planned(&asked, &context()).err().unwrap_or_default();
     assert!(message.contains("--file reads=PATH"), "{message}");
+    let few = Context { cpus: vec![0, 1], ..context() };
+    let message = planned(TWO, &few).err().unwrap_or_default();
+    assert!(message.contains("CPU 2 is not among those that may be used here: [0, 1]"), "{message}");
     let unknown = TWO.replace("\"slow5lib\"", "\"slow5lb\"");
     let message = planned(&unknown, &context()).err().unwrap_or_default();
     assert!(message.contains("no peer is called \"slow5lb\"; did you mean \"slow5lib\"?"), "{message}");

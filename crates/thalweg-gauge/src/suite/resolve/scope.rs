@@ -1,0 +1,247 @@
+//! What the templates of one arm stand for, and where its files lie.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Resolver;
+use crate::suite::make::{Make, Needed};
+use crate::suite::parse::DEFAULT_PLACE;
+use crate::suite::template::{Template, quoted};
+use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Scalar, Span, value};
+use crate::workload::Workload;
+
+/// What the templates of one arm may use.
+pub(super) struct Scope {
+    pub(super) settings: BTreeMap<String, Scalar>,
+    pub(super) threads: usize,
+    pub(super) cpus: Option<Vec<usize>>,
+    /// Name of the place.
+    pub(super) place: String,
+    pub(super) folder: PathBuf,
+    pub(super) out: PathBuf,
+    pub(super) out_used: bool,
+    /// Files that were resolved on the way.
+    pub(super) needed: Vec<Needed>,
+    /// Their paths by name.
+    pub(super) files: BTreeMap<String, PathBuf>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn scope(
+        &mut self,
+        settings: BTreeMap<String, Scalar>,
+        decl: &ArmDecl,
+        identity: &str,
+    ) -> Option<Scope> {
+        let place = settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), Scalar::to_string);
+        let folder = self.folder(&place, &decl.at)?;
+        let threads = settings.get("threads").cloned().unwrap_or_else(|| Scalar::Text("all".into()));
+        let threads = value::threads(&threads, self.all_threads(&settings));
+        let threads = threads.map_err(|why| self.problems.add(&decl.at, why)).ok()?;
+        let cpus = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
+        let usable = &self.context.cpus;
+        if let Some(cpu) = cpus.iter().flatten().find(|cpu| !usable.is_empty() && !usable.contains(cpu)) {
+            self.problems.add(&decl.at, format!("CPU {cpu} is not among those that may be used here: {usable:?}"));
+        }
+        let out = folder.join(format!("thalweg-out-{:016x}", fnv(identity)));
+        Some(Scope {
+            settings,
+            threads,
+            cpus,
+            place,
+            folder,
+            out,
+            out_used: false,
+            needed: Vec::new(),
+            files: BTreeMap::new(),
+        })
+    }
+
+    /// Why arms with these settings have nowhere to go, though nothing is wrong.
+    pub(super) fn not_given(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+        let place = settings.get("place")?.to_string();
+        let optional = self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
+        optional.then(|| format!("no folder was given for the place {place:?} (--place {place}=FOLDER)"))
+    }
+
+    pub(super) fn folder(&mut self, place: &str, at: &Span) -> Option<PathBuf> {
+        let decl = self.suite.places.get(place)?;
+        if let Some(folder) = self.context.places.get(place) {
+            return Some(folder.clone());
+        }
+        let Some(path) = &decl.path else {
+            let at = if decl.at.is_empty() { at } else { &decl.at };
+            self.problems.add(at, format!("the place {place:?} needs a folder: --place {place}=FOLDER"));
+            return None;
+        };
+        let cache = self.context.cache.display().to_string();
+        let path = path.fill(|_| Ok::<_, ()>(cache.clone())).unwrap_or_default();
+        Some(self.context.folder.join(path))
+    }
+
+    pub(super) fn command(&mut self, command: &Command, program: &[String], scope: &mut Scope) -> Option<Workload> {
+        let mut argv = program.to_vec();
+        match command {
+            Command::Shell(template) => {
+                argv.extend(["sh".into(), "-c".into(), self.fill(template, scope, true)?]);
+            }
+            Command::Argv(templates) => {
+                for template in templates {
+                    argv.push(self.fill(template, scope, false)?);
+                }
+            }
+        }
+        Some(Workload::new(argv))
+    }
+
+    /// The template with its names replaced; for a shell, as one word each.
+    pub(super) fn fill(&mut self, template: &Template, scope: &mut Scope, shell: bool) -> Option<String> {
+        let filled = template.fill(|name| {
+            let value = self.value(name, scope, &template.at)?;
+            Ok::<_, Missing>(if shell { quoted(&value) } else { value })
+        });
+        filled.ok()
+    }
+
+    fn value(&mut self, name: &str, scope: &mut Scope, at: &Span) -> Result<String, Missing> {
+        let shown = |path: &Path| path.display().to_string();
+        match name {
+            "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
+            "folder" => Ok(shown(&scope.folder)),
+            "cache" => Ok(shown(&self.context.cache)),
+            "place" => Ok(scope.place.clone()),
+            "threads" => Ok(scope.threads.to_string()),
+            "out" => {
+                scope.out_used = true;
+                Ok(shown(&scope.out))
+            }
+            _ => match name.strip_prefix("file:") {
+                Some(file) => Ok(shown(&self.file(file, scope, &mut Vec::new()).ok_or(Missing)?)),
+                None => scope.settings.get(name).map(Scalar::to_string).ok_or_else(|| {
+                    self.problems.add(at, format!("{{{name}}} is not set"));
+                    Missing
+                }),
+            },
+        }
+    }
+
+    pub(super) fn main_file(&mut self, scope: &mut Scope, at: &Span) -> Option<PathBuf> {
+        let Some(file) = scope.settings.get("file").map(Scalar::to_string) else {
+            self.problems.add(at, "{file} is used here, and no `file` is set");
+            return None;
+        };
+        self.file(&file, scope, &mut Vec::new())
+    }
+
+    /// Where a file lies for an arm; what it needs goes on the list of the scope.
+    fn file(&mut self, name: &str, scope: &mut Scope, on_the_way: &mut Vec<String>) -> Option<PathBuf> {
+        if let Some(path) = scope.files.get(name) {
+            return Some(path.clone());
+        }
+        let suite = self.suite;
+        let decl = suite.files.get(name)?;
+        if on_the_way.iter().any(|n| n == name) {
+            self.problems.add(&decl.at, format!("the file {name:?} is made from itself"));
+            return None;
+        }
+        on_the_way.push(name.to_owned());
+        let needed = self.needed(name, decl, scope, on_the_way);
+        on_the_way.pop();
+        let needed = needed?;
+        let path = needed.path.clone();
+        if !scope.needed.contains(&needed) {
+            scope.needed.push(needed);
+        }
+        scope.files.insert(name.to_owned(), path.clone());
+        Some(path)
+    }
+
+    fn needed(
+        &mut self,
+        name: &str,
+        decl: &FileDecl,
+        scope: &mut Scope,
+        on_the_way: &mut Vec<String>,
+    ) -> Option<Needed> {
+        if let Some(path) = self.context.files.get(name) {
+            return self.given(name, decl, path.clone());
+        }
+        let folder = match &decl.place {
+            Some(place) => self.folder(&place.value, &place.at)?,
+            None => scope.folder.clone(),
+        };
+        match &decl.source {
+            FileSource::Asked => {
+                self.problems.add(&decl.at, format!("the file {name:?} is yours to give: --file {name}=PATH"));
+                None
+            }
+            FileSource::Path(template) => {
+                let path = template.fill(|word| self.value(word, scope, &template.at)).ok()?;
+                self.given(name, decl, self.context.folder.join(path))
+            }
+            FileSource::Synth(synthetic) => {
+                Some(Needed { path: folder.join(synthetic.file_name()), make: Make::Synth(synthetic.clone()) })
+            }
+            FileSource::Ids { of, count, seed } => {
+                let of = self.file(&of.value, scope, on_the_way)?;
+                let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let seeded = if *seed == 1 { String::new() } else { format!(".seed{seed}") };
+                // The folder of the reads may be read-only, and several have files of one name.
+                let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
+                let path = self.context.cache.join(format!("{base}.{near:08x}.{count}{seeded}.ids"));
+                Some(Needed { path, make: Make::Ids { of, count: *count, seed: *seed } })
+            }
+            FileSource::Command(command) => {
+                // Resolved once with a name that says nothing, because the true one depends on what the command is.
+                let scoped_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
+                let used = scope.out_used;
+                let described = self.file_command(command, scope, on_the_way).map(|w| w.command_line());
+                let (stem, end) = name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
+                let file_name = format!("{stem}-{:08x}{end}", fnv(&described.unwrap_or_default()) & 0xffff_ffff);
+                let partial = folder.join(format!("partial-{file_name}"));
+                scope.out.clone_from(&partial);
+                let workload = self.file_command(command, scope, on_the_way);
+                scope.out = scoped_out;
+                scope.out_used = used;
+                Some(Needed { path: folder.join(file_name), make: Make::Command { workload: workload?, partial } })
+            }
+        }
+    }
+
+    /// As [`Resolver::command`], but files that lead back to this one are found.
+    fn file_command(&mut self, command: &Command, scope: &mut Scope, on_the_way: &mut Vec<String>) -> Option<Workload> {
+        for template in command.templates() {
+            for file in template.names().filter_map(|name| name.strip_prefix("file:")) {
+                self.file(file, scope, on_the_way)?;
+            }
+        }
+        self.command(command, &[], scope)
+    }
+
+    fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<Needed> {
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_file() => Some(Needed { path, make: Make::Given }),
+            Ok(_) => {
+                self.problems.add(&decl.at, format!("the file {name:?}: {} is not a regular file", path.display()));
+                None
+            }
+            Err(e) => {
+                let hint = format!("give it with --file {name}=PATH");
+                self.problems.add(&decl.at, format!("the file {name:?}: {}: {e}; {hint}", path.display()));
+                None
+            }
+        }
+    }
+}
+
+/// Said already.
+struct Missing;
+
+pub(super) fn removal(out: &Path) -> Workload {
+    Workload::new(["rm".to_owned(), "-rf".into(), "--".into(), out.display().to_string()])
+}
+
+/// FNV-1a, 64 bits: names of files must be the same on every machine and in every version.
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
