@@ -123,7 +123,7 @@ fn names(suite: &Suite, template: &Template, there: &dyn Fn(&str) -> bool, probl
             let file = Located { value: file.to_owned(), at: template.at.clone() };
             known("file", &file, suite.files.keys(), problems);
         } else if !there(name) {
-            let all: Vec<&str> = ["file", "folder", "out", "cache", "threads", "place"]
+            let all: Vec<&str> = ["file", "folder", "out", "cache", "threads", "place", "thalweg"]
                 .into_iter()
                 .chain(suite.set.iter().map(|(n, _)| n.as_str()))
                 .filter(|n| there(n))

@@ -330,7 +330,7 @@ fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
 
 /// Settings that need not be set.
 pub(super) fn always_there(name: &str) -> bool {
-    matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place") || name.starts_with("file:")
+    matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place" | "thalweg") || name.starts_with("file:")
 }
 
 /// Whether the harness itself heeds a setting.

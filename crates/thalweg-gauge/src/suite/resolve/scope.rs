@@ -108,6 +108,7 @@ impl Resolver<'_> {
         match name {
             "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
             "folder" => Ok(shown(&scope.folder)),
+            "thalweg" => Ok(self.context.thalweg.clone()),
             "cache" => Ok(shown(&self.context.cache)),
             "place" => Ok(scope.place.clone()),
             "threads" => Ok(scope.threads.to_string()),
