@@ -29,7 +29,7 @@
     const bg = style.getPropertyValue("--bg").trim();
     const narrow = !printing && box.clientWidth < 560;
     const title = layout.xaxis?.title?.text;
-    if (narrow && title) layout.xaxis.title.text = title.replaceAll(" · ", "<br>");
+    if (narrow && title) layout.xaxis.title = { text: title.replaceAll(" · ", "<br>"), font: { size: 11 } };
     const axis = { automargin: true, gridcolor: line, linecolor: line, zerolinecolor: line, fixedrange: false };
     const whole = {
       ...layout,

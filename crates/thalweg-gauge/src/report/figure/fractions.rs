@@ -6,9 +6,10 @@ use super::{Figure, colour, hatch, plain, rows_axis};
 use crate::compare::Compared;
 use crate::units::digits;
 
-/// A bar a run in every row that has a limit; none if there is none.
+/// A bar a run in every row that has a limit in two runs at least; none if there is no such row.
 pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
-    let with: Vec<_> = c.rows.iter().filter(|r| r.cells.iter().flatten().any(|e| e.fraction().is_some())).collect();
+    let known = |r: &crate::compare::Row| r.cells.iter().flatten().filter(|e| e.fraction().is_some()).count();
+    let with: Vec<_> = c.rows.iter().filter(|r| known(r) > 1).collect();
     if with.is_empty() {
         return None;
     }
