@@ -1,7 +1,8 @@
 //! Which pages of a file are in memory, and how to get them out, provably.
 //!
 //! `mincore(2)` is never asked: since Linux 5.2 it tells whoever neither owns nor may write a file that all of it is
-//! resident. What can't be known is said to be unknown.
+//! resident. Nor is `cachestat(2)` on file systems that stand on others (overlayfs): it tells that none is. What can't be
+//! known is said to be unknown.
 
 mod holders;
 
@@ -88,6 +89,9 @@ fn residency_of(file: &File) -> std::io::Result<Residency> {
             pages_resident: None,
             method: Method::Unknown("not a regular file".into()),
         });
+    }
+    if thalweg::residency::is_stacked(file) {
+        return sampled(file, pages_total);
     }
     match sys::cachestat(file.as_fd()) {
         // Read-ahead may cache a page past the end on some file systems.

@@ -28,13 +28,24 @@ impl ResidentPages {
     }
 }
 
+/// Whether the pages of `file` may lie in the cache of another file, beneath: `cachestat(2)` then finds none, whatever is
+/// cached. So it is with overlayfs (most containers), eCryptfs, and FUSE that passes reads through.
+pub fn is_stacked(file: &File) -> bool {
+    // linux/magic.h
+    const STACKED: [u64; 3] = [0x794c_7630, 0xf15f, 0x6573_5546];
+    rustix::fs::fstatfs(file).is_ok_and(|stat| STACKED.contains(&(stat.f_type as u64 & 0xffff_ffff)))
+}
+
 /// How much of `range` of `file` is cached. `None` if that is unknown: the kernel is older than 6.5, the file is
-/// another user's and not writable for us, or the file system keeps no page cache to ask about.
+/// another user's and not writable for us, or the file system keeps no page cache of its own to ask about.
 pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     let page = rustix::param::page_size() as u64;
     let end = range.end.min(file.metadata().ok()?.len());
     if range.start >= end {
         return Some(ResidentPages::default());
+    }
+    if is_stacked(file) {
+        return None;
     }
     let told = sys::cachestat(file, &(range.start..end))?;
     let pages = end.div_ceil(page) - range.start / page;

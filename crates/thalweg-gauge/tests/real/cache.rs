@@ -109,3 +109,81 @@ fn an_empty_file_is_neither_cold_nor_hot() {
     assert!(!evict(&path, EvictOptions::default()).unwrap().proved());
     assert!(evict(&dir.path().join("absent"), EvictOptions::default()).is_err());
 }
+
+/// Something mounted for the length of a test; none without the right to mount.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn new(kind: &str, options: &str, at: std::path::PathBuf) -> Option<Self> {
+        std::fs::create_dir_all(&at).unwrap();
+        let mount =
+            Command::new("mount").args(["-t", kind, kind, "-o", options]).arg(&at).stderr(Stdio::null()).status();
+        if !mount.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: {kind} can't be mounted here");
+            return None;
+        }
+        Some(Self(at))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// Pages of an overlay are those of the file beneath: asked of the overlay itself, the kernel counts none.
+#[test]
+fn a_cached_file_of_a_container_is_not_called_cold() {
+    let dir = scratch();
+    for name in ["lower", "upper", "work"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let options = format!("lowerdir={},upperdir={},workdir={}", at("lower"), at("upper"), at("work"));
+    std::fs::copy(data_file(&dir, "f", 4 << 20), dir.path().join("lower/f")).unwrap();
+    let Some(overlay) = Mounted::new("overlay", &options, dir.path().join("merged")) else { return };
+    let path = overlay.0.join("f");
+    let warm = warm(&path).unwrap();
+    assert_ne!(warm.method, Method::Cachestat);
+    assert!(warm.fraction().is_none_or(|f| f == 1.0), "{warm:?}");
+    let eviction = evict(&path, EvictOptions::default()).unwrap();
+    assert_eq!(eviction.proved(), eviction.after.pages_resident == Some(0), "{eviction:?}");
+}
+
+#[test]
+fn a_file_in_memory_is_told_to_stay_there() {
+    let dir = scratch();
+    let Some(memory) = Mounted::new("tmpfs", "size=4m", dir.path().join("memory")) else { return };
+    let path = memory.0.join("f");
+    std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+    let prepared = thalweg_gauge::level::prepare(
+        thalweg_gauge::level::Level::Cold,
+        std::slice::from_ref(&path),
+        EvictOptions::default(),
+    );
+    let objection = prepared.unwrap().objection.unwrap();
+    assert!(objection.contains("tmpfs keeps everything in memory"), "{objection}");
+}
+
+/// Results that have no room end in an error that says so, not in a line that is cut short without a word.
+#[test]
+fn a_full_disk_is_told() {
+    use thalweg_gauge::comparison::{Arm, Plan, run};
+    let dir = scratch();
+    let Some(full) = Mounted::new("tmpfs", "size=64k", dir.path().join("full")) else { return };
+    let filler = std::fs::write(full.0.join("filler"), vec![0; 1 << 20]);
+    assert!(filler.is_err());
+    let file = data_file(&dir, "f", 1 << 16);
+    let mut out = std::fs::OpenOptions::new().create(true).append(true).open(full.0.join("results.jsonl")).unwrap();
+    let plan = Plan::new("full", vec![Arm::new("a", ["true"], &file).foreign()]);
+    let error = run(&plan, &mut out, &std::sync::atomic::AtomicBool::new(false), &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("results: writing") && error.contains("No space left"), "{error}");
+    // A workload whose own disk is full fails with what it said.
+    let writes = format!("dd if=/dev/zero of={}/out bs=64k count=4", full.0.display());
+    let told = thalweg_gauge::trial::run(
+        &thalweg_gauge::workload::Workload::new(["sh", "-c", &writes]),
+        &std::sync::atomic::AtomicBool::new(false),
+    );
+    assert!(told.unwrap_err().to_string().contains("No space left"));
+}
