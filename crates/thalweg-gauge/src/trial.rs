@@ -127,7 +127,7 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     match (ended.exit_code, ended.signal) {
         (Some(0), _) => {}
         (Some(code), _) => {
-            return Err(Error::Failed { command: command(), how: format!("exit status {code}"), stderr });
+            return Err(Error::Failed { command: command(), how: exit_status(code), stderr });
         }
         (None, signal) => {
             let how = ExitStatus::from_raw(signal.unwrap_or(0)).to_string();
@@ -147,6 +147,16 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         memory_samples: watched.samples,
     };
     Ok(Outcome { usage, load, report, stderr })
+}
+
+/// Shells, and what follows their custom, tell of a child that a signal ended by 128 and the signal's number.
+fn exit_status(code: i32) -> String {
+    match code {
+        129..=192 => {
+            format!("exit status {code} (a process that it started was probably killed by signal {})", code - 128)
+        }
+        _ => format!("exit status {code}"),
+    }
 }
 
 fn program(workload: &Workload) -> &Path {

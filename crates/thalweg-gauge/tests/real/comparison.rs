@@ -183,3 +183,29 @@ fn plans_that_make_no_sense_are_told_so() {
     assert!(refuses(&Plan::new("no rounds", vec![arm("a", &file, 0.0, "d")]).rounds(0)));
     assert!(refuses(&Plan::new("no file", vec![arm("a", &dir.path().join("absent"), 0.0, "d")])));
 }
+
+/// Whatever a peer does, its arm is out with the reason, and the others go on.
+#[test]
+fn bad_peers_are_out_and_told() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 16);
+    let peer =
+        |name: &str, script: &str| Arm::new(name, ["sh", "-c", script], &file).timeout(Duration::from_millis(300));
+    let arms = vec![
+        arm("works", &file, 0.01, "d").level(Level::Hot),
+        peer("crashes", "kill -SEGV $$"),
+        peer("hangs", "sleep 60"),
+        peer("garbage", "head -c 5000 /dev/urandom"),
+        peer("no digest", "echo '{\"open_to_last_s\":0.0001}'"),
+        peer("negative", "echo '{\"open_to_last_s\":-1,\"digest\":\"d\"}'"),
+        peer("absent", "no-such-program-here"),
+    ];
+    let (c, _) = go(&Plan::new("bad peers", arms).rounds(2).control(false));
+    assert_eq!((c.summaries[0].trials, c.refused.as_ref()), (2, None));
+    let words = ["killed by", "still running after 0.3 s", "open_to_last_s", "digest", "-1", "exit status 127"];
+    for (summary, word) in c.summaries.iter().skip(1).zip(words) {
+        let told = summary.failed.clone().unwrap_or_default();
+        assert!(told.contains(word) && summary.time_s.is_none() && summary.ratio.is_none(), "{}: {told}", summary.arm);
+    }
+    assert_eq!(c.trials.len(), 7 + 2);
+}

@@ -133,3 +133,49 @@ fn memory_of_the_parent_is_not_the_childs() {
     assert!(usage.max_rss_bytes.is_none_or(|b| b < 64 << 20), "{usage:?}");
     assert!(usage.peak_anon_bytes.is_some_and(|b| b < 64 << 20), "{usage:?}");
 }
+
+#[test]
+fn a_killed_grandchild_is_told() {
+    let Err(Error::Failed { how, .. }) = go(&sh("sh -c 'kill -9 $$'; exit $?")) else { panic!("not a failure") };
+    assert!(how.contains("exit status 137") && how.contains("killed by signal 9"), "{how}");
+}
+
+/// Whoever leaves the group escapes the kill, but may not make the next trial wait for its output.
+#[test]
+fn what_runs_away_with_our_pipe_is_not_waited_for() {
+    let start = Instant::now();
+    let outcome = go(&sh("setsid sleep 20 & echo '{\"digest\":\"d\"}'")).unwrap();
+    assert_eq!(outcome.report.unwrap().digest.as_deref(), Some("d"));
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+}
+
+#[test]
+fn garbage_is_no_report_and_no_crash() {
+    for script in [
+        "head -c 100000 /dev/urandom",
+        "printf '{\"digest\":'",
+        "printf '\\377\\376{}\\n'",
+        "echo '[1,2,3]'; echo 'null'",
+        "yes '{\"digest\":\"d\"' | head -c 9000000",
+    ] {
+        assert_eq!(go(&sh(script)).unwrap().report, None, "{script}");
+    }
+    for script in ["echo '{\"open_to_last_s\":\"soon\"}'", "echo '{\"samples\":-1}'", "echo '{\"requests\":1.5}'"] {
+        let told = go(&sh(script));
+        assert!(matches!(told, Err(Error::Report { .. })), "{script}: {told:?}");
+    }
+}
+
+/// What the harness adds to the time of an empty command is within a millisecond; `scripts/overhead.py` sets it beside the
+/// kernel's own account. The quickest of many runs hardly depends on what else the machine does.
+#[test]
+fn an_empty_command_takes_what_it_takes_without_us() {
+    let (mut ours, mut plain) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..80 {
+        ours = ours.min(go(&Workload::new(["true"])).unwrap().usage.wall_s);
+        let start = Instant::now();
+        std::process::Command::new("true").status().unwrap();
+        plain = plain.min(start.elapsed().as_secs_f64());
+    }
+    assert!((ours - plain).abs() < 1e-3, "{ours} {plain}");
+}
