@@ -88,6 +88,9 @@ def main() -> None:
         "version": f"pyslow5 {importlib.metadata.version('pyslow5')}",
         "build": {
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
+            "interpreter_compiler": platform.python_compiler(),
+            "flags": "-O2, as its package builds it",
+            "allocator": f"{' '.join(platform.libc_ver())} malloc, and the interpreter's own for objects".strip(),
             "numpy": numpy.__version__,
         },
         "open_to_last_s": open_to_last_s,

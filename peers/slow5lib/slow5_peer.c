@@ -22,6 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 #include <zlib.h>
 #include <zstd.h>
 
@@ -348,12 +351,26 @@ static void print_wall(const char *name, struct stage stage) {
     }
 }
 
+/* The C library's own, unless another was loaded before it. */
+static const char *allocator(void) {
+    static char text[64];
+    const char *preloaded = getenv("LD_PRELOAD");
+#ifdef __GLIBC__
+    snprintf(text, sizeof text, "glibc %s malloc%s", gnu_get_libc_version(),
+             preloaded != NULL && *preloaded != '\0' ? ", LD_PRELOAD is set" : "");
+#else
+    snprintf(text, sizeof text, "the C library's%s", preloaded != NULL && *preloaded != '\0' ? ", LD_PRELOAD is set" : "");
+#endif
+    return text;
+}
+
 static void print_json(const struct options *options, const struct outcome *outcome) {
     const struct stages *s = &outcome->stages;
     printf("{\"workload\":\"%s\",\"version\":\"slow5lib " SLOW5LIB_VERSION "\"", outcome->workload);
     printf(",\"build\":{\"compiler\":\"" BUILD_COMPILER "\",\"flags\":\"" BUILD_FLAGS "\",\"zstd\":\"%s\","
-           "\"zstd_source\":\"" BUILD_ZSTD_SOURCE "\",\"zlib\":\"%s\",\"source_sha256\":\"" BUILD_SOURCE_SHA256 "\"}",
-           ZSTD_versionString(), zlibVersion());
+           "\"zstd_source\":\"" BUILD_ZSTD_SOURCE "\",\"zlib\":\"%s\",\"source_sha256\":\"" BUILD_SOURCE_SHA256 "\""
+           ",\"allocator\":\"%s\"}",
+           ZSTD_versionString(), zlibVersion(), allocator());
     printf(",\"open_to_last_s\":%.9f", outcome->open_to_last);
     print_wall("disk_s", s->fetch);
     print_wall("decode_s", s->decode);
