@@ -74,6 +74,14 @@ pub(crate) fn pressure_us(resource: &str) -> Option<u64> {
     pressure_total(&fs::read_to_string(format!("/proc/pressure/{resource}")).ok()?)
 }
 
+/// Share of the last ten seconds in which some task waited for `resource`.
+pub(crate) fn recent_pressure(resource: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/pressure/{resource}")).ok()?;
+    let some = text.lines().find(|line| line.starts_with("some "))?;
+    let percent: f64 = some.split_whitespace().find_map(|f| f.strip_prefix("avg10="))?.parse().ok()?;
+    Some(percent / 100.0)
+}
+
 fn pressure_total(text: &str) -> Option<u64> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     some.split_whitespace().find_map(|f| f.strip_prefix("total="))?.parse().ok()

@@ -54,6 +54,12 @@ impl Usage {
 pub struct Load {
     /// One-minute load average right before.
     pub load_average_before: Option<f64>,
+    /// Share of the ten seconds before in which some task waited for a CPU (PSI).
+    pub cpu_pressure_before: Option<f64>,
+    /// The same for I/O.
+    pub io_pressure_before: Option<f64>,
+    /// Share of the trial in which some task waited for memory (PSI).
+    pub memory_pressure: Option<f64>,
     /// Share of the trial in which some task of the machine waited for a CPU (PSI).
     pub cpu_pressure: Option<f64>,
     /// Share of the trial in which some task of the machine, the workload's own included, waited for I/O (PSI).
@@ -265,6 +271,9 @@ fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
 
 struct Machine {
     load_average: Option<f64>,
+    cpu_recent: Option<f64>,
+    io_recent: Option<f64>,
+    memory_us: Option<u64>,
     cpu_us: Option<u64>,
     io_us: Option<u64>,
     cpu_s: Option<(f64, f64)>,
@@ -274,6 +283,9 @@ impl Machine {
     fn now() -> Self {
         Self {
             load_average: proc::load_average(),
+            cpu_recent: proc::recent_pressure("cpu"),
+            io_recent: proc::recent_pressure("io"),
+            memory_us: proc::pressure_us("memory"),
             cpu_us: proc::pressure_us("cpu"),
             io_us: proc::pressure_us("io"),
             cpu_s: proc::machine_cpu_s(),
@@ -288,6 +300,9 @@ impl Machine {
         let cpu = self.cpu_s.zip(after.cpu_s);
         Load {
             load_average_before: self.load_average,
+            cpu_pressure_before: self.cpu_recent,
+            io_pressure_before: self.io_recent,
+            memory_pressure: share(self.memory_us, after.memory_us),
             cpu_pressure: share(self.cpu_us, after.cpu_us),
             io_pressure: share(self.io_us, after.io_us),
             // The machine counts in ticks, the process in microseconds: a small negative difference is rounding.
