@@ -4,6 +4,7 @@
 //! resident. Nor is `cachestat(2)` on file systems that stand on others (overlayfs): it tells that none is. What can't be
 //! known is said to be unknown.
 
+mod beneath;
 mod holders;
 
 use std::fs::File;
@@ -17,6 +18,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, sys};
+pub use beneath::{ReadTwice, read_twice};
 pub use holders::{Hold, Holder, Holders, holders};
 
 /// How residency came to be known.

@@ -8,6 +8,7 @@
 mod model;
 mod probe;
 
+use crate::cache::ReadTwice;
 use serde::{Deserialize, Serialize};
 
 pub use probe::{ProbeOptions, probe};
@@ -65,6 +66,9 @@ pub struct Probe {
     /// What the store was held to while it was probed, as `thalweg read --throttle` takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<String>,
+    /// Parts of the file read twice, before any trial: whether a cache beneath this system shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twice: Option<ReadTwice>,
     /// What limits the trust in these figures.
     pub notes: Vec<String>,
 }
@@ -233,6 +237,7 @@ mod tests {
             single_stream_bytes_per_s: None,
             memory: vec![MemoryPoint { threads: 1, bytes_per_s: 8e9 }, MemoryPoint { threads: 2, bytes_per_s: 10e9 }],
             throttle: None,
+            twice: None,
             notes: Vec::new(),
         }
     }

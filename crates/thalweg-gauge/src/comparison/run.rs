@@ -1,6 +1,8 @@
 //! Runs the trials of a comparison in turn, and writes each down before the next one starts.
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
@@ -11,7 +13,7 @@ use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session, unix_s};
 use super::{Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed, TRIAL_SCHEMA, Trial};
 use super::{standing, summarise, summary, without};
-use crate::cache::EvictOptions;
+use crate::cache::{self, EvictOptions, ReadTwice};
 use crate::level::{Judgement, Level, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
@@ -80,13 +82,15 @@ impl Running<'_> {
             None => write_line(self.out, &self.kept.session)?,
             Some(_) => self.say_resumed()?,
         }
+        // Before the warm-up, which would bring the files into whatever caches there are.
+        let twice = self.read_twice()?;
         // The warm-up brings programs and libraries into memory, and finds wrong digests before hours are spent.
         for index in 0..arms {
             self.turn(&self.arm(index)?, None, None, index)?;
         }
         // Until a round has been timed, it is expected to take as long as the warm-up did.
         let mut longest = self.started.elapsed();
-        self.probe()?;
+        self.probe(twice)?;
         for round in 0..without::TRIALS {
             for (position, (role, arm)) in without::arms(&self.kept.session, self.plan).into_iter().enumerate() {
                 self.turn(&arm, Some(role), Some(round), position)?;
@@ -124,17 +128,35 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn probe(&mut self) -> Result<()> {
-        let Some(options) = &self.plan.probe else { return Ok(()) };
+    /// The files whose limit is still to be probed.
+    fn unprobed(&self) -> Vec<PathBuf> {
         let mut files: Vec<_> = self.kept.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
         files.sort();
         files.dedup();
         files.retain(|file| self.kept.probes.iter().all(|p| p.file != file.display().to_string()));
-        for file in files {
+        files
+    }
+
+    fn read_twice(&self) -> Result<BTreeMap<PathBuf, ReadTwice>> {
+        let mut all = BTreeMap::new();
+        if self.plan.probe.is_some() && self.kept.trials.is_empty() {
+            for file in self.unprobed() {
+                if let Some(twice) = cache::read_twice(&file, self.stop)? {
+                    all.insert(file, twice);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn probe(&mut self, mut twice: BTreeMap<PathBuf, ReadTwice>) -> Result<()> {
+        let Some(options) = &self.plan.probe else { return Ok(()) };
+        for file in self.unprobed() {
             let progress = &mut *self.progress;
-            let probe = probe(&file, options, self.stop, &mut |done, total| {
+            let mut probe = probe(&file, options, self.stop, &mut |done, total| {
                 progress(Progress::Probing { done, total });
             })?;
+            probe.twice = twice.remove(&file);
             let comparison = self.kept.session.id.clone();
             write_line(self.out, &ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
             self.kept.probes.push(probe);

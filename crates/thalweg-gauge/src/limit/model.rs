@@ -52,6 +52,7 @@ mod tests {
             single_stream_bytes_per_s: None,
             memory,
             throttle: None,
+            twice: None,
             notes,
         }
     }

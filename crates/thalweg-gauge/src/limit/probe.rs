@@ -149,7 +149,7 @@ pub fn probe(
     progress(total, total);
     let file = path.display().to_string();
     let throttle = options.throttle.map(|limits| limits.to_string());
-    Ok(Probe { file, file_bytes, direct, points, single_stream_bytes_per_s, memory, throttle, notes })
+    Ok(Probe { file, file_bytes, direct, points, single_stream_bytes_per_s, memory, throttle, twice: None, notes })
 }
 
 /// Opens for direct reads if one of them works: some file systems accept the flag and refuse the read.

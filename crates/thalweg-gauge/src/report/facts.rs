@@ -164,10 +164,35 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
         remarks.push(format!("an interval needs {MIN_PAIRS} pairs of trials at least"));
     }
     remarks.extend(c.flags.iter().map(ToString::to_string));
+    remarks.extend(out_of_sight(c));
     for p in &c.probes {
         remarks.extend(p.notes.iter().map(|n| format!("limit: {n}")));
     }
     remarks
+}
+
+/// Caches that no eviction from here reaches.
+fn out_of_sight(c: &Comparison) -> Vec<String> {
+    let mut said = Vec::new();
+    for p in &c.session.places {
+        if let Some(place) = p.place.as_ref().filter(|place| place.remote) {
+            let kind = &place.file_system;
+            said.push(format!("{}: {kind}: what its server has in memory can't be known from here", p.file));
+        }
+    }
+    for p in &c.probes {
+        let Some((twice, speedup)) = p.twice.as_ref().and_then(|t| Some((t, t.speedup()?))) else { continue };
+        let again = format!("read again past the page cache, its parts came {} times as fast", digits(speedup));
+        if twice.shows_a_cache() {
+            said.push(format!("{}: {again}: a cache beneath this system answers, and cold is cold only here", p.file));
+        } else if c.session.host.virtual_machine {
+            said.push(format!(
+                "{}: {again}: no sign of a cache of the virtual machine's host, or it had all of it",
+                p.file
+            ));
+        }
+    }
+    said
 }
 
 /// The machine and the files, name by name.
