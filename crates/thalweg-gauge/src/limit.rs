@@ -8,9 +8,9 @@
 mod model;
 mod probe;
 
-use crate::cache::ReadTwice;
 use serde::{Deserialize, Serialize};
 
+use crate::cache::ReadTwice;
 pub use probe::{ProbeOptions, probe};
 
 /// Reads of `block_bytes`, `depth` of them in flight.
