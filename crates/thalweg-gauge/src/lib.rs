@@ -19,6 +19,12 @@
 //! # }
 //! ```
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "thalweg-gauge proves what is cached and what was read with Linux's own accounts (procfs, cachestat, posix_fadvise). \
+     It does not measure on other systems: it could not tell a cold trial from a hot one there."
+);
+
 pub mod cache;
 pub mod compare;
 pub mod comparison;

@@ -1,5 +1,7 @@
 //! What every report says, as text: rows, remarks, environment, method.
 
+use serde_json::Value;
+
 use crate::comparison::{Clock, Comparison, Summary};
 use crate::level::Level;
 use crate::schedule::Order;
@@ -213,8 +215,13 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
     say("memory", h.memory_bytes.map(|b| binary_bytes(b as f64)));
     say("memory limit of the control group", h.cgroup_memory_bytes.map(|b| binary_bytes(b as f64)));
     say("CPU limit of the control group", h.cgroup_cpus.map(|n| format!("{} CPUs", digits(n))));
+    say("device limits of the control group", h.cgroup_io.clone());
+    say("swap", h.swap_bytes.map(|b| binary_bytes(b as f64)));
     say("kernel", Some(h.kernel.clone()));
+    let settings: Vec<String> = h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    say("kernel settings", (!settings.is_empty()).then(|| settings.join("; ")));
     say("distribution", h.distribution.clone());
+    say("C library", h.c_library.clone());
     say("virtual machine", h.virtual_machine.then(|| "yes".into()));
     say("container", h.container.clone());
     for p in &c.session.places {
@@ -225,9 +232,17 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
                 let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
                 format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
             });
-            format!("{} on {} ({}){block}", place.file_system, place.source, place.options)
+            let ahead = place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
+            let stripe = place.stripe.as_ref().map_or(String::new(), |s| {
+                let first = if s.composite { " (its first part)" } else { "" };
+                format!(", striped over {} targets by {}{first}", s.count, binary_bytes(f64::from(s.bytes)))
+            });
+            format!("{} on {} ({}){block}{ahead}{stripe}", place.file_system, place.source, place.options)
         });
         say(&p.file, Some(format!("{size}; {place}")));
+    }
+    for arm in &c.session.arms {
+        say(&format!("program of {}", arm.name), program(c, &arm.name));
     }
     for p in &c.probes {
         let best = p.best().map(|b| {
@@ -242,6 +257,16 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
     }
     say("measured by", Some(format!("thalweg-gauge {}", c.session.gauge_version)));
     facts
+}
+
+/// What an arm says of the program that it ran: its version, and what it was built with.
+fn program(c: &Comparison, arm: &str) -> Option<String> {
+    let report = c.trials.iter().find_map(|t| t.outcome.as_ref()?.report.as_ref().filter(|_| t.arm == arm))?;
+    let build = report.other.get("build").and_then(Value::as_object);
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let parts = build.into_iter().flatten().map(|(name, value)| format!("{name} {}", plain(value)));
+    let all: Vec<String> = report.version.clone().into_iter().chain(parts).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// How it was measured.
