@@ -4,3 +4,75 @@
 //! wrong with them is a [`Fault`](crate::Fault) that names the byte.
 
 pub mod slow5;
+
+use std::fmt;
+use std::path::Path;
+
+/// The formats that reads come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// SLOW5: tab-separated text.
+    Slow5,
+    /// BLOW5: binary records.
+    Blow5,
+    /// POD5: Arrow tables in a container.
+    Pod5,
+    /// FAST5: HDF5 with one group a read.
+    Fast5,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Slow5, Self::Blow5, Self::Pod5, Self::Fast5];
+
+    /// First bytes of a POD5 file (POD5 specification, "Combined file layout").
+    const POD5_SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
+    /// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0, "Superblock").
+    const HDF5_SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+    /// The format of a file that begins with `head`. What is none of the others is taken for text: SLOW5 has no
+    /// signature, and its parser says best what is wrong.
+    pub fn of(head: &[u8]) -> Self {
+        if head.starts_with(b"BLOW5\x01") {
+            Self::Blow5
+        } else if head.starts_with(&Self::POD5_SIGNATURE) {
+            Self::Pod5
+        } else if head.starts_with(&Self::HDF5_SIGNATURE) {
+            Self::Fast5
+        } else {
+            Self::Slow5
+        }
+    }
+
+    /// The format that a path's extension stands for.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?;
+        Self::ALL.into_iter().find(|format| format.extension() == extension)
+    }
+
+    /// The end of the names of its files, without the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Slow5 => "slow5",
+            Self::Blow5 => "blow5",
+            Self::Pod5 => "pod5",
+            Self::Fast5 => "fast5",
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slow5 => "SLOW5",
+            Self::Blow5 => "BLOW5",
+            Self::Pod5 => "POD5",
+            Self::Fast5 => "FAST5",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

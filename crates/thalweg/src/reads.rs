@@ -19,6 +19,7 @@ mod explain;
 mod fetch;
 mod framer;
 mod get;
+mod layout;
 mod lookup;
 mod open;
 mod salvage;
@@ -33,7 +34,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Clocks, Control, Decoder, Delivery, Run, Shape};
 use crate::error::Result;
-use crate::extent::{Framer, Source};
+use crate::extent::Source;
+use crate::format::Format;
 use crate::format::slow5::{Entry, Header, Index, Record};
 use crate::model::{Origin, StoreModel};
 use crate::plan::{self, Budget};
@@ -41,7 +43,7 @@ use crate::store::Store;
 use crate::store::throttled::Limits;
 
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
-use framer::FileFramer;
+use layout::Layout;
 
 pub use check::{IndexState, LostReads, Report};
 pub use collect::Visitor;
@@ -126,12 +128,14 @@ pub struct Summary {
     pub clocks: Clocks,
 }
 
-/// A SLOW5 or BLOW5 file, open for reading.
+/// A file of reads, open for reading.
 #[derive(Debug)]
 pub struct ReadFile {
     store: Arc<dyn Store>,
     path: Option<PathBuf>,
+    format: Format,
     header: Arc<Header>,
+    layout: Layout,
     /// Requests, each after the other, that the header took.
     header_requests: u64,
     index: OnceLock<Arc<Index>>,
@@ -142,7 +146,12 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// The file's header.
+    /// What kind of file it is.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The file's header; for formats other than SLOW5, what they say in its words.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -251,34 +260,22 @@ impl ReadFile {
     /// Read ids and places of all records, batch by batch in file order.
     fn ids(&self) -> Result<impl Iterator<Item = Result<Vec<(String, Entry)>>> + use<>> {
         let decoder = IdDecoder { name: self.store.name().clone(), header: self.header.clone() };
-        self.start(None, decoder, Delivery::Ordered)
+        self.start(self.stream()?, decoder, self.shape(Delivery::Ordered))
     }
 
     fn run<C: Collect>(&self, selection: &Selection, collect: C, delivery: Delivery) -> Result<Run<ReadDecoder<C>>> {
-        let places = self.places(selection)?;
+        let shape = self.shape(delivery);
+        let (source, coding) = self.source(selection, &shape)?;
         let wanted = match selection {
             Selection::All => None,
             Selection::Ids(ids) => Some(ids.clone()),
         };
         let name = self.store.name().clone();
-        let decoder = ReadDecoder::new(name, self.header.clone(), wanted, self.options.budget, collect);
-        self.start(places, decoder, delivery)
+        let decoder = ReadDecoder::new(name, self.header.clone(), coding, wanted, self.options.budget, collect);
+        self.start(source, decoder, shape)
     }
 
-    /// Starts a run over `places`, or over the whole file.
-    fn start<D: Decoder>(&self, places: Option<Vec<Range<u64>>>, decoder: D, delivery: Delivery) -> Result<Run<D>> {
-        let shape = self.shape(delivery);
-        let source = match places {
-            None => {
-                let mut framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
-                if self.store.size() == self.header.data_offset {
-                    // The engine fetches nothing where nothing is, and the end marker would not be missed.
-                    framer.frame(self.header.data_offset, &[], true, &mut Vec::new())?;
-                }
-                Source::Framed { range: self.header.data_offset..self.store.size(), framer: Box::new(framer) }
-            }
-            Some(places) => Source::Planned(Box::new(self.gather(places, &shape))),
-        };
+    fn start<D: Decoder>(&self, source: Source, decoder: D, shape: Shape) -> Result<Run<D>> {
         Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Read;
+use super::layout::{Coding, Unpacker};
 use crate::engine::Decoder;
 use crate::error::{Error, Fault, Result};
 use crate::extent::{Extent, Group};
@@ -44,6 +45,7 @@ pub(super) trait Collect: Send + Sync + 'static {
 pub(super) struct ReadDecoder<C> {
     name: Arc<str>,
     header: Arc<Header>,
+    coding: Coding,
     /// The ids that were asked for, by ordinal.
     wanted: Option<Arc<Vec<String>>>,
     /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of it.
@@ -73,7 +75,7 @@ pub(super) struct Worker<S> {
     pub(super) state: S,
     pub(super) reads: u64,
     pub(super) samples: u64,
-    contexts: slow5::Decoder,
+    unpacker: Unpacker,
     scratch: Vec<i16>,
 }
 
@@ -81,13 +83,14 @@ impl<C> ReadDecoder<C> {
     pub(super) fn new(
         name: Arc<str>,
         header: Arc<Header>,
+        coding: Coding,
         wanted: Option<Arc<Vec<String>>>,
         budget: Budget,
         collect: C,
     ) -> Self {
         let keep = (budget.memory / 4 / budget.threads.max(1) / SCRATCH_BUFFERS).max(LEAST_KEEP);
         let full = budget.memory / BATCH_SHARE / budget.threads.max(1);
-        Self { name, header, wanted, limit: budget.memory, keep, full, collect }
+        Self { name, header, coding, wanted, limit: budget.memory, keep, full, collect }
     }
 
     fn check_wanted(&self, ordinal: u64, offset: u64, read_id: &str) -> Result<()> {
@@ -145,11 +148,7 @@ impl<C: Collect> ReadDecoder<C> {
         samples: &mut Vec<i16>,
     ) -> Result<bool> {
         let before = samples.len();
-        let limit = self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO));
-        worker.contexts.set_limit(limit);
-        let at = |fault: Fault| fault.in_file(&self.name, extent.offset, label(&self.header, extent));
-        let (start, stored) = unframe(&self.header, extent).map_err(at)?;
-        let record = worker.contexts.record(&self.header, stored, samples).map_err(|fault| at(fault.shifted(start)))?;
+        let record = worker.unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
         self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
         let read = Read {
             ordinal: extent.ordinal,
@@ -174,7 +173,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             state: self.collect.state(),
             reads: 0,
             samples: 0,
-            contexts: slow5::Decoder::new(self.limit),
+            unpacker: self.coding.unpacker(self.limit),
             scratch: Vec::new(),
         }
     }
@@ -218,7 +217,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             }
         }
         // A record of unusual size must not leave every worker with buffers of that size.
-        worker.contexts.trim(self.keep);
+        worker.unpacker.trim(self.keep);
         worker.scratch.clear();
         worker.scratch.shrink_to(self.keep / size_of::<i16>());
         Ok(())

@@ -37,8 +37,9 @@ impl ReadFile {
     /// # Errors
     /// As [`ReadFile::visit`], but for what only decoding would show.
     pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
-        let places = self.places(selection)?;
-        let finished = self.start(places, Untouched, Delivery::Worker)?.finish()?;
+        let shape = self.shape(Delivery::Worker);
+        let (source, _) = self.source(selection, &shape)?;
+        let finished = self.start(source, Untouched, shape)?.finish()?;
         let reads = finished.workers.iter().sum();
         Ok(Summary { reads, ..self.summary(finished.clocks) })
     }

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use super::layout::Layout;
 use super::{Options, ReadFile, StoreKind};
 use crate::error::{Error, Result};
+use crate::format::Format;
 use crate::format::slow5::{Header, Parsed};
 use crate::model::{Origin, StoreModel};
 use crate::residency::{better_direct, cache_room, resident};
@@ -90,14 +92,16 @@ impl ReadFile {
     /// # Errors
     /// As [`ReadFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        let (header, header_requests) = read_header(&*store)?;
+        let (format, header, header_requests) = read_header(&*store)?;
         let header = Arc::new(header);
         let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
         let model = options.model.unwrap_or(StoreModel::MEMORY);
         Ok(Self {
             store,
             path: None,
+            format,
             header,
+            layout: Layout::Slow5,
             header_requests,
             index: OnceLock::new(),
             model,
@@ -111,8 +115,8 @@ impl ReadFile {
 /// First guess at how many bytes hold a header.
 const HEADER_GUESS: u64 = 64 << 10;
 
-/// The header, and how many requests it took.
-fn read_header(store: &dyn Store) -> Result<(Header, u64)> {
+/// What kind of file it is, its header, and how many requests that took.
+fn read_header(store: &dyn Store) -> Result<(Format, Header, u64)> {
     let mut want = HEADER_GUESS;
     let mut requests = 0;
     loop {
@@ -120,8 +124,9 @@ fn read_header(store: &dyn Store) -> Result<(Header, u64)> {
         let mut bytes = vec![0; have as usize];
         store.read_at(0, &mut bytes)?;
         requests += 1;
+        let format = Format::of(&bytes);
         match Header::parse(&bytes).map_err(|fault| fault.in_file(store.name(), 0, "header"))? {
-            Parsed::Done(header) => return Ok((header, requests)),
+            Parsed::Done(header) => return Ok((format, header, requests)),
             Parsed::NeedMore(more) if have == store.size() => {
                 return Err(Error::Truncated {
                     file: store.name().clone(),

@@ -1,0 +1,97 @@
+//! What each format adds to a read: where its extents come from, and how one becomes a read. Nothing else in `reads`
+//! knows which formats there are.
+//!
+//! A [`Layout`] is a file's, a [`Coding`] a run's, an [`Unpacker`] a worker's.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::collect::{LIKELY_RATIO, label, unframe};
+use super::framer::FileFramer;
+use super::{ReadFile, Selection};
+use crate::engine::Shape;
+use crate::error::{Fault, Result};
+use crate::extent::{Extent, Framer, Source};
+use crate::format::slow5::{self, Header, Record};
+
+/// What is known of a file beyond the header that it presents.
+#[derive(Debug)]
+pub(super) enum Layout {
+    /// SLOW5 and BLOW5: records one after the other, each all of a read.
+    Slow5,
+}
+
+/// What turns the extents of one run into reads.
+#[derive(Debug, Clone)]
+pub(super) enum Coding {
+    Slow5,
+}
+
+/// What one worker keeps from read to read: codec contexts, scratch.
+pub(super) enum Unpacker {
+    Slow5(slow5::Decoder),
+}
+
+impl ReadFile {
+    /// The extents of the selected reads, and what decodes them.
+    pub(super) fn source(&self, selection: &Selection, shape: &Shape) -> Result<(Source, Coding)> {
+        match &self.layout {
+            Layout::Slow5 => {
+                let source = match self.places(selection)? {
+                    None => self.stream()?,
+                    Some(places) => Source::Planned(Box::new(self.gather(places, shape))),
+                };
+                Ok((source, Coding::Slow5))
+            }
+        }
+    }
+
+    /// Every record, found while the file streams by.
+    pub(super) fn stream(&self) -> Result<Source> {
+        let range: Range<u64> = self.header.data_offset..self.store.size();
+        let mut framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
+        if range.is_empty() {
+            // The engine fetches nothing where nothing is, and the end marker would not be missed.
+            framer.frame(range.start, &[], true, &mut Vec::new())?;
+        }
+        Ok(Source::Framed { range, framer: Box::new(framer) })
+    }
+}
+
+impl Coding {
+    /// For a worker that may decode a read to `limit` bytes.
+    pub(super) fn unpacker(&self, limit: usize) -> Unpacker {
+        match self {
+            Self::Slow5 => Unpacker::Slow5(slow5::Decoder::new(limit)),
+        }
+    }
+}
+
+impl Unpacker {
+    /// Decodes the read that an extent holds, and appends its samples to `samples`. It may decode to `limit` bytes, or to
+    /// as many as its stored bytes make likely.
+    pub(super) fn read<'a>(
+        &'a mut self,
+        file: &Arc<str>,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+    ) -> Result<Record<'a>> {
+        match self {
+            Self::Slow5(contexts) => {
+                contexts.set_limit(limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)));
+                let at = |fault: Fault| fault.in_file(file, extent.offset, label(header, extent));
+                let (start, stored) = unframe(header, extent).map_err(at)?;
+                contexts.record(header, stored, samples).map_err(|fault| at(fault.shifted(start)))
+            }
+        }
+    }
+
+    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    pub(super) fn trim(&mut self, keep: usize) {
+        match self {
+            Self::Slow5(contexts) => contexts.trim(keep),
+        }
+    }
+}
