@@ -3,6 +3,7 @@
 //! A format opens no file and no thread. It is handed bytes, it answers with borrowed views of them, and whatever is
 //! wrong with them is a [`Fault`](crate::Fault) that names the byte.
 
+pub mod pod5;
 pub mod slow5;
 
 use std::fmt;

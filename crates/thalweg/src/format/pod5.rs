@@ -1,0 +1,3 @@
+//! POD5: nanopore reads as three Arrow tables in one file.
+
+pub mod fields;
