@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv for the Python peers and the interop tests, from the repository root. pyslow5 is built from its source
-# package with zstd switched on, against the same libzstd that slow5_peer uses. Quick when nothing has changed.
+# package with zstd switched on, against the same libzstd that slow5_peer uses; the others come as they are published.
+# Quick when nothing has changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,9 +13,10 @@ rm -f .venv/complete
 [[ -x .venv/bin/python ]] || python3 -m venv .venv
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 pip install --quiet --upgrade pip
-pip install --quiet --requirement peers/requirements.txt
+pip install --quiet --no-deps --requirement peers/requirements.txt
 # no cache: a wheel that was built earlier without zstd must not be reused
 PYSLOW5_ZSTD=1 CFLAGS="-I$zstd/include" LDFLAGS="-L$zstd/lib" pip install --quiet --no-cache-dir --no-deps \
     --no-build-isolation --no-binary pyslow5 --force-reinstall --require-hashes --requirement peers/slow5lib/source.txt
-.venv/bin/python -c 'import pyslow5'
+pip check >&2
+.venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab'
 echo "$key" >.venv/complete
