@@ -2,7 +2,7 @@
 # Builds the C peers and the libraries they stand on into target/peers, from the repository root:
 #   peers/build.sh zstd       libzstd.a from the C sources that the crate zstd-sys carries
 #   peers/build.sh slow5lib   slow5_peer and slow5_reference, with slow5lib from the pyslow5 source package
-#   peers/build.sh cat        cat_peer
+#   peers/build.sh cat        cat_peer and raw_peer
 #   peers/build.sh python     .venv with pyslow5
 #   peers/build.sh all        all of them; goes on after a failure and reports it
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
@@ -132,12 +132,15 @@ EOF
 
 build_cat() {
     local key
-    key=$(key cat peers/cat/cat_peer.c peers/common/peer.[ch])
+    key=$(key cat peers/cat/*.c peers/common/peer.[ch])
     up_to_date cat "$key" && return
-    rm -f "$out/cat_peer"
-    say "building cat_peer"
-    # shellcheck disable=SC2086 # flags are words
-    "$cc" $flags -Wall -Wextra -Ipeers/common peers/cat/cat_peer.c peers/common/peer.c -o "$out/cat_peer"
+    rm -f "$out"/{cat,raw}_peer
+    say "building cat_peer and raw_peer"
+    for reader in cat raw; do
+        # shellcheck disable=SC2086 # flags are words; atomics are of C11
+        "$cc" $flags -std=c11 -Wall -Wextra -Ipeers/common "peers/cat/${reader}_peer.c" peers/common/peer.c \
+            -o "$out/${reader}_peer" -lpthread
+    done
     echo "$key" >"$out/cat.key"
 }
 

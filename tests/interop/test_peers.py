@@ -121,7 +121,8 @@ def test_an_unknown_read_is_a_failure(peer, writable, tmp_path):
         assert "no-such-read" in done.stderr
 
 
-def test_cat_reads_the_whole_file(shared):
+@pytest.mark.parametrize("reader", [["cat_peer"], ["raw_peer", "--block", 65536, "--depth", 3]])
+def test_plain_readers_read_the_whole_file(shared, reader):
     file = shared / "blow5/z1.blow5"
-    result = json.loads(run(REPOSITORY / "target/peers/cat_peer", file).stdout)
+    result = json.loads(run(REPOSITORY / "target/peers" / reader[0], file, *reader[1:]).stdout)
     assert result["bytes"] == file.stat().st_size

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 2] = [("slow5lib", "slow5_peer"), ("cat", "cat_peer")];
+const PROGRAMS: [(&str, &str); 3] = [("slow5lib", "slow5_peer"), ("cat", "cat_peer"), ("raw", "raw_peer")];
 
 /// Looks a peer up by its name in suites.
 pub(super) fn find(name: &str) -> Peer {
