@@ -13,6 +13,7 @@ mod kernel;
 mod lanes;
 pub mod svb;
 pub mod svb16;
+pub mod vbz;
 mod zigzag;
 pub mod zstd;
 
