@@ -7,6 +7,8 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # The peers and the tests look for the binaries here.
 export CARGO_TARGET_DIR := $(CURDIR)/target
+# .ci/cmake puts a newer cmake there where the system's is too old for libhdf5.
+export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 # What `make bench` hands to `thalweg bench`: make bench ARGS="--help"
 ARGS ?=
 PYTEST_ARGS ?=
@@ -64,6 +66,7 @@ test-neon:
 
 system:
 	@.ci/system-packages
+	@.ci/cmake
 
 clean:
 	rm -rf target .venv
