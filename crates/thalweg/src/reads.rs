@@ -16,6 +16,7 @@ mod check;
 mod collect;
 mod columns;
 mod explain;
+mod fast5;
 mod fetch;
 mod framer;
 mod get;
@@ -280,7 +281,7 @@ impl ReadFile {
     }
 
     /// The requests for `places`.
-    fn gather(&self, places: Vec<Range<u64>>, shape: &Shape) -> Gathered {
+    fn gather<I: IntoIterator<Item = Range<u64>>>(&self, places: I, shape: &Shape) -> plan::Gather<I::IntoIter> {
         let block = shape.block - self.store.alignment();
         plan::gather(places, self.model.gap_bytes(), block, self.window())
     }
@@ -290,9 +291,6 @@ impl ReadFile {
         (self.options.budget.memory / WINDOW_SHARE) as u64
     }
 }
-
-/// What the plan of an id list looks like while it runs.
-type Gathered = plan::Gather<std::vec::IntoIter<Range<u64>>>;
 
 /// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are about three times as
 /// many, and all of a window's reads may have to wait for its first.

@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
-use super::collect::{LIKELY_RATIO, check_id, unframe};
+use super::collect::check_id;
+use super::layout::Unpacker;
 use super::{Read, ReadFile};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::format::slow5::{Decoder, Entry, Index};
+use crate::format::slow5::Index;
 
 /// Gets single reads. Keeps its codec contexts and buffers from one to the next; make one a thread.
-#[derive(Debug)]
 pub struct Getter<'a> {
     file: &'a ReadFile,
     index: Arc<Index>,
-    contexts: Decoder,
+    unpacker: Unpacker,
     stored: Vec<u8>,
     samples: Vec<i16>,
+}
+
+impl std::fmt::Debug for Getter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Getter").field("file", self.file).finish_non_exhaustive()
+    }
 }
 
 impl ReadFile {
@@ -25,8 +31,8 @@ impl ReadFile {
     /// As [`ReadFile::index`].
     pub fn getter(&self) -> Result<Getter<'_>> {
         let (index, _) = self.index()?;
-        let contexts = Decoder::new(self.options.budget.memory);
-        Ok(Getter { file: self, index, contexts, stored: Vec::new(), samples: Vec::new() })
+        let unpacker = self.coding().unpacker(self.options.budget.memory);
+        Ok(Getter { file: self, index, unpacker, stored: Vec::new(), samples: Vec::new() })
     }
 }
 
@@ -36,15 +42,12 @@ impl Getter<'_> {
     /// # Errors
     /// [`Error::NotFound`] if the index has no such read; a defect of its record.
     pub fn get<T>(&mut self, read_id: &str, f: impl FnOnce(&Read<'_>) -> T) -> Result<T> {
-        let offset = self.fetch(read_id)?;
+        let (offset, ordinal) = self.locate(read_id)?;
         let file = self.file;
-        let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
-        let at = |fault: crate::Fault| fault.in_file(file.store.name(), offset, format!("read {read_id}"));
-        let (start, stored) = unframe(&file.header, &extent).map_err(at)?;
-        self.contexts.set_limit(file.options.budget.memory.max(self.stored.len().saturating_mul(LIKELY_RATIO)));
+        let extent = Extent { offset, ordinal, bytes: &self.stored };
         self.samples.clear();
-        let record =
-            self.contexts.record(&file.header, stored, &mut self.samples).map_err(|fault| at(fault.shifted(start)))?;
+        let limit = file.options.budget.memory;
+        let record = self.unpacker.read(&file.store.name().clone(), &file.header, &extent, limit, &mut self.samples)?;
         check_id(file.store.name(), offset, read_id, record.read_id)?;
         Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, header: &file.header }))
     }
@@ -54,8 +57,13 @@ impl Getter<'_> {
     /// # Errors
     /// [`Error::NotFound`] if the index has no such read.
     pub fn fetch(&mut self, read_id: &str) -> Result<u64> {
+        self.locate(read_id).map(|(offset, _)| offset)
+    }
+
+    /// The same, and the ordinal that the read's extent has.
+    fn locate(&mut self, read_id: &str) -> Result<(u64, u64)> {
         let file = self.file;
-        let Some(Entry { offset, size }) = self.index.get(read_id) else {
+        let Some(entry) = self.index.get(read_id) else {
             return Err(Error::NotFound {
                 file: file.store.name().clone(),
                 what: format!("read {read_id}").into(),
@@ -63,8 +71,9 @@ impl Getter<'_> {
             });
         };
         // The index was checked against the file's size, so no more is allocated than the file holds.
-        self.stored.resize(size as usize, 0);
-        file.store.read_at(offset, &mut self.stored)?;
-        Ok(offset)
+        let (range, ordinal) = file.place(entry);
+        self.stored.resize((range.end - range.start) as usize, 0);
+        file.store.read_at(range.start, &mut self.stored)?;
+        Ok((range.start, ordinal))
     }
 }

@@ -12,24 +12,35 @@ use super::{ReadFile, Selection};
 use crate::engine::Shape;
 use crate::error::{Fault, Result};
 use crate::extent::{Extent, Framer, Source};
-use crate::format::slow5::{self, Header, Record};
+#[cfg(feature = "hdf5")]
+use crate::format::fast5;
+use crate::format::slow5::{self, Entry, Header, Record};
+#[cfg(feature = "hdf5")]
+use crate::store::Store;
 
 /// What is known of a file beyond the header that it presents.
 #[derive(Debug)]
 pub(super) enum Layout {
     /// SLOW5 and BLOW5: records one after the other, each all of a read.
     Slow5,
+    /// FAST5: a table of reads and of their chunks' addresses.
+    #[cfg(feature = "hdf5")]
+    Fast5(Arc<fast5::Layout>),
 }
 
 /// What turns the extents of one run into reads.
 #[derive(Debug, Clone)]
 pub(super) enum Coding {
     Slow5,
+    #[cfg(feature = "hdf5")]
+    Fast5(Arc<fast5::Layout>, fast5::Rows, Arc<dyn Store>),
 }
 
 /// What one worker keeps from read to read: codec contexts, scratch.
 pub(super) enum Unpacker {
     Slow5(slow5::Decoder),
+    #[cfg(feature = "hdf5")]
+    Fast5(Box<fast5::Unpacker>),
 }
 
 impl ReadFile {
@@ -43,6 +54,30 @@ impl ReadFile {
                 };
                 Ok((source, Coding::Slow5))
             }
+            #[cfg(feature = "hdf5")]
+            Layout::Fast5(layout) => {
+                let rows = self.fast5_rows(layout, selection)?;
+                let source = Source::Planned(Box::new(self.gather(layout.extents(&rows), shape)));
+                Ok((source, Coding::Fast5(layout.clone(), rows, self.store.clone())))
+            }
+        }
+    }
+
+    /// What decodes any one read of the file, of which [`ReadFile::place`] says where it is.
+    pub(super) fn coding(&self) -> Coding {
+        match &self.layout {
+            Layout::Slow5 => Coding::Slow5,
+            #[cfg(feature = "hdf5")]
+            Layout::Fast5(layout) => Coding::Fast5(layout.clone(), layout.all(), self.store.clone()),
+        }
+    }
+
+    /// Where the stored bytes of a read lie that the index has, and the ordinal of its extent.
+    pub(super) fn place(&self, entry: Entry) -> (Range<u64>, u64) {
+        match &self.layout {
+            Layout::Slow5 => (entry.offset..entry.offset + entry.size, 0),
+            #[cfg(feature = "hdf5")]
+            Layout::Fast5(layout) => (layout.extent(entry.offset), entry.offset),
         }
     }
 
@@ -63,6 +98,10 @@ impl Coding {
     pub(super) fn unpacker(&self, limit: usize) -> Unpacker {
         match self {
             Self::Slow5 => Unpacker::Slow5(slow5::Decoder::new(limit)),
+            #[cfg(feature = "hdf5")]
+            Self::Fast5(layout, rows, store) => {
+                Unpacker::Fast5(Box::new(fast5::Unpacker::new(layout.clone(), rows.clone(), store.clone())))
+            }
         }
     }
 }
@@ -85,6 +124,10 @@ impl Unpacker {
                 let (start, stored) = unframe(header, extent).map_err(at)?;
                 contexts.record(header, stored, samples).map_err(|fault| at(fault.shifted(start)))
             }
+            #[cfg(feature = "hdf5")]
+            Self::Fast5(unpacker) => {
+                unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
+            }
         }
     }
 
@@ -92,6 +135,8 @@ impl Unpacker {
     pub(super) fn trim(&mut self, keep: usize) {
         match self {
             Self::Slow5(contexts) => contexts.trim(keep),
+            #[cfg(feature = "hdf5")]
+            Self::Fast5(unpacker) => unpacker.trim(keep),
         }
     }
 }

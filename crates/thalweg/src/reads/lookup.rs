@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "hdf5")]
+use super::layout::Layout;
 use super::{ReadFile, Selection};
 use crate::error::{Error, Result};
 use crate::format::slow5::{Entry, Index};
@@ -55,6 +57,10 @@ impl ReadFile {
     }
 
     fn load(&self, path: &Path) -> Result<Option<Index>> {
+        #[cfg(feature = "hdf5")]
+        if let Layout::Fast5(layout) = &self.layout {
+            return layout.index(self.store.name()).map(Some);
+        }
         for place in places(path) {
             if is_current(&place, path)
                 && let Some(index) = load(&place)?
@@ -68,6 +74,10 @@ impl ReadFile {
     }
 
     fn load_or_build(&self) -> Result<(Index, IndexOrigin)> {
+        #[cfg(feature = "hdf5")]
+        if let Layout::Fast5(layout) = &self.layout {
+            return Ok((layout.index(self.store.name())?, IndexOrigin::Unsaved));
+        }
         let Some(path) = &self.path else { return Ok((self.build_index()?, IndexOrigin::Unsaved)) };
         if let Some(index) = self.load(path)? {
             return Ok((index, IndexOrigin::Loaded));

@@ -92,8 +92,7 @@ impl ReadFile {
     /// # Errors
     /// As [`ReadFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        let (format, header, header_requests) = read_header(&*store)?;
-        let header = Arc::new(header);
+        let (format, layout, header, header_requests) = read_layout(&store, &options)?;
         let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
         let model = options.model.unwrap_or(StoreModel::MEMORY);
         Ok(Self {
@@ -101,7 +100,7 @@ impl ReadFile {
             path: None,
             format,
             header,
-            layout: Layout::Slow5,
+            layout,
             header_requests,
             index: OnceLock::new(),
             model,
@@ -110,6 +109,22 @@ impl ReadFile {
             options,
         })
     }
+}
+
+/// Bytes that tell a format.
+const HEAD: u64 = 16;
+
+/// What kind of file it is, what is known of it, and how many requests that took.
+fn read_layout(store: &Arc<dyn Store>, options: &Options) -> Result<(Format, Layout, Arc<Header>, u64)> {
+    let mut head = vec![0; HEAD.min(store.size()) as usize];
+    store.read_at(0, &mut head)?;
+    let format = Format::of(&head);
+    if format == Format::Fast5 {
+        let (layout, header, requests) = super::fast5::layout(store, options)?;
+        return Ok((format, layout, header, 1 + requests));
+    }
+    let (format, header, requests) = read_header(&**store)?;
+    Ok((format, Layout::Slow5, Arc::new(header), requests))
 }
 
 /// First guess at how many bytes hold a header.

@@ -17,7 +17,7 @@ use crate::format::slow5::Header;
 const OPEN_FILES: usize = 64;
 
 /// Ends of the names of files that a folder is searched for.
-const EXTENSIONS: [&str; 2] = ["slow5", "blow5"];
+const EXTENSIONS: [&str; 3] = ["slow5", "blow5", "fast5"];
 
 /// How many missing ids a message names.
 const NAMED: usize = 3;
@@ -331,7 +331,7 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     if found.len() == before {
         return Err(Error::NotFound {
             file: path.to_string_lossy().into(),
-            what: "files that end in .slow5 or .blow5".into(),
+            what: "files that end in .slow5, .blow5 or .fast5".into(),
             advice: "name the files themselves if they are called otherwise".into(),
         });
     }

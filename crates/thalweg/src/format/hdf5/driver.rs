@@ -1,0 +1,334 @@
+//! A virtual file driver: libhdf5 reads a [`Store`].
+//!
+//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata lie close together, and
+//! a request each would be slow on any store. The first failure of the store is kept, for it says more than libhdf5 does.
+#![allow(unsafe_code)] // Bindings. Each block states its contract.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_close_degree_t, H5F_mem_t, H5Fopen};
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5p::{H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pset_driver, H5Pset_fclose_degree};
+
+use super::library::{Id, Refused, locked, status};
+use crate::engine::Control;
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+/// Bytes read at a time, and how many such blocks are kept.
+const BLOCK: u64 = 64 << 10;
+const KEPT: usize = 32;
+
+/// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
+const CLASS_VERSION: c_uint = 1;
+/// Of the numbers for drivers that are not registered with the HDF Group (256 to 511).
+const CLASS_VALUE: c_int = 384;
+
+/// What the file tells of its driver's work.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    error: Mutex<Option<Error>>,
+    requests: AtomicU64,
+}
+
+impl Told {
+    /// The store's own error, once.
+    pub(super) fn take_error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Requests to the store so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// What stands behind an open file.
+struct Backing {
+    store: Arc<dyn Store>,
+    control: Control,
+    told: Arc<Told>,
+    /// Blocks by number, the latest used last.
+    blocks: Vec<(u64, Vec<u8>)>,
+}
+
+impl Backing {
+    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < out.len() {
+            let here = at.saturating_add(done as u64);
+            let block = self.block(here / BLOCK)?;
+            let Some(bytes) = block.get((here % BLOCK) as usize..).filter(|bytes| !bytes.is_empty()) else {
+                return Err(Error::Truncated {
+                    file: self.store.name().clone(),
+                    what: "metadata".into(),
+                    offset: at,
+                    size: self.store.size(),
+                    advice: ", or an address in it is damaged",
+                });
+            };
+            let part = bytes.len().min(out.len() - done);
+            out[done..done + part].copy_from_slice(&bytes[..part]);
+            done += part;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, number: u64) -> Result<&[u8]> {
+        if let Some(at) = self.blocks.iter().position(|(kept, _)| *kept == number) {
+            self.blocks[at..].rotate_left(1);
+        } else {
+            if self.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let start = number.saturating_mul(BLOCK);
+            let len = self.store.size().saturating_sub(start).min(BLOCK) as usize;
+            let mut bytes = if self.blocks.len() < KEPT { Vec::new() } else { self.blocks.remove(0).1 };
+            bytes.clear();
+            bytes.resize(len, 0);
+            if len > 0 {
+                self.told.requests.fetch_add(1, Ordering::Relaxed);
+                self.store.read_at(start, &mut bytes)?;
+            }
+            self.blocks.push((number, bytes));
+        }
+        Ok(self.blocks.last().map(|(_, bytes)| &bytes[..]).unwrap_or_default())
+    }
+}
+
+/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): what every driver's files begin with. The library fills it in.
+#[repr(C)]
+struct Base {
+    driver_id: hid_t,
+    class: *const Class,
+    file_number: c_ulong,
+    access_flags: c_uint,
+    feature_flags: c_ulong,
+    max_address: u64,
+    base_address: u64,
+    threshold: u64,
+    alignment: u64,
+    paged_aggregation: bool,
+}
+
+/// A file as the library holds it.
+#[repr(C)]
+struct Driven {
+    base: Base,
+    end_of_addresses: u64,
+    backing: Backing,
+}
+
+type Unused = Option<unsafe extern "C" fn()>;
+
+/// `H5FD_class_t` of libhdf5 2 (H5FDdevelop.h); the bindings' own lacks members.
+#[repr(C)]
+struct Class {
+    version: c_uint,
+    value: c_int,
+    name: *const c_char,
+    max_address: u64,
+    close_degree: H5F_close_degree_t,
+    terminate: Unused,
+    superblock_size: Unused,
+    superblock_encode: Unused,
+    superblock_decode: Unused,
+    access_size: usize,
+    access_get: Unused,
+    access_copy: Unused,
+    access_free: Unused,
+    transfer_size: usize,
+    transfer_copy: Unused,
+    transfer_free: Unused,
+    open: Option<unsafe extern "C" fn(*const c_char, c_uint, hid_t, u64) -> *mut Driven>,
+    close: Option<unsafe extern "C" fn(*mut Driven) -> c_int>,
+    compare: Unused,
+    query: Option<unsafe extern "C" fn(*const Driven, *mut c_ulong) -> c_int>,
+    type_map: Unused,
+    allocate: Unused,
+    free: Unused,
+    get_eoa: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
+    set_eoa: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, u64) -> c_int>,
+    get_eof: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
+    handle: Unused,
+    read: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *mut c_void) -> c_int>,
+    write: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *const c_void) -> c_int>,
+    read_vector: Unused,
+    write_vector: Unused,
+    read_selection: Unused,
+    write_selection: Unused,
+    flush: Unused,
+    truncate: Unused,
+    lock: Unused,
+    unlock: Unused,
+    delete: Unused,
+    control: Unused,
+    free_list_map: [H5F_mem_t; 7],
+}
+
+// SAFETY: the class never changes, and its one pointer is to a string constant.
+unsafe impl Sync for Class {}
+
+const NAME: &CStr = c"thalweg";
+
+static CLASS: Class = Class {
+    version: CLASS_VERSION,
+    value: CLASS_VALUE,
+    name: NAME.as_ptr(),
+    max_address: i64::MAX as u64,
+    close_degree: H5F_close_degree_t::H5F_CLOSE_STRONG,
+    terminate: None,
+    superblock_size: None,
+    superblock_encode: None,
+    superblock_decode: None,
+    access_size: 0,
+    access_get: None,
+    access_copy: None,
+    access_free: None,
+    transfer_size: 0,
+    transfer_copy: None,
+    transfer_free: None,
+    open: Some(driver_open),
+    close: Some(driver_close),
+    compare: None,
+    query: Some(driver_query),
+    type_map: None,
+    allocate: None,
+    free: None,
+    get_eoa: Some(driver_get_eoa),
+    set_eoa: Some(driver_set_eoa),
+    get_eof: Some(driver_get_eof),
+    handle: None,
+    read: Some(driver_read),
+    write: Some(driver_write),
+    read_vector: None,
+    write_vector: None,
+    read_selection: None,
+    write_selection: None,
+    flush: None,
+    truncate: None,
+    lock: None,
+    unlock: None,
+    delete: None,
+    control: None,
+    free_list_map: [H5F_mem_t::H5FD_MEM_DEFAULT; 7],
+};
+
+unsafe extern "C" {
+    /// The bindings declare it for a class of their own.
+    fn H5FDregister(class: *const Class) -> hid_t;
+}
+
+thread_local! {
+    /// What the file that this thread is opening stands on. A file that it links to finds nothing here, so that no file
+    /// leads to another.
+    static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
+}
+
+/// Opens a store as an HDF5 file.
+pub(super) fn open(store: &Arc<dyn Store>, control: &Control) -> (Result<Id, Refused>, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let backing = Backing { store: store.clone(), control: control.clone(), told: told.clone(), blocks: Vec::new() };
+    let opened = locked(|| {
+        static DRIVER: OnceLock<hid_t> = OnceLock::new();
+        // SAFETY: under the lock; the class is a constant with the layout that the library expects.
+        let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
+        status(driver)?;
+        OPENING.set(Some(backing));
+        let opened = open_with(driver);
+        OPENING.set(None);
+        opened
+    });
+    (opened, told)
+}
+
+/// The lock is held.
+fn open_with(driver: hid_t) -> Result<Id, Refused> {
+    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL and is only for messages.
+    unsafe {
+        let access = Id::new(H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
+        status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
+        status(H5Pset_fclose_degree(access.raw(), H5F_close_degree_t::H5F_CLOSE_STRONG))?;
+        Id::new(H5Fopen(NAME.as_ptr(), H5F_ACC_RDONLY, access.raw()))
+    }
+}
+
+unsafe extern "C" fn driver_open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
+    let Some(backing) = OPENING.take() else { return std::ptr::null_mut() };
+    let base = Base {
+        driver_id: 0,
+        class: std::ptr::null(),
+        file_number: 0,
+        access_flags: 0,
+        feature_flags: 0,
+        max_address: 0,
+        base_address: 0,
+        threshold: 0,
+        alignment: 0,
+        paged_aggregation: false,
+    };
+    Box::into_raw(Box::new(Driven { base, end_of_addresses: 0, backing }))
+}
+
+unsafe extern "C" fn driver_close(file: *mut Driven) -> c_int {
+    // SAFETY: the library closes each file that `driver_open` gave it once, and uses it no more.
+    drop(unsafe { Box::from_raw(file) });
+    0
+}
+
+unsafe extern "C" fn driver_query(_: *const Driven, flags: *mut c_ulong) -> c_int {
+    if !flags.is_null() {
+        // SAFETY: a number of the library's.
+        unsafe { *flags = 0 };
+    }
+    0
+}
+
+unsafe extern "C" fn driver_get_eoa(file: *const Driven, _: H5F_mem_t) -> u64 {
+    // SAFETY: a file that `driver_open` made; the lock keeps others away.
+    unsafe { (*file).end_of_addresses }
+}
+
+unsafe extern "C" fn driver_set_eoa(file: *mut Driven, _: H5F_mem_t, address: u64) -> c_int {
+    // SAFETY: as above.
+    unsafe { (*file).end_of_addresses = address };
+    0
+}
+
+unsafe extern "C" fn driver_get_eof(file: *const Driven, _: H5F_mem_t) -> u64 {
+    // SAFETY: as above.
+    unsafe { (*file).backing.store.size() }
+}
+
+unsafe extern "C" fn driver_read(
+    file: *mut Driven,
+    _: H5F_mem_t,
+    _: hid_t,
+    at: u64,
+    size: usize,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised, so they are zeroed.
+    let (backing, out) = unsafe {
+        std::ptr::write_bytes(buffer.cast::<u8>(), 0, size);
+        (&mut (*file).backing, std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size))
+    };
+    match backing.read(at, out) {
+        Ok(()) => 0,
+        Err(error) => {
+            backing.told.fail(error);
+            -1
+        }
+    }
+}
+
+unsafe extern "C" fn driver_write(_: *mut Driven, _: H5F_mem_t, _: hid_t, _: u64, _: usize, _: *const c_void) -> c_int {
+    -1
+}
