@@ -1,7 +1,8 @@
 //! Each stage made the slow one in turn: the verdict must name it, and the runs without a stage must bear it out.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
-#[path = "common/lib.rs"]
+#[allow(dead_code, reason = "a part of it is for the other tests")]
+#[path = "it/common.rs"]
 mod common;
 
 use std::sync::atomic::AtomicBool;

@@ -1,0 +1,88 @@
+//! Runs the command, and never waits for ever.
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    #[allow(dead_code, reason = "shown where a test fails")]
+    pub(crate) signal: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+pub(crate) const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
+
+/// Long enough for a loaded machine, short enough for a hang to be told.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn thalweg(args: &[&str]) -> Ended {
+    let mut command = Command::new(THALWEG);
+    command.args(args);
+    run(command)
+}
+
+/// Runs the command from a shell, after `before`: limits, traps.
+pub(crate) fn after(before: &str, args: &[&str]) -> Ended {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(THALWEG).args(args);
+    run(command)
+}
+
+pub(crate) fn run(mut command: Command) -> Ended {
+    wait(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+/// Waits for a command whose output is small.
+pub(crate) fn wait(mut child: Child) -> Ended {
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("still running after {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    Ended {
+        code: output.status.code(),
+        signal: output.status.signal(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The command as somebody who is not root, with a cache folder; permissions mean nothing to root.
+pub(crate) fn as_nobody(args: &[&str], cache: &Path) -> Ended {
+    let mut command = Command::new(THALWEG);
+    command.args(args).env("XDG_CACHE_HOME", cache);
+    if rustix::process::getuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    run(command)
+}
+
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// Whether nobody may run the binary where it lies.
+pub(crate) fn nobody_can_run() -> bool {
+    let mut command = Command::new(THALWEG);
+    if rustix::process::getuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command.arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+impl Ended {
+    /// Failed with one message that names the file.
+    #[track_caller]
+    pub(crate) fn told(&self, file: &str, words: &str) {
+        assert_eq!(self.code, Some(1), "{self:?}");
+        assert!(self.err.starts_with("thalweg: ") && self.err.contains(file) && self.err.contains(words), "{self:?}");
+        assert!(!self.err.contains("panicked"), "{self:?}");
+    }
+}

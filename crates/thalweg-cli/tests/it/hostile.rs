@@ -1,0 +1,250 @@
+//! Hostile files and places at the command line: one message that names the file, exit code 1, and nothing left behind.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::command::{after, as_nobody, nobody_can_run, thalweg};
+use crate::files::{self, header, id, sample};
+use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> String {
+        fs::write(self.path(name), bytes).unwrap();
+        self.at(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn good(lengths: &[usize]) -> Vec<u8> {
+    sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), lengths).bytes
+}
+
+/// Room for the program and what it was allowed, and not much more; in KiB, as `ulimit -v` wants it. Threads and
+/// allocator arenas reserve addresses that they do not use.
+const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
+
+#[test]
+fn not_files() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let folder = place.at("");
+    let out = place.at("out.blow5");
+    for path in [folder.as_str(), &place.at("pipe"), "/dev/null", "/dev/zero"] {
+        for args in [&["read", path][..], &["index", path], &["check", path], &["convert", path, &out]] {
+            // A folder is a data set for `read`; this one has no reads.
+            let told = if args == ["read", folder.as_str()] { "not found" } else { "not supported" };
+            thalweg(args).told(path, told);
+        }
+    }
+    thalweg(&["read", &place.write("empty.blow5", b"")]).told("empty.blow5", "truncated");
+    thalweg(&["check", &place.write("empty.slow5", b"")]).told("empty.slow5", "truncated");
+    thalweg(&["read", &place.write("text.blow5", b"hello")]).told("text.blow5", "BLOW5");
+}
+
+/// A rename would replace a device or a pipe by a file.
+#[test]
+fn outputs_that_are_not_files() {
+    let place = Place::new();
+    let good = place.write("good.blow5", &good(&[5, 6]));
+    let pipe = place.path("pipe.blow5");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    fs::create_dir(place.path("folder.blow5")).unwrap();
+    for out in ["pipe.blow5", "folder.blow5"] {
+        let path = place.at(out);
+        for args in
+            [&["convert", &good, &path][..], &["index", &good, "-o", &path], &["check", &good, "--salvage", &path]]
+        {
+            thalweg(args).told(out, "");
+        }
+    }
+    assert_eq!(place.names(), ["folder.blow5", "good.blow5", "pipe.blow5"]);
+    // A link stays one.
+    let target = place.write("target.blow5", b"old");
+    std::os::unix::fs::symlink(&target, place.path("link.blow5")).unwrap();
+    assert_eq!(thalweg(&["check", &good, "--salvage", &place.at("link.blow5")]).code, Some(0));
+    assert!(fs::symlink_metadata(place.path("link.blow5")).unwrap().is_symlink());
+    assert!(fs::read(target).unwrap() == fs::read(good).unwrap());
+    thalweg(&["convert", &place.at("good.blow5"), &place.at("none/out.blow5")]).told("none/out.blow5", "creating");
+}
+
+#[test]
+fn no_more_room_on_the_disk() {
+    let place = Place::new();
+    let path = place.write("good.blow5", &good(&[40_000; 40]));
+    let out = place.at("out.blow5");
+    let text = place.at("out.slow5");
+    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full disk does.
+    let full = "trap '' XFSZ; ulimit -f 64";
+    for args in
+        [&["convert", &path, &text][..], &["check", &path, "--salvage", &out], &["synth", &out, "--samples", "2M"]]
+    {
+        after(full, args).told("out.", "writing");
+        assert_eq!(place.names(), ["good.blow5"], "{args:?}");
+    }
+    // Standard output.
+    let ended = after("exec >/dev/full", &["read", &path, "--digest"]);
+    ended.told("standard output", "No space left");
+    // An old file stays as it was.
+    fs::write(&out, b"old").unwrap();
+    after(full, &["check", &path, "--salvage", &out]).told("out.blow5", "writing");
+    assert_eq!(fs::read(&out).unwrap(), b"old");
+}
+
+/// 5 GB from 160 kB: zstd blocks that repeat one byte, in a frame that does not say how long it is.
+fn zstd_bomb() -> Vec<u8> {
+    const BLOCK: u32 = 128 << 10;
+    let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58];
+    for left in (0..40_000).rev() {
+        let block = BLOCK << 3 | 1 << 1 | u32::from(left == 0);
+        bomb.extend(&block.to_le_bytes()[..3]);
+        bomb.push(0);
+    }
+    bomb
+}
+
+#[test]
+fn bombs_stay_within_memory() {
+    let place = Place::new();
+    for (press, signal) in [(RecordPress::Zstd, SignalPress::None), (RecordPress::None, SignalPress::Zstd)] {
+        let kind = header(Encoding::Binary, press, signal);
+        let mut stored = zstd_bomb();
+        if press == RecordPress::None {
+            let mut record = files::frame(&kind, "bomb", &[])[8..].to_vec();
+            let at = 2 + 4 + 4 + 32;
+            let old = u64::from_le_bytes(record[at..at + 8].try_into().unwrap()) as usize;
+            record.splice(at..at + 8 + old, (stored.len() as u64).to_le_bytes().into_iter().chain(stored));
+            stored = record;
+        }
+        let mut bytes = kind.write().unwrap();
+        let framing = Framing::new(Encoding::Binary);
+        framing.push(&stored, &mut bytes);
+        bytes.extend(framing.end_marker());
+        let path = place.write("bomb.blow5", &bytes);
+        for verb in ["read", "check"] {
+            let ended = after(ADDRESSES, &[verb, &path, "--memory", "16MiB", "-t", "2"]);
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            assert!((ended.err + &ended.out).contains("decoded bytes"));
+        }
+        let ended = after(ADDRESSES, &["convert", &path, &place.at("out.blow5"), "--memory", "16MiB", "-t", "2"]);
+        ended.told("bomb.blow5", "decoded bytes");
+        assert_eq!(place.names(), ["bomb.blow5"]);
+    }
+}
+
+/// A file that does have the bytes that a damaged size claims: 8 GiB, all but the first of them a hole.
+#[test]
+fn sizes_that_the_file_can_hold() {
+    let place = Place::new();
+    let mut bytes = good(&[100, 100]);
+    let kind = sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), &[100, 100]);
+    let first = kind.frames[0].start;
+    bytes[first..first + 8].copy_from_slice(&(7u64 << 30).to_le_bytes());
+    let path = place.write("hole.blow5", &bytes);
+    File::options().write(true).open(&path).unwrap().set_len(8 << 30).unwrap();
+    after(ADDRESSES, &["read", &path, "--memory", "16MiB", "-t", "2"]).told("hole.blow5", "room for a record");
+    // An index that agrees.
+    let mut index = thalweg::format::slow5::Index::new(thalweg::format::slow5::Version::V0_2_0);
+    index.push(&id(0), thalweg::format::slow5::Entry { offset: first as u64, size: (7 << 30) + 8 }).unwrap();
+    place.write("hole.blow5.idx", &index.parts().concat());
+    let list = place.write("list", id(0).as_bytes());
+    let ended = after(ADDRESSES, &["read", &path, "--ids", &list, "--memory", "16MiB", "-t", "2"]);
+    ended.told("hole.blow5", "room for a record");
+}
+
+#[test]
+fn unreadable_files_and_read_only_folders() {
+    if !nobody_can_run() {
+        return;
+    }
+    let place = Place::new();
+    let secret = place.write("secret.blow5", &good(&[5]));
+    fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    fs::set_permissions(cache.path(), Permissions::from_mode(0o777)).unwrap();
+    as_nobody(&["read", &secret], cache.path()).told("secret.blow5", "ermission");
+
+    let path = place.write("reads.blow5", &good(&[5, 6, 7]));
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let list = place.write("list", format!("{}\n{}\n", id(2), id(0)).as_bytes());
+    fs::set_permissions(&list, Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(place.folder.path(), Permissions::from_mode(0o555)).unwrap();
+    let digest = ["read", &path, "--ids", &list, "--digest"];
+    for _ in 0..2 {
+        let ended = as_nobody(&digest, cache.path());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let found: Vec<&str> = ended.out.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        assert_eq!(found, [id(2), id(0)]);
+        let saved = fs::read_dir(cache.path().join("thalweg/index")).unwrap().count();
+        assert_eq!(saved, 1, "the index goes to the cache folder");
+    }
+    // Nowhere to save it: the reads come all the same.
+    let ended = as_nobody(&digest, Path::new("/proc/none"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    as_nobody(&["index", &path], cache.path()).told("reads.blow5.idx", "ermission");
+    as_nobody(&["check", &path, "--salvage", &place.at("out.blow5")], cache.path()).told("out.blow5", "ermission");
+    fs::set_permissions(place.folder.path(), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(place.names(), ["list", "reads.blow5", "secret.blow5"]);
+}
+
+#[test]
+fn id_lists() {
+    let place = Place::new();
+    let path = place.write("reads.blow5", &good(&[5, 6, 7]));
+    let read = |list: &str| {
+        let list = place.write("list", list.as_bytes());
+        thalweg(&["read", &path, "--ids", &list, "--digest"])
+    };
+    let ended = read("");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
+    let ended = read(&format!("{}\r\n\n  {}\n{}", id(1), id(1), id(0)));
+    assert_eq!((ended.code, ended.out.lines().count()), (Some(0), 3), "{ended:?}");
+    read(&format!("{}\nnobody\n", id(1))).told("reads.blow5", "1 of 2 reads (nobody)");
+    fs::write(place.path("list"), [0xff, 0xfe, b'\n']).unwrap();
+    thalweg(&["read", &path, "--ids", &place.at("list")]).told("list", "UTF-8");
+    let out = place.at("out.blow5");
+    thalweg(&["convert", &path, &out, "--ids", &place.at("none")]).told("none", "reading");
+    // A read twice in a file could not be indexed.
+    let list = place.write("list", format!("{0}\n{0}\n", id(1)).as_bytes());
+    let ended = thalweg(&["convert", &path, &out, "--ids", &list]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(!place.names().iter().any(|name| name.starts_with("out")), "{:?}", place.names());
+}
+
+/// Truncated copies, one in every few bytes: nothing is short without a word.
+#[test]
+fn truncated_files() {
+    let place = Place::new();
+    let bytes = good(&[30, 40]);
+    for len in (0..bytes.len()).step_by(23) {
+        let path = place.write("cut.blow5", &bytes[..len]);
+        thalweg(&["read", &path, "--digest"]).told("cut.blow5", "");
+        thalweg(&["index", &path]).told("cut.blow5", "");
+        assert_eq!(place.names(), ["cut.blow5"]);
+    }
+}

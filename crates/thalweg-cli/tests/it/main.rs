@@ -1,0 +1,13 @@
+//! The command from outside. One program, so that it links once; what needs the machine for itself lies beside it.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+
+mod bench;
+mod command;
+mod common;
+mod exit_codes;
+#[allow(dead_code, reason = "a part of it is for the library's tests")]
+#[path = "../../../thalweg/tests/it/files.rs"]
+mod files;
+mod hostile;
+mod read_paths;
+mod verbs;

@@ -1,0 +1,86 @@
+//! The published tables, held against themselves: whatever they derived from their figures follows from what was typed.
+
+use std::path::PathBuf;
+
+use thalweg_gauge::results::published::Figure;
+use thalweg_gauge::results::{Published, Run};
+
+fn all() -> Vec<Published> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../suites/published");
+    let run = Run::read(&folder).unwrap();
+    assert!(run.notes.is_empty(), "{:?}", run.notes);
+    run.published
+}
+
+/// `printed` has `digits` behind its point: what was computed must round, or be cut, to it.
+fn agrees(what: &str, f: &Figure, computed: f64, printed: f64, digits: i32) {
+    let unit = 10_f64.powi(-digits);
+    assert!((computed - printed).abs() < unit, "{}, {}: {what} is {computed}, printed {printed}", f.row(), f.arm);
+}
+
+#[test]
+fn what_was_printed_follows_from_what_was_typed() {
+    let mut checked = 0;
+    for p in all() {
+        for f in &p.figures {
+            for (name, &printed) in &f.printed {
+                let cpu = f.user_s.zip(f.system_s).map(|(u, s)| u + s);
+                match name.as_str() {
+                    // time(1) reckons in coarser ticks than it prints.
+                    "cpu_percent" => {
+                        let percent = cpu.unwrap() / f.wall_s.unwrap() * 100.0;
+                        assert!((percent - printed).abs() < 2.0, "{}, {}: {percent} {printed}", f.row(), f.arm);
+                    }
+                    // By the program's own clock, which stops before the process ends.
+                    "cpu_s" => agrees(name, f, cpu.unwrap(), printed, 0),
+                    "mib_per_s" => {
+                        let rate = f.decoded_bytes.unwrap() as f64 / f.time_s / f64::from(1 << 20);
+                        assert!((rate / printed - 1.0).abs() < 1e-5, "{}, {}: {rate} {printed}", f.row(), f.arm);
+                    }
+                    "cpu_ns" => assert!((f.time_s * 1e9 / printed - 1.0).abs() < 2e-3, "{}, {}", f.row(), f.arm),
+                    "speed_up_percent" => {
+                        let base = p.figures.iter().find(|b| b.experiment == f.experiment).unwrap();
+                        agrees(name, f, (1.0 - f.time_s / base.time_s) * 100.0, printed, 2);
+                    }
+                    other => panic!("{other} is checked nowhere"),
+                }
+                checked += 1;
+            }
+            for part in [f.fetch_s, Some(f.time_s).filter(|_| f.wall_s.is_some())].into_iter().flatten() {
+                let whole = f.wall_s.unwrap_or(f.time_s);
+                assert!(part <= whole, "{}, {}: {part} is part of {whole}", f.row(), f.arm);
+            }
+        }
+    }
+    assert!(checked >= 100, "{checked}");
+}
+
+/// The published total of the pipeline, which no line holds.
+#[test]
+fn the_steps_add_up_to_the_printed_total() {
+    let all = all();
+    let p = all.iter().find(|p| p.source.id == "fusion-mountpoint").unwrap();
+    let total = |arm: &str| p.figures.iter().filter(|f| f.arm == arm).map(|f| f.time_s).sum::<f64>();
+    assert!((total("Mountpoint") - 4957.267).abs() < 1e-6 && (total("Fusion") - 4111.73).abs() < 1e-6);
+}
+
+#[test]
+fn every_table_has_its_source_and_says_more_than_its_authors() {
+    let all = all();
+    let said: String = all.iter().flat_map(Published::remarks).map(|r| r + "\n").collect();
+    for words in [
+        "the published figure is that of Read_Astr_Syn, astrocytes 1000 (1.57x, one iteration)",
+        "geometric mean 1.52x",
+        "53.2 % of what Fusion saves is one step, check",
+        "read2, Fusion: 44.0 GB in 18.9 s is 2.33 GB/s, but the machine's link carries 1.56 GB/s",
+        "(98.7 %): it read as fast as one stream does",
+        "POD5 mmap took 594 s in all, less than the 784 s that BLOW5 C++ spent on reading",
+        "one rank got 223 MB/s (decoded), the best was 894 MB/s",
+    ] {
+        assert!(said.contains(words), "{words} is not in:\n{said}");
+    }
+    for p in &all {
+        assert!(p.source.url.as_ref().is_some_and(|u| u.starts_with("https://")), "{}", p.source.id);
+        assert!(!p.figures.is_empty() && p.source.retrieved.is_some(), "{}", p.source.id);
+    }
+}

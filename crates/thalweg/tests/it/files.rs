@@ -1,0 +1,102 @@
+//! Small files of every encoding and compression, for tests that damage them.
+
+use std::ops::Range;
+
+use thalweg::format::slow5::{
+    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Record, RecordPress, Scalar,
+    SignalPress, Version,
+};
+
+/// A file, and where its records are.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) frames: Vec<Range<usize>>,
+}
+
+/// The record compressions that are in use.
+pub(crate) const RECORDS: [RecordPress; 3] = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
+
+pub(crate) fn header(encoding: Encoding, record_press: RecordPress, signal_press: SignalPress) -> Header {
+    let mut reason = AuxField::new("end_reason", AuxType::Scalar(Scalar::Enum));
+    reason.labels = vec!["unknown".into(), "signal_positive".into()];
+    Header {
+        version: Version::V0_2_0,
+        encoding,
+        record_press,
+        signal_press,
+        read_groups: 1,
+        attributes: vec![Attribute { name: "run_id".into(), values: vec![Some("run".into())] }],
+        aux: vec![AuxField::new("channel", AuxType::STRING), reason],
+        data_offset: 0,
+    }
+}
+
+/// Every encoding and every pair of compressions.
+pub(crate) fn headers() -> Vec<(String, Header)> {
+    let mut headers = vec![("text".into(), header(Encoding::Ascii, RecordPress::None, SignalPress::None))];
+    for record in RECORDS {
+        for signal in SignalPress::ALL {
+            headers.push((format!("{record}+{signal}"), header(Encoding::Binary, record, signal)));
+        }
+    }
+    headers
+}
+
+/// A signal that wanders as real ones do, with a flat stretch.
+pub(crate) fn signal(seed: u64, len: usize) -> Vec<i16> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut level = 500i32;
+    (0..len)
+        .map(|i| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if i % 97 < 80 {
+                level = (level + (state >> 58) as i32 - 31).clamp(-2000, 2000);
+            }
+            level as i16
+        })
+        .collect()
+}
+
+pub(crate) fn id(i: usize) -> String {
+    format!("read-{i:04}-{:08x}", i.wrapping_mul(2_654_435_761) & 0xffff_ffff)
+}
+
+/// One frame.
+pub(crate) fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
+    let mut aux = Vec::new();
+    header.aux[0].push(AuxValue::String(b"channel 7"), &mut aux).unwrap();
+    header.aux[1].push(AuxValue::Enum(1), &mut aux).unwrap();
+    let record = Record {
+        read_id,
+        read_group: 0,
+        digitisation: 8192.0,
+        offset: 6.0,
+        range: 1467.61,
+        sampling_rate: 4000.0,
+        signal: &[],
+        aux: &aux,
+    };
+    let mut frame = Vec::new();
+    Encoder::new().unwrap().record(header, &record, samples, &mut frame).unwrap();
+    frame
+}
+
+/// A file with reads of these lengths.
+pub(crate) fn sample(name: &str, header: &Header, lengths: &[usize]) -> Sample {
+    let mut bytes = header.write().unwrap();
+    let mut frames = Vec::new();
+    for (i, &len) in lengths.iter().enumerate() {
+        let start = bytes.len();
+        bytes.extend(frame(header, &id(i), &signal(i as u64 + 1, len)));
+        frames.push(start..bytes.len());
+    }
+    bytes.extend(Framing::new(header.encoding).end_marker());
+    Sample { name: name.into(), bytes, frames }
+}
+
+/// Every combination with the same reads.
+pub(crate) fn samples(lengths: &[usize]) -> Vec<Sample> {
+    headers().iter().map(|(name, header)| sample(name, header, lengths)).collect()
+}

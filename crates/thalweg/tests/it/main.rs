@@ -1,0 +1,21 @@
+//! The library from outside. One program, so that it links once; what needs a process of its own lies beside it.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+
+mod check;
+mod codec_bytes;
+mod codec_signal;
+mod columns;
+mod columns_real;
+mod engine;
+mod explain;
+mod files;
+mod fuzz_corpus;
+mod hostile;
+mod measuring;
+mod memory;
+mod read_set;
+mod real;
+mod slow5_real;
+mod store_conformance;
+mod store_faults;
+mod synth;

@@ -1,0 +1,176 @@
+//! The process stays within its memory budget, whatever the size of the file.
+//!
+//! Each case runs in a process of its own, for memory that was once used is not always given back: the test starts
+//! itself again with the case in the environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
+use thalweg::plan::Budget;
+use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, ReadSet, Selection, Visitor, index_path};
+use thalweg::synth::{Recipe, Synth, SynthRead};
+use thalweg::write::{ReadWriter, save_index};
+
+const MIB: u64 = 1 << 20;
+
+/// What the process may take beyond its budget: docs/design.md, section 6.
+const SLACK_MIB: u64 = 64;
+
+/// Stored bytes of the large file.
+const LARGE: u64 = 300_000_000;
+
+/// A file of about `bytes` stored bytes. A few reads are made and written again and again under other names.
+fn write(path: &Path, bytes: u64, recipe: Recipe) {
+    let synth = Synth::new(Recipe { reads: 40, ..recipe }).unwrap();
+    let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
+    let mut reads = vec![SynthRead::default(); 40];
+    reads.iter_mut().enumerate().for_each(|(i, read)| synth.read(i as u64, read));
+    let (mut out, mut encoder) = (ReadWriter::create(path, &header).unwrap(), Encoder::new().unwrap());
+    let mut written = 0;
+    for number in 0.. {
+        let read = &mut reads[number % 40];
+        read.read_id = format!("{number:036}");
+        let frame = read.frame(&header, &mut encoder).unwrap();
+        written += frame.len() as u64;
+        out.push(&read.read_id, &frame).unwrap();
+        if written > bytes {
+            break;
+        }
+    }
+    save_index(&out.finish().unwrap(), &index_path(path)).unwrap();
+}
+
+#[derive(Default)]
+struct Sum(i64);
+
+impl Visitor for Sum {
+    fn visit(&mut self, read: &Read<'_>) -> thalweg::Result<()> {
+        self.0 += read.samples.iter().map(|&s| i64::from(s)).sum::<i64>();
+        Ok(())
+    }
+}
+
+/// Bytes of anonymous memory that the process has in RAM.
+fn anonymous() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// Runs a job and prints the most anonymous memory seen meanwhile, and the bytes of oversize records.
+fn child(job: &str, path: &Path, memory: usize) {
+    let (stop, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let watch = {
+        let (stop, peak) = (stop.clone(), peak.clone());
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                peak.fetch_max(anonymous(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    let options = Options { budget: Budget { threads: 2, memory }, ..Options::default() };
+    let file = ReadFile::open(path, options.clone()).unwrap();
+    let rows = |selection: &Selection, order| {
+        let options = BatchOptions { order, ..BatchOptions::default() };
+        let batches = file.batches_with(selection, options).unwrap();
+        batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>()
+    };
+    let mut oversize = 0;
+    let count = match job {
+        "visit" => {
+            let (_, summary) = file.visit(&Selection::All, Sum::default).unwrap();
+            oversize = summary.clocks.peak_oversize;
+            summary.reads as usize
+        }
+        "map" => file.map(&Selection::All, |read| read.samples.len()).unwrap().map(Result::unwrap).count(),
+        "batches" => rows(&Selection::All, Order::Selection),
+        "as they come" => rows(&Selection::All, Order::AsTheyCome),
+        "ids" => {
+            let mut ids: Vec<String> = file.index().unwrap().0.iter().map(|(id, _)| id.to_owned()).collect();
+            // An order that jumps all over the file.
+            let all = ids.len();
+            ids = (0..all).map(|i| ids[i * 7919 % all].clone()).collect();
+            rows(&Selection::Ids(Arc::new(ids)), Order::Selection)
+        }
+        "set" => {
+            let set = ReadSet::open([path.parent().unwrap()], options).unwrap();
+            set.batches(&Selection::All).unwrap().map(|batch| batch.unwrap().num_rows()).sum()
+        }
+        other => panic!("{other}"),
+    };
+    stop.store(true, Ordering::Relaxed);
+    watch.join().unwrap();
+    println!("\nresult {} {oversize} {count}", peak.load(Ordering::Relaxed));
+}
+
+/// Peak of anonymous memory, peak of oversize bytes, reads.
+fn run(job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "memory::stays_within_the_budget", "--nocapture"])
+        .env("THALWEG_MEMORY_CASE", format!("{job}\n{}\n{memory_mib}", path.display()))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let result = text.lines().find_map(|line| line.strip_prefix("result "));
+    let result = result.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let numbers: Vec<u64> = result.split(' ').map(|n| n.parse().unwrap()).collect();
+    (numbers[0], numbers[1], numbers[2])
+}
+
+#[test]
+fn stays_within_the_budget() {
+    if let Ok(case) = std::env::var("THALWEG_MEMORY_CASE") {
+        let parts: Vec<&str> = case.split('\n').collect();
+        return child(parts[0], &PathBuf::from(parts[1]), parts[2].parse::<usize>().unwrap() << 20);
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("large.blow5");
+    write(&path, LARGE, Recipe::default());
+    let mut counts = Vec::new();
+    for (job, memory) in [
+        ("visit", 32),
+        ("map", 32),
+        ("batches", 32),
+        ("as they come", 32),
+        ("ids", 32),
+        ("set", 32),
+        ("visit", 192),
+        ("batches", 192),
+        ("ids", 192),
+    ] {
+        let (peak, oversize, count) = run(job, &path, memory);
+        println!("{job} in {memory} MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
+        assert!(peak <= (memory + SLACK_MIB) * MIB, "{job} in {memory} MiB took {} MiB", peak / MIB);
+        counts.push(count);
+    }
+    assert!(counts.iter().all(|&count| count == counts[0] && count > 1000), "{counts:?}");
+}
+
+#[test]
+fn a_read_larger_than_the_budget_is_read_and_reported() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("long.blow5");
+    // Reads of 6 M samples: 12 MB decoded, with 8 MiB for everything.
+    let long = 6_000_000;
+    let recipe = Recipe { mean_length: f64::from(long), length_sigma: 0.0, max_length: long, ..Recipe::default() };
+    let synth = Synth::new(recipe).unwrap();
+    let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
+    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    synth.read(0, &mut read);
+    let mut out = ReadWriter::create(&path, &header).unwrap();
+    for number in 0..4 {
+        read.read_id = format!("long-{number}");
+        out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();
+    }
+    out.finish().unwrap();
+    for job in ["visit", "batches", "ids"] {
+        let (_, oversize, count) = run(job, &path, 8);
+        assert_eq!(count, 4, "{job}");
+        assert!(job != "visit" || oversize > 4_000_000, "{oversize} bytes oversize");
+    }
+}
