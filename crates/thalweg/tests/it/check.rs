@@ -1,6 +1,6 @@
 //! Checks and salvage: nothing intact is lost, nothing wrong passes for intact.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::sync::Arc;
 
@@ -114,27 +114,26 @@ fn check_salvage(file: &Sample, header: &Header, edits: &[(f64, Edit)]) {
     assert!(!report.is_whole() || bytes.len() == out.concat().len() + data_offset + end(header), "{context}");
 
     // What the file still has in one piece.
-    let untouched = |frame: &std::ops::Range<usize>| {
-        let start = damaged.iter().position(|(_, from)| *from == Some(frame.start));
-        let piece = start.and_then(|start| damaged.get(start..start + frame.len()));
-        piece.is_some_and(|piece| piece.iter().map(|(_, from)| *from).eq(frame.clone().map(Some)))
-    };
-    let mut expected: HashSet<&[u8]> = HashSet::new();
+    let mut expected: HashMap<&[u8], usize> = HashMap::new();
     for frame in &file.frames {
+        let Some(start) = damaged.iter().position(|(_, from)| *from == Some(frame.start)) else { continue };
+        let piece = damaged[start..].iter().take(frame.len()).map(|(_, from)| *from);
         // A row is only a row after the end of another: the newline before it must be there too.
-        let newline = (header.encoding == Encoding::Binary)
-            || damaged.iter().position(|(_, from)| *from == Some(frame.start)).is_some_and(|at| bytes[at - 1] == b'\n');
-        if untouched(frame) && newline {
-            expected.insert(&file.bytes[frame.clone()]);
+        let newline = header.encoding == Encoding::Binary || bytes[start - 1] == b'\n';
+        if piece.eq(frame.clone().map(Some)) && newline {
+            expected.insert(&file.bytes[frame.clone()], start);
         }
     }
     let got: HashSet<&[u8]> = out.iter().map(Vec::as_slice).collect();
     // Whatever else there is was touched, and only zlib could know.
     let originals: HashSet<&[u8]> = file.frames.iter().map(|frame| &file.bytes[frame.clone()]).collect();
     let others: Vec<_> = got.difference(&originals).collect();
-    for frame in &expected {
-        // Bytes taken from a signal, as many as the records after it have, make it whole again with them for a signal.
-        let swallowed = others.iter().any(|other| other.windows(frame.len()).any(|window| window == *frame));
+    for (frame, start) in &expected {
+        // Where bytes were taken from a signal, those of the records after it may make it whole again.
+        let swallowed = others.iter().any(|other| {
+            let earliest = (start + 1).saturating_sub(other.len());
+            (earliest..=*start).any(|at| bytes[at..].starts_with(other))
+        });
         let shown = String::from_utf8_lossy(&frame[..frame.len().min(60)]);
         assert!(got.contains(frame) || swallowed, "lost {shown:?}; {context}");
     }
@@ -163,6 +162,13 @@ proptest! {
         let header = parse(&file.bytes);
         check_salvage(&file, &header, &edits);
     }
+}
+
+#[test]
+fn a_signal_may_be_made_whole_by_a_part_of_the_next_record() {
+    let header = header(Encoding::Binary, RecordPress::None, SignalPress::ExZd);
+    let file = sample("none+ex-zd", &header, &LENGTHS);
+    check_salvage(&file, &parse(&file.bytes), &[(0.814_119_084_679_772_7, Edit::Delete(91))]);
 }
 
 #[test]
