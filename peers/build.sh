@@ -3,7 +3,8 @@
 #   peers/build.sh zstd       libzstd.a from the C sources that the crate zstd-sys carries
 #   peers/build.sh slow5lib   slow5_peer and slow5_reference, with slow5lib from the pyslow5 source package
 #   peers/build.sh cat        cat_peer and raw_peer
-#   peers/build.sh python     .venv with pyslow5
+#   peers/build.sh python     .venv with the Python peers
+#   peers/build.sh pod5       pod5_peer, on the library inside .venv's lib_pod5
 #   peers/build.sh all        all of them; goes on after a failure and reports it
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
 set -euo pipefail
@@ -144,6 +145,32 @@ build_cat() {
     echo "$key" >"$out/cat.key"
 }
 
+# The library is a Python module, and exports the C API beside it. No line of Python is run, so whatever it wants of the
+# interpreter is given an address and nothing else.
+build_pod5() {
+    build_python
+    local library version key
+    library=$("$python" -c 'import importlib.util as u; print(u.find_spec("lib_pod5.pod5_format_pybind").origin)')
+    version=$("$python" -c 'import importlib.metadata as m; print(m.version("lib_pod5"))')
+    key=$(extra="$library $version" key pod5 peers/pod5/*.[ch] peers/common/*.[ch] "$library")
+    up_to_date pod5 "$key" && return
+    rm -f "$out/pod5_peer"
+    say "building pod5_peer on lib_pod5 $version"
+    mkdir -p "$out/pod5"
+    cat >"$out/pod5/build_info.h" <<EOF
+#define POD5_VERSION "$version"
+#define BUILD_COMPILER "$("$cc" --version | head -n 1 | tr -d '\\"')"
+#define BUILD_FLAGS "$flags -fopenmp"
+EOF
+    nm -D --undefined-only "$library" | sed -nE 's/^ +U (_?Py[A-Za-z0-9_]*)$/char \1[64];/p' >"$out/pod5/interpreter.c"
+    # shellcheck disable=SC2086 # flags are words
+    "$cc" $flags -fopenmp -Wall -Wextra -Wpedantic -Ipeers/common -I"$out/pod5" peers/pod5/pod5_peer.c \
+        peers/common/{peer,digest}.c -x c -fno-builtin -w "$out/pod5/interpreter.c" -x none \
+        -L"$(dirname "$library")" -l:"$(basename "$library")" \
+        -Wl,-rpath,"\$ORIGIN/$(realpath --relative-to "$out" "$(dirname "$library")")" -lm -o "$out/pod5_peer"
+    echo "$key" >"$out/pod5.key"
+}
+
 build_python() {
     build_zstd
     peers/setup_python.sh
@@ -152,7 +179,7 @@ build_python() {
 # One process a part, so that a failure ends that part alone.
 build_all() {
     local failed=()
-    for part in zstd python slow5lib cat; do peers/build.sh "$part" || failed+=("$part"); done
+    for part in zstd python slow5lib pod5 cat; do peers/build.sh "$part" || failed+=("$part"); done
     if ((${#failed[@]} > 0)); then
         say "NOT BUILT: ${failed[*]}"
         return 1
@@ -161,7 +188,7 @@ build_all() {
 
 for part in "$@"; do
     case $part in
-        zstd | python | slow5lib | cat | all) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, cat, all)"; exit 2 ;;
+        zstd | python | slow5lib | pod5 | cat | all) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, cat, all)"; exit 2 ;;
     esac
 done

@@ -29,6 +29,11 @@ def peer() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def pod5_peer() -> pathlib.Path:
+    return required(REPOSITORY / "target/peers/pod5_peer", "pod5_peer (make peers)")
+
+
+@pytest.fixture(scope="session")
 def reference() -> pathlib.Path:
     return required(REPOSITORY / "target/peers/slow5_reference", "slow5_reference (make peers)")
 

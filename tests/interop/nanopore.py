@@ -28,6 +28,23 @@ def readable() -> list[str]:
     return [name for name in names if name not in refused] or ["blow5/example3.blow5"]
 
 
+# escapepod 0.33 wants the columns of version 3.
+OLD_POD5 = ["pod5/compat_v0.pod5", "pod5/multi_fast5_zip_v1.pod5", "pod5/multi_fast5_zip_v2.pod5"]
+
+# FAST5 files, and a file with the same reads that expectations.json knows.
+FAST5 = {
+    "fast5/compat_file.fast5": "pod5/compat_v0.pod5",
+    "fast5/multi_fast5_v2.3.fast5": "slow5/multi_fast5_v2.3.slow5",
+    "fast5/multi_fast5_vbz_v1.fast5": "pod5/multi_fast5_zip_v1.pod5",
+    "fast5/multi_fast5_zip.fast5": "pod5/multi_fast5_zip_v1.pod5",
+}
+
+
+def pod5_files() -> list[str]:
+    """Never empty, as `readable`."""
+    return sorted(f"pod5/{path.name}" for path in (SHARED / "pod5").glob("*.pod5")) or ["pod5/b1.pod5"]
+
+
 def expectations(shared: pathlib.Path) -> dict:
     return json.loads((shared / "expect/expectations.json").read_text())
 

@@ -1,22 +1,29 @@
 """The peers themselves: what they decode is right, and every arm of a comparison prints the same digest."""
 
 import json
+import os
 import sys
 
 import pytest
 
 from nanopore import (
+    FAST5,
     MALFORMED,
     NEWER_VERSION,
+    OLD_POD5,
     REPOSITORY,
     UNRELEASED_CODING,
     expected_rows,
     file_digest,
+    pod5_files,
     readable,
     run,
 )
 
 PYTHON_PEER = REPOSITORY / "peers/pyslow5/peer.py"
+POD5_PYTHON_PEER = REPOSITORY / "peers/pod5_python/peer.py"
+ESCAPEPOD_PEER = REPOSITORY / "peers/escapepod/peer.py"
+FAST5_PEER = REPOSITORY / "peers/fast5/peer.py"
 
 
 @pytest.mark.parametrize("mode", ["seq", "mt"])
@@ -42,6 +49,7 @@ def test_all_arms_agree(peer, writable, shared, tmp_path, name):
             (peer, "get1", file, "--ids", ids),
             (sys.executable, PYTHON_PEER, "seq", file),
             (sys.executable, PYTHON_PEER, "get", file, "--ids", ids, "--batch", 3),
+            (sys.executable, PYTHON_PEER, "get1", file, "--ids", ids),
         )
     ]
     assert [r["workload"] for r in results] == [
@@ -51,6 +59,7 @@ def test_all_arms_agree(peer, writable, shared, tmp_path, name):
         "slow5lib-get1",
         "pyslow5-seq",
         "pyslow5-get",
+        "pyslow5-get1",
     ]
     for result in results:
         assert result["digest"] == file_digest(rows)
@@ -126,3 +135,87 @@ def test_plain_readers_read_the_whole_file(shared, reader):
     file = shared / "blow5/z1.blow5"
     result = json.loads(run(REPOSITORY / "target/peers" / reader[0], file, *reader[1:]).stdout)
     assert result["bytes"] == file.stat().st_size
+
+
+def pod5_arms(pod5_peer, name):
+    """The programs that read a POD5 file, and what the name of their workload begins with."""
+    arms = [((pod5_peer,), "pod5-c"), ((sys.executable, POD5_PYTHON_PEER), "pod5")]
+    return arms if name in OLD_POD5 else [*arms, ((sys.executable, ESCAPEPOD_PEER), "escapepod")]
+
+
+@pytest.mark.parametrize("name", pod5_files())
+def test_pod5_arms_deliver_the_expected_samples(pod5_peer, shared, name):
+    for arm, _ in pod5_arms(pod5_peer, name):
+        rows = run(*arm, "seq", shared / name, "--threads", 2, "--digest").stdout.splitlines()
+        assert rows == expected_rows(shared, name)
+    unmapped = {**os.environ, "POD5_DISABLE_MMAP_OPEN": "1"}
+    rows = run(pod5_peer, "seq", shared / name, "--digest", env=unmapped).stdout.splitlines()
+    assert rows == expected_rows(shared, name)
+
+
+@pytest.mark.parametrize("name", FAST5)
+def test_h5py_delivers_the_expected_samples(shared, name):
+    rows = run(sys.executable, FAST5_PEER, "seq", shared / name, "--threads", 2, "--digest").stdout.splitlines()
+    assert sorted(rows) == sorted(expected_rows(shared, FAST5[name]))
+
+
+def check_arms(arms, file, rows, tmp_path):
+    """Every way of an arm to read the reads of `rows` prints the same digest; by id, in list order, repeats included."""
+    wanted = [row for row in reversed(rows) for _ in range(2)]
+    ids = tmp_path / "ids"
+    ids.write_text("".join(row.split("\t")[0] + "\n" for row in wanted))
+    needed = set()
+    for arm, name in arms:
+        for mode, expected in (("seq", rows), ("get", wanted), ("get1", wanted)):
+            by_id = () if mode == "seq" else ("--ids", ids)
+            result = json.loads(run(*arm, mode, file, *by_id, "--threads", 2, "--batch", 3).stdout)
+            assert result["workload"] == f"{name}-{mode}"
+            assert result["digest"] == file_digest(expected)
+            assert result["reads"] == len(expected)
+            assert result["samples"] == sum(int(row.split("\t")[1]) for row in expected)
+            assert result["sum"] == sum(int(row.split("\t")[2]) for row in expected)
+            assert result["open_to_last_s"] > 0
+            if by_id:
+                assert run(*arm, mode, file, *by_id, "--batch", 3, "--digest").stdout.splitlines() == expected
+                needed.add(result["needed_bytes"])
+            assert ("latency_us" in result) == (mode == "get1")
+    # how many bytes the wanted signals take does not depend on who asks, nor on how often
+    assert len(needed) == 1
+
+
+def test_all_pod5_arms_agree(pod5_peer, writable, shared, tmp_path):
+    name = "pod5/trna_reads.pod5"
+    check_arms(pod5_arms(pod5_peer, name), writable(name), expected_rows(shared, name), tmp_path)
+
+
+def test_all_ways_into_fast5_agree(writable, shared, tmp_path):
+    name = "fast5/multi_fast5_vbz_v1.fast5"
+    rows = expected_rows(shared, FAST5[name])
+    check_arms([((sys.executable, FAST5_PEER), "h5py")], writable(name), rows, tmp_path)
+
+
+def test_no_peer_passes_over_an_unknown_read(pod5_peer, writable, tmp_path):
+    ids = tmp_path / "ids"
+    ids.write_text("00000000-1111-2222-3333-444444444444\n")
+    arms = [(arm, "pod5/b1.pod5") for arm, _ in pod5_arms(pod5_peer, "pod5/b1.pod5")]
+    for arm, name in [*arms, ((sys.executable, FAST5_PEER), "fast5/compat_file.fast5")]:
+        for mode in ("get", "get1"):
+            done = run(*arm, mode, writable(name), "--ids", ids, check=False)
+            assert done.returncode == 1
+            assert done.stdout == ""
+
+
+def test_the_c_peer_says_whether_it_maps_the_file(pod5_peer, shared):
+    file = shared / "pod5/b1.pod5"
+    assert json.loads(run(pod5_peer, "seq", file).stdout)["mmap"] is True
+    unmapped = {**os.environ, "POD5_DISABLE_MMAP_OPEN": "1"}
+    assert json.loads(run(pod5_peer, "seq", file, env=unmapped).stdout)["mmap"] is False
+
+
+def test_a_damaged_pod5_is_a_failure(pod5_peer, shared, tmp_path):
+    file = tmp_path / "cut.pod5"
+    file.write_bytes((shared / "pod5/b1.pod5").read_bytes()[:-1000])
+    for arm, _ in pod5_arms(pod5_peer, "pod5/b1.pod5"):
+        done = run(*arm, "seq", file, check=False)
+        assert done.returncode == 1
+        assert done.stdout == ""

@@ -5,7 +5,18 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 3] = [("slow5lib", "slow5_peer"), ("cat", "cat_peer"), ("raw", "raw_peer")];
+const PROGRAMS: [(&str, &str); 4] =
+    [("slow5lib", "slow5_peer"), ("pod5-c", "pod5_peer"), ("cat", "cat_peer"), ("raw", "raw_peer")];
+
+/// What the repository's own Python runs: a benchmark of a library, or a tool that was installed.
+const SCRIPTS: [(&str, &str); 6] = [
+    ("pyslow5", "peers/pyslow5/peer.py"),
+    ("pod5", "peers/pod5_python/peer.py"),
+    ("escapepod", "peers/escapepod/peer.py"),
+    ("h5py", "peers/fast5/peer.py"),
+    ("blue-crab", ".venv/bin/blue-crab"),
+    ("pod5-tools", ".venv/bin/pod5"),
+];
 
 /// Looks a peer up by its name in suites.
 pub(super) fn find(name: &str) -> Peer {
@@ -13,7 +24,8 @@ pub(super) fn find(name: &str) -> Peer {
     let exe = std::env::current_exe().ok();
     let target = exe.as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned);
     let found = |program: &Path| program.is_file().then(|| program.to_string_lossy().into_owned());
-    if let Some((_, program)) = PROGRAMS.iter().find(|(known, _)| *known == name) {
+    let named = |(known, _): &&(&str, &str)| *known == name;
+    if let Some((_, program)) = PROGRAMS.iter().find(named) {
         let folder = std::env::var_os("THALWEG_PEERS").map(PathBuf::from);
         let folder = folder.or_else(|| Some(target.as_ref()?.join("peers")));
         return match folder.and_then(|folder| found(&folder.join(program))) {
@@ -21,13 +33,16 @@ pub(super) fn find(name: &str) -> Peer {
             None => Peer::Absent(format!("the peer {name} is not built (`make peers` builds it)")),
         };
     }
-    if name == "pyslow5" {
+    if let Some((_, script)) = SCRIPTS.iter().find(named) {
         let repository = target.as_deref().and_then(Path::parent);
         let there = repository.and_then(|root| {
-            Some(vec![found(&root.join(".venv/bin/python"))?, found(&root.join("peers/pyslow5/peer.py"))?])
+            let python = found(&root.join(".venv/bin/python"))?;
+            Some(vec![python, found(&root.join(script))?])
         });
-        return there
-            .map_or_else(|| Peer::Absent("pyslow5 is not installed (`make peers` installs it)".into()), Peer::Found);
+        return match there {
+            Some(command) => Peer::Found(command),
+            None => Peer::Absent(format!("{name} is not installed (`make peers` installs it)")),
+        };
     }
-    Peer::Unknown(PROGRAMS.iter().map(|(name, _)| (*name).to_owned()).chain(["pyslow5".to_owned()]).collect())
+    Peer::Unknown(PROGRAMS.iter().chain(&SCRIPTS).map(|(name, _)| (*name).to_owned()).collect())
 }
