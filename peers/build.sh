@@ -100,7 +100,7 @@ build_slow5lib() {
     esac
     local lib_flags="-DSLOW5_USE_ZSTD=1 -DSLOW5_ENABLE_MT=1 $simd"
     local source=$out/slow5lib/source key
-    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key slow5lib peers/slow5lib/*.c peers/common/* peers/slow5lib/source.txt)
+    key=$(extra="$lib_flags $(cat "$out/zstd.key")" key slow5lib peers/slow5lib/*.c peers/common/*.[ch] peers/slow5lib/source.txt)
     up_to_date slow5lib "$key" && return
     # what was built from other inputs must not be measured, should this build fail
     rm -f "$out"/slow5_{peer,reference}
