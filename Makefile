@@ -55,9 +55,10 @@ deny:
 	@peers/build.sh python
 	.ci/deny
 
+# With the tests, though only the command is needed: without them features differ, and arrow and all above is built anew.
 interop:
 	@$(MAKE) peers
-	cargo build --locked --package thalweg-cli
+	cargo build --locked --workspace --bins --tests
 	.venv/bin/python -m pytest tests/interop $(PYTEST_ARGS)
 
 # The ARM kernels, compiled for real and run in an emulator. Takes minutes, and installs a cross toolchain as root.
