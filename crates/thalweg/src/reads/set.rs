@@ -300,7 +300,6 @@ impl ReadSet {
     }
 }
 
-/// Finds SLOW5 and BLOW5 files below a folder. Links to folders are not followed: they may lead back.
 /// The pattern that `path` is, if it is one.
 fn pattern(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists())
@@ -338,6 +337,7 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
+/// Finds files of reads below a folder. Links to folders are not followed: they may lead back.
 fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     let name: Arc<str> = folder.to_string_lossy().into();
     let failed = |e| Error::io(&name, "listing", e);
