@@ -241,8 +241,8 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
         });
         say(&p.file, Some(format!("{size}; {place}")));
     }
-    for arm in &c.session.arms {
-        say(&format!("program of {}", arm.name), program(c, &arm.name));
+    for s in &c.summaries {
+        say(&format!("program of {}", s.arm), program(s));
     }
     for p in &c.probes {
         let best = p.best().map(|b| {
@@ -260,12 +260,13 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
 }
 
 /// What an arm says of the program that it ran: its version, and what it was built with.
-fn program(c: &Comparison, arm: &str) -> Option<String> {
-    let report = c.trials.iter().find_map(|t| t.outcome.as_ref()?.report.as_ref().filter(|_| t.arm == arm))?;
-    let build = report.other.get("build").and_then(Value::as_object);
+fn program(s: &Summary) -> Option<String> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let parts = build.into_iter().flatten().map(|(name, value)| format!("{name} {}", plain(value)));
-    let all: Vec<String> = report.version.clone().into_iter().chain(parts).collect();
+    let build: Vec<String> = match &s.build {
+        Some(Value::Object(parts)) => parts.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect(),
+        other => other.iter().map(plain).collect(),
+    };
+    let all: Vec<String> = s.version.clone().into_iter().chain(build).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

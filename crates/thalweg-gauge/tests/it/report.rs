@@ -15,6 +15,7 @@ fn comparison() -> Comparison {
     let script = |read: &str, s: f64| {
         format!(
             "{read} \"$1\" > /dev/null; sleep {s}; echo '{{\"open_to_last_s\":{s},\"digest\":\"d\",\"samples\":2000000,\
+             \"version\":\"cat 9\",\"build\":{{\"compiler\":\"cc 13\",\"allocator\":\"glibc\"}},\
              \"stages\":{{\"fetch\":{{\"busy_s\":0.02,\"exposed_s\":0.01}},\"decode\":0.03}}}}'"
         )
     };
@@ -55,7 +56,16 @@ fn nothing_is_left_out_and_nothing_leaks() {
         }
     }
     for report in [text(&c) + &machine(&c), markdown(&c), page.clone()] {
-        for word in ["plain", "failed", "noise", "interpreter", "compressed", "decoded", "kernel"] {
+        for word in [
+            "plain",
+            "failed",
+            "noise",
+            "interpreter",
+            "compressed",
+            "decoded",
+            "kernel",
+            "cat 9; allocator glibc; compiler cc 13",
+        ] {
             assert!(report.contains(word), "{word} is missing from:\n{report}");
         }
         if c.summaries[1].rejected > 0 {
