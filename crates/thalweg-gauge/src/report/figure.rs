@@ -14,6 +14,8 @@ mod times;
 
 use serde_json::{Value, json};
 
+use crate::results::Entry;
+
 pub(super) use fractions::fractions;
 pub(super) use probe::probe;
 pub(super) use ratios::{Interval, of_comparison, ratios};
@@ -61,6 +63,41 @@ fn colour(i: usize) -> String {
 fn hatch(striped: bool) -> Value {
     let shape = if striped { "/" } else { "" };
     json!({ "shape": shape, "fillmode": "overlay", "fgcolor": "var(--bg)", "size": 9, "solidity": 0.25 })
+}
+
+/// Entries that belong together, each group where its first entry stands.
+fn grouped<'a>(
+    entries: impl Iterator<Item = &'a Entry>,
+    key: impl Fn(&Entry) -> String,
+) -> Vec<(String, Vec<&'a Entry>)> {
+    let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
+    for e in entries {
+        let key = key(e);
+        match groups.iter_mut().find(|g| g.0 == key) {
+            Some(group) => group.1.push(e),
+            None => groups.push((key, vec![e])),
+        }
+    }
+    groups
+}
+
+/// Of `lanes` bars side by side in one row, how far number `i` lies from the middle, and its width.
+fn lane(i: usize, lanes: usize) -> (f64, f64) {
+    let band = 0.8 / lanes as f64;
+    ((i as f64 - (lanes as f64 - 1.0) / 2.0) * band, band * 0.9)
+}
+
+/// The bars in lane `i` of `lanes`: the row of each, its length, and what it says when pointed at.
+fn bars(name: &str, i: usize, lanes: usize, bars: &[(usize, f64, String)]) -> Value {
+    let (offset, width) = lane(i, lanes);
+    json!({
+        "type": "bar", "orientation": "h", "name": plain(name), "width": width,
+        "x": bars.iter().map(|b| b.1).collect::<Vec<_>>(),
+        "y": bars.iter().map(|b| b.0 as f64 + offset).collect::<Vec<_>>(),
+        "text": bars.iter().map(|b| b.2.as_str()).collect::<Vec<_>>(), "textposition": "none",
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": { "color": colour(i), "pattern": hatch(i % 2 == 1) },
+    })
 }
 
 /// Plotly reads a few HTML tags and entities in all of its texts; names come from outside.

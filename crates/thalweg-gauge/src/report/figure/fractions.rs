@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour, hatch, plain, rows_axis};
+use super::{Figure, bars, plain, rows_axis};
 use crate::compare::Compared;
 use crate::units::digits;
 
@@ -13,25 +13,17 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
     if with.is_empty() {
         return None;
     }
-    let band = 0.8 / c.runs.len() as f64;
     let data: Vec<Value> = c
         .runs
         .iter()
         .enumerate()
         .map(|(i, run)| {
-            let offset = (i as f64 - (c.runs.len() as f64 - 1.0) / 2.0) * band;
             let of = |(row, r): (usize, &&crate::compare::Row)| {
                 let fraction = r.cells.get(i)?.as_ref()?.fraction()?;
-                Some((row as f64 + offset, fraction, format!("{}<br>{} % of its limit", plain(&r.arm), digits(fraction * 100.0))))
+                Some((row, fraction, format!("{}<br>{} % of its limit", plain(&r.arm), digits(fraction * 100.0))))
             };
-            let points: Vec<(f64, f64, String)> = with.iter().enumerate().filter_map(of).collect();
-            json!({
-                "type": "bar", "orientation": "h", "name": plain(&run.name), "width": band * 0.9,
-                "x": points.iter().map(|p| p.1).collect::<Vec<_>>(), "y": points.iter().map(|p| p.0).collect::<Vec<_>>(),
-                "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(), "textposition": "none",
-                "hovertemplate": "%{text}<extra></extra>",
-                "marker": { "color": colour(i), "pattern": hatch(i % 2 == 1) },
-            })
+            let points: Vec<(usize, f64, String)> = with.iter().enumerate().filter_map(of).collect();
+            bars(&run.name, i, c.runs.len(), &points)
         })
         .collect();
     let names: Vec<String> = with.iter().map(|r| format!("{}: {}", r.experiment, r.arm)).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour, plain};
+use super::{Figure, colour, grouped, plain};
 use crate::results::Entry;
 use crate::units::{bandwidth, seconds};
 
@@ -16,14 +16,8 @@ struct Point<'a> {
 
 /// One figure a variable and group of comparisons.
 pub(in crate::report) fn scaling(entries: &[Entry]) -> Vec<Figure> {
-    let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
-    for e in entries.iter().filter(|e| e.time_s.is_some()) {
-        let key = e.suite.clone().unwrap_or_else(|| e.experiment.clone());
-        match groups.iter_mut().find(|g| g.0 == key) {
-            Some(group) => group.1.push(e),
-            None => groups.push((key, vec![e])),
-        }
-    }
+    let timed = entries.iter().filter(|e| e.time_s.is_some());
+    let groups = grouped(timed, |e| e.suite.clone().unwrap_or_else(|| e.experiment.clone()));
     groups.iter().flat_map(|(suite, entries)| of_group(suite, entries)).collect()
 }
 

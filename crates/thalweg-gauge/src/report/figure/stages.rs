@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis, times::limit_line};
+use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis, times::limits};
 use crate::comparison::{Comparison, Summary};
 use crate::units::seconds;
 use crate::workload::Stage;
@@ -14,15 +14,7 @@ pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
     let mut data = figure.data;
     let rest: Vec<f64> = with.iter().map(|s| rest(s)).collect();
     data.push(bar("the rest", None, &rest, "took"));
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    for (i, s) in with.iter().enumerate() {
-        let Some(floor) = s.limit.as_ref().and_then(crate::limit::Limit::floor_s) else { continue };
-        x.extend([Some(floor), Some(floor), None]);
-        y.extend([Some(i as f64 - 0.45), Some(i as f64 + 0.45), None]);
-    }
-    if !x.is_empty() {
-        data.push(limit_line(&x, &y));
-    }
+    data.extend(limits(with.iter().copied()));
     Some(Figure {
         title: "On the clock: what the consumer waited for".into(),
         note: "Medians. The rest is time in which the consumer was not waiting, or which the arm does not tell apart; in an \

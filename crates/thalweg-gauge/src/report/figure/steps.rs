@@ -2,25 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour, hatch, plain, rows_axis, seconds_axis};
+use super::{Figure, bars, grouped, lane, plain, rows_axis, seconds_axis};
 use crate::results::Entry;
 use crate::units::{digits, seconds};
 
 /// One figure a suite that has steps.
 pub(in crate::report) fn steps(entries: &[Entry]) -> Vec<Figure> {
-    let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
-    for e in entries.iter().filter(|e| e.step.is_some() && e.time_s.is_some()) {
+    let timed = entries.iter().filter(|e| e.step.is_some() && e.time_s.is_some());
+    let groups = grouped(timed, |e| {
+        let suite = e.suite.clone().unwrap_or_default();
         // Steps of different sizes or threads are pipelines of their own.
         let settings: Vec<String> = e.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        let mut key = e.suite.clone().unwrap_or_default();
-        if !settings.is_empty() && e.published {
-            key = format!("{key}, {}", settings.join(", "));
-        }
-        match groups.iter_mut().find(|g| g.0 == key) {
-            Some(group) => group.1.push(e),
-            None => groups.push((key, vec![e])),
-        }
-    }
+        if settings.is_empty() || !e.published { suite } else { format!("{suite}, {}", settings.join(", ")) }
+    });
     groups.iter().filter_map(|(suite, entries)| draw(suite, entries)).collect()
 }
 
@@ -49,35 +43,28 @@ fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
         Some(step) => time(step, arm),
         None => total(arm),
     };
-    let band = 0.8 / arms.len() as f64;
     let mut data: Vec<Value> = Vec::new();
     let mut labels: Vec<Value> = Vec::new();
     for (a, arm) in arms.iter().enumerate() {
-        let offset = (a as f64 - (arms.len() as f64 - 1.0) / 2.0) * band;
-        let with: Vec<(usize, f64)> = (0..rows.len()).filter_map(|i| Some((i, value(i, arm)?))).collect();
-        let hover = |(i, t): &(usize, f64)| {
-            let step = names.get(*i).copied().unwrap_or("all steps");
-            let entry = names.get(*i).and_then(|s| of(s, arm));
+        let hover = |i: usize, t: f64| {
+            let step = names.get(i).copied().unwrap_or("all steps");
+            let entry = names.get(i).and_then(|s| of(s, arm));
             let rate =
                 entry.and_then(|e| e.rate()).map_or(String::new(), |r| format!("<br>{}", crate::units::bandwidth(r)));
             let paired = entry.and_then(|e| e.ratio).map_or(String::new(), |r| format!("<br>{r}, paired"));
-            format!("<b>{}, {}</b><br>{}{rate}{paired}", plain(arm), plain(step), seconds(*t))
+            format!("<b>{}, {}</b><br>{}{rate}{paired}", plain(arm), plain(step), seconds(t))
         };
-        for (i, t) in &with {
+        let with: Vec<(usize, f64, String)> =
+            (0..rows.len()).filter_map(|i| value(i, arm).map(|t| (i, t, hover(i, t)))).collect();
+        let (offset, _) = lane(a, arms.len());
+        for (i, t, _) in &with {
             let speed = value(*i, baseline).filter(|_| a > 0).map(|b| format!("  {}x as fast", digits(b / t)));
             labels.push(json!({
                 "x": t, "y": *i as f64 + offset, "xanchor": "left", "xshift": 4, "showarrow": false,
                 "text": format!("{}{}", seconds(*t), speed.unwrap_or_default()), "font": { "size": 11 },
             }));
         }
-        data.push(json!({
-            "type": "bar", "orientation": "h", "name": plain(arm), "width": band * 0.92,
-            "x": with.iter().map(|w| w.1).collect::<Vec<_>>(),
-            "y": with.iter().map(|w| w.0 as f64 + offset).collect::<Vec<_>>(),
-            "text": with.iter().map(hover).collect::<Vec<_>>(), "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": { "color": colour(a), "pattern": hatch(a % 2 == 1) },
-        }));
+        data.push(bars(arm, a, arms.len(), &with));
     }
     let said: Vec<String> = rows
         .iter()

@@ -106,23 +106,21 @@ fn scatter(name: &str, symbol: &str, colour: &str, points: &[(f64, f64, String)]
     })
 }
 
-fn limits(summaries: &[Summary]) -> Option<Value> {
+/// The limit as a dashed line through each row that has one.
+pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a Summary>) -> Option<Value> {
     let mut x: Vec<Option<f64>> = Vec::new();
     let mut y: Vec<Option<f64>> = Vec::new();
-    for (i, s) in summaries.iter().enumerate() {
+    for (i, s) in rows.into_iter().enumerate() {
         let Some(floor) = s.limit.as_ref().and_then(crate::limit::Limit::floor_s) else { continue };
         x.extend([Some(floor), Some(floor), None]);
         y.extend([Some(i as f64 - 0.45), Some(i as f64 + 0.45), None]);
     }
-    (!x.is_empty()).then(|| limit_line(&x, &y))
-}
-
-/// The limit as a dashed line through each row.
-pub(super) fn limit_line(x: &[Option<f64>], y: &[Option<f64>]) -> Value {
-    json!({
-        "type": "scatter", "mode": "lines", "name": "this machine's limit", "x": x, "y": y,
-        "hovertemplate": "this machine's limit: %{x:.3~s} s<extra></extra>",
-        "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },
+    (!x.is_empty()).then(|| {
+        json!({
+            "type": "scatter", "mode": "lines", "name": "this machine's limit", "x": x, "y": y,
+            "hovertemplate": "this machine's limit: %{x:.3~s} s<extra></extra>",
+            "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },
+        })
     })
 }
 
