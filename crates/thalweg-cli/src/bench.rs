@@ -9,11 +9,11 @@ mod shipped;
 mod show;
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use thalweg_gauge::comparison::Pairs;
 use thalweg_gauge::suite::{AUTO, Context, Job, Scalar, Suite, SuiteRecord};
-use thalweg_gauge::units::parse_duration;
+use thalweg_gauge::units::{parse_duration, unix_s};
 
 use crate::common::{Failure, Outcome};
 use outputs::Outputs;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return run::run(work, lines, earlier, &outputs, args.markdown);
     }
     let Named { suite, source, folder, mut files } = named(args.suite.as_deref())?;
-    files.extend(args.file.iter().map(|(name, path)| (name.clone(), absolute(path))));
+    files.extend(args.file.iter().cloned());
     let places: Vec<_> = args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
     if let Some((name, folder)) = places.iter().find(|(_, folder)| !folder.is_dir()) {
         return Err(Failure::Usage(format!("--place {name}={}: not a folder", folder.display())));
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         pairs: args.pairs,
         budget_s: args.budget.map(|b| b.as_secs_f64()),
         only: args.only.clone(),
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+        started_unix_s: unix_s(SystemTime::now()),
         comparisons: Vec::new(),
     };
     let work = work(suite, record)?;

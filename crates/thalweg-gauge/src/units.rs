@@ -1,7 +1,7 @@
 //! Figures for people: MB is 10^6 bytes, MiB is 2^20, and three digits are enough. And the way back, from what
 //! people write.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `bytes` as MB, GB or TB (powers of ten): what files and devices are measured in.
 pub fn decimal_bytes(bytes: f64) -> String {
@@ -103,6 +103,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration, as in \"90 s\""))?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| format!("{text:?} is too long"))
+}
+
+/// Seconds from 1970 to `time`, UTC; 0 before.
+#[must_use]
+pub fn unix_s(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use super::plan::CONTROL_SUFFIX;
 use super::record::{FilePlace, Program, SESSION_SCHEMA};
 use super::{Arm, Clock, Pairs, Plan, Session};
 use crate::stats::MIN_PAIRS;
+use crate::units::unix_s;
 use crate::{Error, Result, host};
-
-pub(super) fn unix_s(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
-}
 
 /// The session of `plan`, as it would start now.
 pub(super) fn session(plan: &Plan) -> Result<Session> {
