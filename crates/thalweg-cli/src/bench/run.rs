@@ -57,9 +57,10 @@ pub(super) fn run(
                 unbegun.push(&job.plan.name);
                 continue;
             };
-            // What is left is shared out by how long each is expected to take.
-            let share = share(&display.left, number).min(1.0);
+            // What is left is shared out by how long each is expected to take; preparing is at the cost of all to come.
+            let share = share(&display.left, number).clamp(0.0, 1.0);
             let own = left.mul_f64(share);
+            plan.reserve = left - own;
             plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
         }
         let ended = around(job, &stop, || {

@@ -348,7 +348,8 @@ fn a_budget_ends_a_suite_in_time() {
     assert!(output.status.success(), "{output:?}");
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     let lines = lines(&folder, "r.jsonl");
-    assert!(of(&lines, "thalweg.comparison/").iter().all(|c| c["ended"] == "budget"), "{output:?}");
+    // What ran out of time has no last line, so that a resumed run goes on with it.
+    assert!(!of(&lines, "thalweg.session/").is_empty() && of(&lines, "thalweg.comparison/").is_empty(), "{output:?}");
 }
 
 #[test]

@@ -85,6 +85,9 @@ pub struct Plan {
     /// How long the run may take, from its start (a resumed run starts anew). No round starts that is not expected to
     /// end in time, so it is overrun by less than a round.
     pub budget: Option<Duration>,
+    /// How much more time there is where preparing (the warm-up, the probe, the runs without a stage) takes of it:
+    /// without, a small share of a suite's time is spent before the first round.
+    pub reserve: Duration,
     /// How often a rejected trial is tried again.
     pub retries: usize,
     /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms show the noise that
@@ -112,6 +115,7 @@ impl Plan {
             pairs: Pairs::Fixed(10),
             order: Order::Random { seed: 1 },
             budget: None,
+            reserve: Duration::ZERO,
             retries: 2,
             control: true,
             evict: EvictOptions::default(),

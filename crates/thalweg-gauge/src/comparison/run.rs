@@ -86,20 +86,22 @@ impl Running<'_> {
         // Before the warm-up, which would bring the files into whatever caches there are.
         let twice = self.read_twice()?;
         // The warm-up brings programs and libraries into memory, and finds wrong digests before hours are spent.
+        let warm_up = self.started.elapsed();
         for index in 0..arms {
             self.turn(&self.arm(index)?, None, None, index)?;
         }
         // Until a round has been timed, it is expected to take as long as the warm-up did.
-        let mut longest = self.started.elapsed();
+        let mut longest = self.started.elapsed() - warm_up;
         self.probe(twice)?;
         for round in 0..without::TRIALS {
             for (position, (role, arm)) in without::arms(&self.kept.session, self.plan).into_iter().enumerate() {
                 self.turn(&arm, Some(role), Some(round), position)?;
             }
         }
+        let prepared = self.started.elapsed().min(self.plan.reserve);
         for round in 0..rounds {
             let start = self.started.elapsed();
-            if self.plan.budget.is_some_and(|budget| start + longest > budget) {
+            if self.plan.budget.is_some_and(|budget| start + longest > budget + prepared) {
                 return Ok(Ended::Budget);
             }
             for (position, index) in order.round(arms, round).into_iter().enumerate() {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::common::{data_file, scratch};
 use thalweg_gauge::comparison::{Arm, Comparison, Ended, Flag, Pairs, Plan, Progress, read, reopen, run};
 use thalweg_gauge::level::Level;
+use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
 
 /// Says that it took `seconds`, whatever it took.
@@ -218,6 +219,28 @@ fn a_budget_ends_a_run_and_the_next_one_goes_on() {
     assert!(c.stopped() && read(&results).unwrap()[0].stopped());
     let c = &quietly(&[plan.budget(Duration::from_secs(3600))], &results)[0];
     assert_eq!((c.ended, c.trials.len(), c.summaries[1].finding), (Ended::AllRounds, 14, Some(Finding::Slower)));
+}
+
+#[test]
+fn preparing_may_take_from_the_reserve() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 20);
+    // The probe alone takes longer than the budget.
+    let probe = ProbeOptions {
+        blocks: vec![1 << 16],
+        depths: vec![1, 2],
+        window: Duration::from_millis(100),
+        windows: 4,
+        single_stream_bytes: 0,
+        throttle: None,
+    };
+    let arms = vec![arm("a", &file, 0.001), arm("b", &file, 0.002)];
+    let mut plan = Plan::new("n", arms).rounds(2).control(false).probe(probe).budget(Duration::from_millis(700));
+    let alone = &quietly(&[plan.clone()], &dir.path().join("alone.jsonl"))[0];
+    assert_eq!((alone.ended, alone.rounds), (Ended::Budget, 0));
+    plan.reserve = Duration::from_secs(60);
+    let shared = &quietly(&[plan], &dir.path().join("shared.jsonl"))[0];
+    assert!(shared.rounds > 0, "{:?}", shared.ended);
 }
 
 #[test]
