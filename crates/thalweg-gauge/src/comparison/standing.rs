@@ -1,5 +1,7 @@
 //! How far a comparison has come, and what its pairs say so far. Pure: it follows from the trials.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
+
 use super::{Arm, Session, Trial};
 use crate::stats::{Pair, Ratio, ratio};
 
@@ -15,9 +17,15 @@ pub(super) fn next_attempt(session: &Session, trials: &[Trial], arm: &str, round
 
 /// Rounds in which each arm has had its turn, or is out.
 pub(super) fn whole_rounds(session: &Session, trials: &[Trial]) -> usize {
-    let whole =
-        |&round: &usize| session.arms.iter().all(|arm| next_attempt(session, trials, &arm.name, Some(round)).is_none());
-    (0..session.rounds).take_while(whole).count()
+    let out: HashSet<&str> = trials.iter().filter(|t| t.failed.is_some()).map(|t| t.arm.as_str()).collect();
+    let mut attempts: HashMap<(&str, usize), usize> = HashMap::new();
+    for t in trials {
+        let Some(round) = t.round else { continue };
+        let left = attempts.entry((&t.arm, round)).or_insert(session.retries.unwrap_or(0) + 1);
+        *left = if t.rejected.is_none() { 0 } else { left.saturating_sub(1) };
+    }
+    let over = |arm: &Arm, round| out.contains(arm.name.as_str()) || attempts.get(&(&arm.name, round)) == Some(&0);
+    (0..session.rounds).take_while(|&round| session.arms.iter().all(|arm| over(arm, round))).count()
 }
 
 /// Whether `rounds` rounds are a planned look, and all intervals there are as narrow as the plan wants them.
@@ -40,10 +48,11 @@ pub(super) fn against(session: &Session, trials: &[Trial], arm: &Arm, rounds: us
 
 /// Times of two arms from the rounds in which both count.
 pub(crate) fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
-    let time = |name: &str, round: usize| {
-        trials.iter().filter(|t| t.arm == name && t.round == Some(round)).find_map(Trial::counted_time_s)
+    let times = |name: &str| -> BTreeMap<usize, f64> {
+        let own = trials.iter().rev().filter(|t| t.arm == name);
+        own.filter_map(|t| Some((t.round?, t.counted_time_s()?))).collect()
     };
-    let rounds = trials.iter().filter_map(|t| t.round).max().map_or(0, |r| r + 1);
-    let pair = |round| Some(Pair { round, arm_s: time(arm, round)?, baseline_s: time(baseline, round)? });
-    (0..rounds).filter_map(pair).collect()
+    let baseline = times(baseline);
+    let pair = |(round, arm_s)| Some(Pair { round, arm_s, baseline_s: *baseline.get(&round)? });
+    times(arm).into_iter().filter_map(pair).collect()
 }
