@@ -4,6 +4,8 @@
 mod cache;
 mod common;
 mod comparison;
+#[path = "../../../thalweg/tests/it/corpus.rs"]
+mod corpus;
 mod fuzz_corpus;
 mod published;
 mod report;
