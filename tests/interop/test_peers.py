@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import sys
 
 import pytest
@@ -219,3 +220,22 @@ def test_a_damaged_pod5_is_a_failure(pod5_peer, shared, tmp_path):
         done = run(*arm, "seq", file, check=False)
         assert done.returncode == 1
         assert done.stdout == ""
+
+
+def tool(name):
+    """A converter as suites run it."""
+    return sys.executable, pathlib.Path(sys.executable).parent / name
+
+
+def test_the_converters_keep_all_reads(peer, pod5_peer, shared, tmp_path):
+    blow5, pod5, packed = tmp_path / "reads.blow5", tmp_path / "reads.pod5", tmp_path / "packed.pod5"
+    name = "pod5/trna_reads.pod5"
+    expected = file_digest(expected_rows(shared, name))
+    run(*tool("blue-crab"), "p2s", shared / name, "-o", blow5, "-c", "zstd", "-s", "svb-zd", "--iop", 2, "--threads", 2)
+    assert json.loads(run(peer, "seq", blow5).stdout)["digest"] == expected
+    run(*tool("blue-crab"), "s2p", blow5, "-o", pod5, "--iop", 2)
+    assert json.loads(run(pod5_peer, "seq", pod5).stdout)["digest"] == expected
+    name = "fast5/multi_fast5_zip.fast5"
+    run(*tool("pod5"), "convert", "fast5", shared / name, "--output", packed, "--threads", 2)
+    digest = json.loads(run(pod5_peer, "seq", packed).stdout)["digest"]
+    assert digest == file_digest(expected_rows(shared, FAST5[name]))

@@ -68,6 +68,9 @@ pub struct Arm {
     /// Commands that run before each trial, outside of its time, and before the caches are brought to the level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<Workload>,
+    /// Reads what each trial wrote, outside of its time; the digest that it reports is the trial's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Workload>,
     /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_bytes: Option<u64>,
@@ -115,6 +118,7 @@ impl Arm {
             values: None,
             settings: BTreeMap::new(),
             prepare: Vec::new(),
+            check: None,
             sample_bytes: None,
             label: None,
             counterfactuals: None,

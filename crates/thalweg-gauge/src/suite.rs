@@ -20,6 +20,7 @@
 
 mod check;
 mod guess;
+mod ids;
 mod make;
 mod node;
 mod parse;
@@ -37,6 +38,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub use guess::Guess;
+pub use ids::{IdList, Many};
 pub use make::{Make, Needed, Synthetic};
 pub use parse::AUTO;
 pub use record::SuiteRecord;
@@ -103,8 +105,7 @@ enum FileSource {
     /// A list of read ids of another file.
     Ids {
         of: Located<String>,
-        count: usize,
-        seed: u64,
+        list: IdList,
     },
     /// What a command writes to `{out}`.
     Command(Command),
@@ -135,6 +136,8 @@ struct WorkloadDecl {
     command: Command,
     setup: Option<Command>,
     prepare: Option<Command>,
+    /// Reads what it wrote, after each trial.
+    check: Option<Command>,
     cleanup: Option<Command>,
     env: Vec<(String, Template)>,
     /// Files beside `{file}` that are brought to the level.

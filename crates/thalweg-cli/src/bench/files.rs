@@ -19,15 +19,13 @@ pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
             folder(path)?;
             synth::write(path, synthetic, &|| stop.load(Ordering::SeqCst))?;
         }
-        Make::Ids { of, count, seed } => {
+        Make::Ids { of, list } => {
             // Anew each time: the reads may be others than last time, and it takes a moment.
             let file = ReadFile::open(of, Options::default())?;
             let (index, _) = file.index()?;
-            let mut ids: Vec<&str> = index.iter().map(|(id, _)| id).collect();
-            shuffle(&mut ids, *seed);
-            ids.truncate(*count);
+            let ids: Vec<&str> = index.iter().map(|(id, _)| id).collect();
             folder(path)?;
-            std::fs::write(path, ids.join("\n") + "\n").map_err(|e| io(path, "writing", e))?;
+            std::fs::write(path, list.of(&ids).join("\n") + "\n").map_err(|e| io(path, "writing", e))?;
         }
         Make::Command { workload, partial } if !path.exists() => {
             folder(path)?;
@@ -47,16 +45,4 @@ fn folder(path: &Path) -> Outcome {
 
 pub(super) fn io(path: &Path, doing: &'static str, error: std::io::Error) -> thalweg::Error {
     thalweg::Error::io(&path.to_string_lossy().into(), doing, error)
-}
-
-/// Fisher-Yates with splitmix64 (Steele, Lea, Flood 2014): the same order everywhere.
-fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut state = seed;
-    for i in (1..items.len()).rev() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        items.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
-    }
 }

@@ -18,6 +18,9 @@ const SCRIPTS: [(&str, &str); 6] = [
     ("pod5-tools", ".venv/bin/pod5"),
 ];
 
+/// What the user may have installed.
+const TOOLS: [&str; 1] = ["slow5tools"];
+
 /// Looks a peer up by its name in suites.
 pub(super) fn find(name: &str) -> Peer {
     // <repository>/target/release/thalweg
@@ -44,5 +47,13 @@ pub(super) fn find(name: &str) -> Peer {
             None => Peer::Absent(format!("{name} is not installed (`make peers` installs it)")),
         };
     }
-    Peer::Unknown(PROGRAMS.iter().chain(&SCRIPTS).map(|(name, _)| (*name).to_owned()).collect())
+    if TOOLS.contains(&name) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let there = std::env::split_paths(&path).find_map(|folder| found(&folder.join(name)));
+        return match there {
+            Some(program) => Peer::Found(vec![program]),
+            None => Peer::Absent(format!("{name} is not installed")),
+        };
+    }
+    Peer::Unknown(PROGRAMS.iter().chain(&SCRIPTS).map(|(name, _)| *name).chain(TOOLS).map(str::to_owned).collect())
 }

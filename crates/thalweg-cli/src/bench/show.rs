@@ -73,6 +73,9 @@ pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
             for before in &arm.prepare {
                 writeln!(out, "    before each trial: {}", before.command_line())?;
             }
+            if let Some(check) = &arm.check {
+                writeln!(out, "    after each trial: {}", check.command_line())?;
+            }
         }
         for (when, commands) in [("before the first", &job.setup), ("after the last", &job.cleanup)] {
             for command in commands {

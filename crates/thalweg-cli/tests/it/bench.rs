@@ -127,6 +127,44 @@ fn mistakes_are_told_before_anything_runs() {
     assert!(!folder.path("thalweg-bench").exists());
 }
 
+/// Two ways to write a file, which is read after each trial.
+const WRITTEN: &str = r#"
+name = "written"
+pairs = 1
+[set]
+file = "data"
+level = "lukewarm"
+[file.data]
+path = "data.bin"
+[workload.copy]
+command = "cp {file} {out}"
+check = "printf '{\"digest\": \"%s\", \"samples\": 3, \"bytes_stored\": %d}\n' $(cksum < {out})"
+[workload.cat]
+command = "cat {file} > {out}"
+check = "printf '{\"digest\": \"%s\"}\n' $(cksum < {out} | cut -d' ' -f1)"
+[[comparison]]
+name = "copies"
+arms = ["copy", "cat"]
+"#;
+
+#[test]
+fn what_a_trial_wrote_is_read_and_must_agree() {
+    let folder = folder(WRITTEN);
+    folder.ok(&["bench", "s.toml", "--json", "r.jsonl"]);
+    let lines = lines(&folder, "r.jsonl");
+    let copy = of(&lines, "thalweg.trial/").into_iter().find(|t| t["arm"] == "copy").unwrap().clone();
+    let report = &copy["outcome"]["report"];
+    assert_eq!(report["bytes_written"], 100_000);
+    assert_eq!(report["samples"], 3);
+    assert_eq!(of(&lines, "thalweg.session/")[0]["clock"], "wall");
+    std::fs::write(folder.path("s.toml"), WRITTEN.replace("cat {file} >", "tac {file} | head -c 9 >")).unwrap();
+    let told = folder.fails(3, &["bench", "s.toml", "--json", "other.jsonl"]);
+    assert!(told.contains("digest of copy"), "{told}");
+    std::fs::write(folder.path("s.toml"), WRITTEN.replace("check = \"printf", "check = \"exit 3; printf")).unwrap();
+    let out = folder.fails(1, &["bench", "s.toml", "--json", "none.jsonl"]);
+    assert!(out.contains("failed"), "{out}");
+}
+
 /// One comparison: a good arm, and one that runs `bad`.
 fn beside(bad: &str, more: &str) -> Folder {
     folder(&format!(

@@ -19,6 +19,7 @@ use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::units::unix_s;
 use crate::verdict::Role;
+use crate::workload::Workload;
 use crate::{Error, Result};
 
 /// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon as it is known. When
@@ -275,6 +276,19 @@ fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &
         Judgement::Reached(level) => trial.level = Some(level),
         Judgement::Rejected(why) => trial.rejected = Some(why),
     }
+    match &arm.check {
+        Some(check) => read_back(check, outcome, stop),
+        None => Ok(()),
+    }
+}
+
+/// Reads what the trial wrote. What it finds goes into the trial's own report, to be held against the other arms'.
+fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Result<()> {
+    let found = trial::run(check, stop)?.report.filter(|found| found.digest.is_some());
+    let found = found.ok_or_else(|| Error::Report { command: check.command_line(), what: "has no digest".into() })?;
+    let report = outcome.report.get_or_insert_default();
+    (report.digest, report.reads, report.samples) = (found.digest, found.reads, found.samples);
+    report.other.extend(found.bytes_stored.map(|bytes| ("bytes_written".to_owned(), bytes.into())));
     Ok(())
 }
 

@@ -97,7 +97,13 @@ fn setting(suite: &Suite, comparison: &ComparisonDecl, arm: &ArmDecl, name: &str
 impl WorkloadDecl {
     /// All of its templates.
     pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
-        let commands = [Some(&self.command), self.setup.as_ref(), self.prepare.as_ref(), self.cleanup.as_ref()];
+        let commands = [
+            Some(&self.command),
+            self.setup.as_ref(),
+            self.prepare.as_ref(),
+            self.check.as_ref(),
+            self.cleanup.as_ref(),
+        ];
         let commands = commands.into_iter().flatten().flat_map(|command| command.templates());
         commands.chain(self.env.iter().map(|(_, template)| template)).chain(&self.also)
     }
@@ -193,7 +199,7 @@ fn values(suite: &Suite, settings: &Settings, problems: &mut Problems) {
 fn refers(suite: &Suite, setting: &str, value: &Scalar, at: &Span, problems: &mut Problems) {
     let name = Located { value: value.to_string(), at: at.clone() };
     match setting {
-        "file" => known("file", &name, suite.files.keys(), problems),
+        "file" | "ids" => known("file", &name, suite.files.keys(), problems),
         "place" => known("place", &name, suite.places.keys(), problems),
         _ => {}
     }

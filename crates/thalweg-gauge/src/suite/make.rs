@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use toml::de::DeValue;
 
+use super::ids::IdList;
 use super::node::{Problems, Table, expected, string};
 use crate::units::parse_count;
 use crate::workload::Workload;
@@ -25,14 +26,12 @@ pub enum Make {
     Given,
     /// Synthetic reads.
     Synth(Synthetic),
-    /// A list of read ids, one a line, shuffled.
+    /// A list of read ids, one a line.
     Ids {
         /// The reads.
         of: PathBuf,
-        /// How many.
-        count: usize,
-        /// The seed of the shuffle.
-        seed: u64,
+        /// Which of them, in which order.
+        list: IdList,
     },
     /// A command that writes the file to `partial`, which is then renamed.
     Command {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use super::ids::IdList;
 use super::make::Synthetic;
 use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::template::Template;
@@ -161,13 +162,9 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
 
 fn ids_of(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
     let of = table.required("of", problems);
-    let count = table.read("count", problems, |v| whole(v, 1));
-    let seed = table.read("seed", problems, |v| whole(v, 0)).map_or(1, |s| s.value);
-    if count.is_none() && !table.has("count") {
-        problems.add(&table.at, "`ids` needs a `count`");
-    }
+    let list = IdList::parse(&mut table, problems);
     table.finish(problems);
-    Some(FileSource::Ids { of: of?, count: usize::try_from(count?.value).ok()?, seed })
+    Some(FileSource::Ids { of: of?, list: list? })
 }
 
 fn duration(value: &DeValue<'_>) -> Result<Duration, String> {

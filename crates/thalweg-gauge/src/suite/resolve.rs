@@ -304,6 +304,12 @@ impl Resolver<'_> {
             before.timeout_s = Some(timeout);
             prepare.push(before);
         }
+        let mut check = None;
+        if let Some(template) = &workload.check {
+            let mut after = self.command(template, &[], scope)?;
+            after.timeout_s = Some(timeout);
+            check = Some(after);
+        }
         if scope.out_used {
             prepare.insert(0, removal(&scope.out));
         }
@@ -320,6 +326,7 @@ impl Resolver<'_> {
         arm.sample_bytes = workload.sample_bytes;
         arm.label.clone_from(&workload.label);
         arm.prepare = prepare;
+        arm.check = check;
         arm.counterfactuals = counterfactuals(&workload.program, &arm.workload.argv);
         Some(arm)
     }

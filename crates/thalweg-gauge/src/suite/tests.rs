@@ -35,6 +35,7 @@ needs = "reported"
 [workload.any]
 command = "gzip -c {file} > {out} && sync {out}"
 setup = "true"
+check = ["{thalweg}", "read", "{out}"]
 [workload.gone]
 peer = ["pod5", "{file}"]
 
@@ -143,6 +144,8 @@ fn commands_get_quoted_paths_and_leave_nothing_behind() {
     assert!(out.starts_with("/it's far/thalweg-out-") && argv(&packing.plan.arms[0]).contains("thalweg-out-"));
     assert_eq!(packing.cleanup, any.prepare, "what was written goes away");
     assert_eq!(packing.setup.len(), 1);
+    let check = any.check.as_ref().map(|check| check.argv.join(" "));
+    assert_eq!(check, Some(format!("/bin/thalweg read {out}")), "and is read before");
     assert_eq!(packing.plan.suite.as_ref().and_then(|s| s.step.as_deref()), Some("gzip"));
 }
 
@@ -185,6 +188,34 @@ fn what_is_absent_here_is_said_before_anything_runs() {
     assert!(message.contains("no peer is called \"slow5lb\"; did you mean \"slow5lib\"?"), "{message}");
 }
 
+#[test]
+fn lists_of_reads_are_chosen_by_a_setting() {
+    let text = TWO.replace("{file:list}", "{ids}").replace("batch = 1000", "batch = 1000\nids = \"list\"").replace(
+        "[workload.ours]",
+        "[file.some]\nids = { of = \"reads\", share = \"20 %\", run = 4, seed = 2 }\n[workload.ours]",
+    );
+    let text = text.replace("{ workload = \"theirs\", name", "{ workload = \"theirs\", set = { ids = \"some\" }, name");
+    let jobs = resolved(&text, &context());
+    assert!(argv(&jobs[0].plan.arms[6]).contains(".10.ids "));
+    assert!(argv(&jobs[2].plan.arms[1]).contains(".share0.2.runs4.seed2.ids "), "{}", argv(&jobs[2].plan.arms[1]));
+}
+
+#[test]
+fn lists_of_reads_are_shuffled_alone_or_in_runs() {
+    let names: Vec<String> = (0..100).map(|i| format!("{i:03}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let list = |many, run| IdList { many, run, seed: 7 }.of(&all);
+    let alone = list(Many::Count(20), 1);
+    let in_runs = list(Many::Share(0.2), 5);
+    let sorted = |ids: &[&str]| std::collections::BTreeSet::from_iter(ids.iter().map(ToString::to_string));
+    assert_eq!((alone.len(), sorted(&alone).len()), (20, 20));
+    assert_eq!(sorted(&alone), sorted(&in_runs), "the same reads");
+    assert!(in_runs.chunks(5).all(|run| run.is_sorted()) && !in_runs.is_sorted(), "{in_runs:?}");
+    assert!(!alone.chunks(5).all(|run| run.is_sorted()));
+    assert_eq!(list(Many::Count(1000), 1).len(), 100);
+    assert_eq!(list(Many::Share(1e-9), 3).len(), 1);
+}
+
 /// Each mistake with its line, column and words.
 #[test]
 fn mistakes_are_shown_where_they_are() {
@@ -212,6 +243,9 @@ fn mistakes_are_shown_where_they_are() {
         ("[file.x]\nsynth = { kind = \"blow5\", record = \"lzma\" }", "8:36", "expected a record compression"),
         ("[file.x]\nsynth = { kind = \"bam\" }", "8:18", "expected \"blow5\" or \"fastq\", found \"bam\""),
         ("[file.x]\npath = \"a\"\nids = { of = \"x\", count = 3 }", "7:7", "not from path and ids"),
+        ("[file.x]\nids = { of = \"x\" }", "8:7", "needs a `count` or a `share`"),
+        ("[file.x]\nids = { of = \"x\", share = \"0 %\" }", "8:27", "a share as in 0.01 or \"1 %\""),
+        ("set = { ids = \"no\" }", "7:9", "no file is called \"no\""),
         ("[file.x]\nids = { of = \"y\", count = 3 }", "8:14", "no file is called \"y\"; did you mean \"x\"?"),
         ("[file.x]\ncommand = \"touch x\"", "7:7", "must write it to {out}"),
         ("[workload.v]\nthalweg = \"read\"", "8:11", "expected a list of strings, found the string"),

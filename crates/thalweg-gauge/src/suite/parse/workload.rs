@@ -60,6 +60,7 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
     });
     let setup = command(&mut table, "setup", problems);
     let prepare = command(&mut table, "prepare", problems);
+    let check = command(&mut table, "check", problems);
     let cleanup = command(&mut table, "cleanup", problems);
     let env = table.get("env").and_then(|value| Table::of("`env`", value, problems)).map(|env| {
         let mut variables = Vec::new();
@@ -89,6 +90,7 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
         command,
         setup,
         prepare,
+        check,
         cleanup,
         env: env.unwrap_or_default(),
         also,

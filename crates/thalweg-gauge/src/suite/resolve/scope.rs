@@ -107,6 +107,7 @@ impl Resolver<'_> {
         let shown = |path: &Path| path.display().to_string();
         match name {
             "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
+            "ids" if scope.settings.contains_key("ids") => Ok(shown(&self.named_file("ids", scope).ok_or(Missing)?)),
             "folder" => Ok(shown(&scope.folder)),
             "thalweg" => Ok(self.context.thalweg.clone()),
             "cache" => Ok(shown(&self.context.cache)),
@@ -127,11 +128,16 @@ impl Resolver<'_> {
     }
 
     pub(super) fn main_file(&mut self, scope: &mut Scope, at: &Span) -> Option<PathBuf> {
-        let Some(file) = scope.settings.get("file").map(Scalar::to_string) else {
+        if !scope.settings.contains_key("file") {
             self.problems.add(at, "{file} is used here, and no `file` is set");
-            return None;
-        };
-        self.file(&file, scope, &mut Vec::new())
+        }
+        self.named_file("file", scope)
+    }
+
+    /// The file that a setting names.
+    fn named_file(&mut self, setting: &str, scope: &mut Scope) -> Option<PathBuf> {
+        let name = scope.settings.get(setting)?.to_string();
+        self.file(&name, scope, &mut Vec::new())
     }
 
     /// Where a file lies for an arm; what it needs goes on the list of the scope.
@@ -183,14 +189,13 @@ impl Resolver<'_> {
             FileSource::Synth(synthetic) => {
                 Some(Needed { path: folder.join(synthetic.file_name()), make: Make::Synth(synthetic.clone()) })
             }
-            FileSource::Ids { of, count, seed } => {
+            FileSource::Ids { of, list } => {
                 let of = self.file(&of.value, scope, on_the_way)?;
                 let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let seeded = if *seed == 1 { String::new() } else { format!(".seed{seed}") };
                 // The folder of the reads may be read-only, and several have files of one name.
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
-                let path = self.context.cache.join(format!("{base}.{near:08x}.{count}{seeded}.ids"));
-                Some(Needed { path, make: Make::Ids { of, count: *count, seed: *seed } })
+                let path = self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
+                Some(Needed { path, make: Make::Ids { of, list: *list } })
             }
             FileSource::Command(command) => {
                 // Resolved once with a name that says nothing, because the true one depends on what the command is.

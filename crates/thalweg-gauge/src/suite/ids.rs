@@ -1,0 +1,97 @@
+//! Lists of read ids: which reads of a file, in which order.
+
+use toml::de::DeValue;
+
+use super::Scalar;
+use super::node::{Problems, Table, expected, whole};
+
+/// Which reads of a file, in which order. Neither depends on the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IdList {
+    /// How many.
+    pub many: Many,
+    /// This many neighbours of those chosen stay together, in file order; the runs are shuffled.
+    pub run: usize,
+    /// The seed of the shuffle.
+    pub seed: u64,
+}
+
+/// How many of all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Many {
+    /// This many, or all that there are.
+    Count(usize),
+    /// This share of them, at least one.
+    Share(f64),
+}
+
+impl IdList {
+    pub(super) fn parse(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Self> {
+        let seed = table.read("seed", problems, |v| whole(v, 0)).map_or(1, |s| s.value);
+        let run = table.read("run", problems, |v| whole(v, 1)).map_or(1, |r| r.value);
+        let given = (table.has("count"), table.has("share"));
+        let count = table.read("count", problems, |v| whole(v, 1));
+        let share = table.read("share", problems, share);
+        if given.0 == given.1 {
+            problems.add(&table.at, "`ids` needs a `count` or a `share`, and one of them");
+            return None;
+        }
+        let many = match (count, share) {
+            (Some(count), _) => Many::Count(usize::try_from(count.value).ok()?),
+            (None, share) => Many::Share(share?.value),
+        };
+        Some(Self { many, run: usize::try_from(run).ok()?, seed })
+    }
+
+    /// The ids of the list, of all those of a file in its order.
+    pub fn of<'a>(&self, all: &[&'a str]) -> Vec<&'a str> {
+        let count = match self.many {
+            Many::Count(count) => count,
+            Many::Share(share) => ((all.len() as f64 * share).round() as usize).max(1),
+        };
+        let mut chosen: Vec<usize> = (0..all.len()).collect();
+        shuffle(&mut chosen, self.seed);
+        chosen.truncate(count);
+        if self.run > 1 {
+            chosen.sort_unstable();
+            let mut runs: Vec<&[usize]> = chosen.chunks(self.run).collect();
+            shuffle(&mut runs, self.seed);
+            chosen = runs.concat();
+        }
+        chosen.iter().filter_map(|i| all.get(*i).copied()).collect()
+    }
+
+    /// A part of a file's name that says all of it.
+    pub(super) fn name(&self) -> String {
+        let many = match self.many {
+            Many::Count(count) => count.to_string(),
+            Many::Share(share) => format!("share{share}"),
+        };
+        let run = if self.run == 1 { String::new() } else { format!(".runs{}", self.run) };
+        let seed = if self.seed == 1 { String::new() } else { format!(".seed{}", self.seed) };
+        many + &run + &seed
+    }
+}
+
+/// Fisher-Yates with splitmix64 (Steele, Lea, Flood 2014): the same order everywhere.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut state = seed;
+    for i in (1..items.len()).rev() {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        items.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
+    }
+}
+
+/// A number between 0 and 1, or a string like "20 %".
+fn share(value: &DeValue<'_>) -> Result<f64, String> {
+    let text = Scalar::from_toml(value).map(|scalar| scalar.to_string()).unwrap_or_default();
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
+        None => text.parse(),
+    };
+    let share = share.ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| expected("a share as in 0.01 or \"1 %\"", value))
+}
