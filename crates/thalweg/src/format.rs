@@ -3,6 +3,7 @@
 //! A format opens no file and no thread. It is handed bytes, it answers with borrowed views of them, and whatever is
 //! wrong with them is a [`Fault`](crate::Fault) that names the byte.
 
+pub mod bam;
 #[cfg(feature = "hdf5")]
 pub mod fast5;
 #[cfg(feature = "hdf5")]

@@ -4,7 +4,9 @@
 //! answers them, a *codec* turns stored bytes into values, and a sink hands them to the caller. The engine knows no
 //! format; a format opens no threads. `docs/design.md` has the words and the rules.
 
+mod cells;
 pub mod codec;
+pub mod condition;
 pub mod engine;
 pub mod error;
 pub mod extent;

@@ -23,8 +23,11 @@ mod get;
 mod layout;
 mod lookup;
 mod open;
+mod picoampere;
 mod salvage;
+mod scan;
 mod set;
+mod summary;
 mod verify;
 mod walk;
 
@@ -52,7 +55,10 @@ pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
-pub use set::ReadSet;
+pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
+pub use scan::{FILE_COLUMN, Scan, ScanOptions};
+pub use set::{Located, ReadSet};
+pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 
 /// How to read: everything has a default that is right without thought.
 #[derive(Debug, Clone, Default)]
@@ -109,8 +115,10 @@ pub struct Read<'a> {
     pub offset: u64,
     /// The fields.
     pub record: &'a Record<'a>,
-    /// The raw samples: picoampere = (sample + offset) · range / digitisation.
+    /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty where nobody asked for them.
     pub samples: &'a [i16],
+    /// How many samples the read has.
+    pub sample_count: u64,
     /// The file's header.
     pub header: &'a Header,
 }
@@ -266,7 +274,7 @@ impl ReadFile {
 
     fn run<C: Collect>(&self, selection: &Selection, collect: C, delivery: Delivery) -> Result<Run<ReadDecoder<C>>> {
         let shape = self.shape(delivery);
-        let (source, coding) = self.source(selection, &shape)?;
+        let (source, coding) = self.source(selection, &shape, collect.wants_signal())?;
         let wanted = match selection {
             Selection::All => None,
             Selection::Ids(ids) => Some(ids.clone()),

@@ -24,6 +24,11 @@ pub(super) trait Collect: Send + Sync + 'static {
     type State: Send + 'static;
     type Batch: Send + 'static;
 
+    /// Whether it looks at samples. If not, a read is decoded only as far as its fields and the number of its samples
+    /// take, and a format that keeps signal apart need not fetch it.
+    fn wants_signal(&self) -> bool {
+        true
+    }
     fn state(&self) -> Self::State;
     fn batch(&self) -> Self::Batch;
     /// Where the next read's samples are to be appended; `None` for scratch memory of the worker's.
@@ -148,13 +153,20 @@ impl<C: Collect> ReadDecoder<C> {
         samples: &mut Vec<i16>,
     ) -> Result<bool> {
         let before = samples.len();
-        let record = worker.unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
+        let Worker { unpacker, .. } = worker;
+        let (record, sample_count) = if self.collect.wants_signal() {
+            let record = unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
+            (record, (samples.len() - before) as u64)
+        } else {
+            unpacker.fields(&self.name, &self.header, extent, self.limit)?
+        };
         self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
         let read = Read {
             ordinal: extent.ordinal,
             offset: extent.offset,
             record: &record,
             samples: samples.get(before..).unwrap_or_default(),
+            sample_count,
             header: &self.header,
         };
         let more = self.collect.take(&mut worker.state, batch, &read)?;

@@ -72,7 +72,7 @@ impl ReadFile {
     /// # Errors
     /// As for [`ReadFile::batches`], about the header.
     pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(Table::new([(self.store.name(), &*self.header)], strings)?.schema)
+        Ok(Table::new([(self.store.name(), &*self.header)], strings, true)?.schema)
     }
 
     /// The selected reads as Arrow batches, in the order of the selection.
@@ -92,7 +92,20 @@ impl ReadFile {
     /// # Errors
     /// As for [`ReadFile::batches`].
     pub fn batches_with(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
-        let table = Table::new([(self.store.name(), &*self.header)], options.strings)?;
+        self.tabulate(selection, options, true)
+    }
+
+    /// The same without the samples, which are not decoded, and need not be fetched where the format keeps them apart:
+    /// in the place of `signal` stands `samples` (uint64), their number.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.
+    pub fn scan(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
+        self.tabulate(selection, options, false)
+    }
+
+    fn tabulate(&self, selection: &Selection, options: BatchOptions, signal: bool) -> Result<Batches> {
+        let table = Table::new([(self.store.name(), &*self.header)], options.strings, signal)?;
         self.batches_of(selection, &Arc::new(table), options.order, 0)
     }
 

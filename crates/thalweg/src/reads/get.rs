@@ -49,7 +49,8 @@ impl Getter<'_> {
         let limit = file.options.budget.memory;
         let record = self.unpacker.read(&file.store.name().clone(), &file.header, &extent, limit, &mut self.samples)?;
         check_id(file.store.name(), offset, read_id, record.read_id)?;
-        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, header: &file.header }))
+        let sample_count = self.samples.len() as u64;
+        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, sample_count, header: &file.header }))
     }
 
     /// Fetches one read's stored bytes, as [`Getter::get`] does first; tells where they lie.

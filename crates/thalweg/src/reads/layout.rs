@@ -44,8 +44,8 @@ pub(super) enum Unpacker {
 }
 
 impl ReadFile {
-    /// The extents of the selected reads, and what decodes them.
-    pub(super) fn source(&self, selection: &Selection, shape: &Shape) -> Result<(Source, Coding)> {
+    /// The extents of the selected reads, and what decodes them. Without `signal`, those that hold their fields.
+    pub(super) fn source(&self, selection: &Selection, shape: &Shape, signal: bool) -> Result<(Source, Coding)> {
         match &self.layout {
             Layout::Slow5 => {
                 let source = match self.places(selection)? {
@@ -57,7 +57,9 @@ impl ReadFile {
             #[cfg(feature = "hdf5")]
             Layout::Fast5(layout) => {
                 let rows = self.fast5_rows(layout, selection)?;
-                let source = Source::Planned(Box::new(self.gather(layout.extents(&rows), shape)));
+                // The fields are in memory already.
+                let extents = layout.extents(&rows).map(move |extent| if signal { extent } else { 0..0 });
+                let source = Source::Planned(Box::new(self.gather(extents, shape)));
                 Ok((source, Coding::Fast5(layout.clone(), rows, self.store.clone())))
             }
         }
@@ -128,6 +130,26 @@ impl Unpacker {
             Self::Fast5(unpacker) => {
                 unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
             }
+        }
+    }
+
+    /// The same without its signal: the read's fields, and how many samples it has.
+    pub(super) fn fields<'a>(
+        &'a mut self,
+        file: &Arc<str>,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+    ) -> Result<(Record<'a>, u64)> {
+        match self {
+            Self::Slow5(contexts) => {
+                contexts.set_limit(limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)));
+                let at = |fault: Fault| fault.in_file(file, extent.offset, label(header, extent));
+                let (start, stored) = unframe(header, extent).map_err(at)?;
+                contexts.fields(header, stored).map_err(|fault| at(fault.shifted(start)))
+            }
+            #[cfg(feature = "hdf5")]
+            Self::Fast5(unpacker) => unpacker.fields(extent.ordinal),
         }
     }
 

@@ -77,6 +77,15 @@ impl Files {
     }
 }
 
+/// Where some reads are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located<'a> {
+    /// Numbers of files with the reads that they have, as they were asked for; files without any are left out.
+    pub files: Vec<(usize, Vec<String>)>,
+    /// What no file has.
+    pub missing: Vec<&'a str>,
+}
+
 /// A file, and what to read of it.
 type Turn = (usize, Selection);
 
@@ -147,11 +156,19 @@ impl ReadSet {
     /// # Errors
     /// [`Error::Unsupported`] where a field has one type in one file and another in another.
     pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(self.table(strings)?.schema)
+        Ok(self.table(strings, true)?.schema)
     }
 
-    fn table(&self, strings: Strings) -> Result<Table> {
-        Table::new(self.0.files.iter().map(|file| (&file.name, &*file.header)), strings)
+    /// The columns of [`ReadSet::scan`] that reads have of their own: without `file` and attributes.
+    ///
+    /// # Errors
+    /// As for [`ReadSet::schema`].
+    pub fn scan_schema(&self, strings: Strings) -> Result<SchemaRef> {
+        Ok(self.table(strings, false)?.schema)
+    }
+
+    fn table(&self, strings: Strings, signal: bool) -> Result<Table> {
+        Table::new(self.0.files.iter().map(|file| (&file.name, &*file.header)), strings, signal)
     }
 
     /// Shows every selected read to a visitor, as [`ReadFile::visit`] does. There are as many visitors as workers,
@@ -229,7 +246,17 @@ impl ReadSet {
         selection: &Selection,
         options: BatchOptions,
     ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
-        let table = Arc::new(self.table(options.strings)?);
+        self.tabulate(selection, options, true)
+    }
+
+    /// Batches of all files with the same columns: samples, or their number.
+    pub(super) fn tabulate(
+        &self,
+        selection: &Selection,
+        options: BatchOptions,
+        signal: bool,
+    ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
+        let table = Arc::new(self.table(options.strings, signal)?);
         let files = self.0.clone();
         let start =
             move |(index, selection): Turn| files.file(index)?.batches_of(&selection, &table, options.order, index);
@@ -246,6 +273,9 @@ impl ReadSet {
             return Ok(vec![(0, selection.clone())]);
         }
         let homes = self.homes(ids)?;
+        let missing: Vec<&str> =
+            ids.iter().zip(&homes).filter(|(_, home)| home.is_none()).map(|(id, _)| id.as_str()).collect();
+        self.found_all(ids.len(), &missing)?;
         let mut order: Vec<usize> = (0..ids.len()).collect();
         if !ordered {
             order.sort_by_key(|&i| homes.get(i).copied().flatten());
@@ -285,16 +315,37 @@ impl ReadSet {
                 !here
             });
         }
-        let missing: Vec<&str> =
-            ids.iter().zip(&homes).filter(|(_, home)| home.is_none()).map(|(id, _)| id.as_str()).collect();
-        if missing.is_empty() {
-            return Ok(homes);
+        Ok(homes)
+    }
+
+    /// Which file has which of some reads, in their order, and those that no file has. Of several files that have a
+    /// read, the first counts.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::index`].
+    pub fn locate<'a>(&self, ids: &'a [String]) -> Result<Located<'a>> {
+        let mut files: Vec<(usize, Vec<String>)> = (0..self.0.files.len()).map(|file| (file, Vec::new())).collect();
+        let mut missing = Vec::new();
+        for (id, home) in ids.iter().zip(self.homes(ids)?) {
+            match home.and_then(|file| files.get_mut(file)) {
+                Some((_, ids)) => ids.push(id.clone()),
+                None => missing.push(id.as_str()),
+            }
         }
-        let named = missing.get(..NAMED).unwrap_or(&missing).join(", ");
+        files.retain(|(_, ids)| !ids.is_empty());
+        Ok(Located { files, missing })
+    }
+
+    /// An error that names some of the reads that are missing, if any are.
+    fn found_all(&self, reads: usize, missing: &[&str]) -> Result<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
         let more = if missing.len() > NAMED { ", ..." } else { "" };
         Err(Error::NotFound {
             file: format!("{} files", self.0.files.len()).into(),
-            what: format!("{} of {} reads ({named}{more})", missing.len(), ids.len()).into(),
+            what: format!("{} of {reads} reads ({named}{more})", missing.len()).into(),
             advice: "check the ids; if a file has changed, delete its .idx".into(),
         })
     }

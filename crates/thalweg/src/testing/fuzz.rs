@@ -5,9 +5,13 @@
 
 use std::sync::Arc;
 
+use arrow_array::{Array, Float32Array, RecordBatch, StringArray, UInt64Array};
+
 use crate::Fault;
 use crate::codec::{Kernel, deflate, ex_zd, svb, svb16, zstd};
+use crate::condition::Condition;
 use crate::engine::Delivery;
+use crate::format::bam::BamIds;
 use crate::format::slow5::{
     Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index, Parsed, Record,
     RecordPress, Scalar, SignalPress, Version, ascii,
@@ -20,7 +24,7 @@ use crate::store::MemoryStore;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -32,6 +36,8 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("slow5_index", slow5_index),
     ("slow5_frame", slow5_frame),
     ("whole_file", whole_file),
+    ("bam", bam),
+    ("condition", condition),
 ];
 
 /// What a few coded bytes may decode to here.
@@ -302,4 +308,30 @@ pub fn whole_file(data: &[u8]) {
     let got = file.map(&by_id, |read| (read.record.read_id.to_owned(), read.samples.len())).unwrap();
     assert_eq!(got.map(Result::unwrap).collect::<Vec<_>>(), seen);
     assert_eq!(file.explain(&Selection::All, Delivery::Worker).unwrap().origin, crate::model::Origin::Prior);
+}
+
+/// The read ids of a BAM file, decompressed: as many as there are, then an end or an error, and no more.
+pub fn bam(data: &[u8]) {
+    let Ok(mut ids) = BamIds::new("fuzz".into(), data) else { return };
+    // A record takes 36 bytes and its name.
+    let most = data.len() / 36 + 1;
+    let count = ids.by_ref().take(most + 1).take_while(Result::is_ok).count();
+    assert!(count <= most && ids.next().is_none());
+}
+
+/// A condition is refused or can be asked of a table, row by row.
+pub fn condition(data: &[u8]) {
+    let Ok(condition) = std::str::from_utf8(data).map_err(drop).and_then(|text| Condition::parse(text).map_err(drop))
+    else {
+        return;
+    };
+    let table = RecordBatch::try_from_iter([
+        ("samples", Arc::new(UInt64Array::from(vec![Some(0), Some(u64::MAX), None])) as Arc<dyn Array>),
+        ("median", Arc::new(Float32Array::from(vec![Some(0.5), Some(f32::NAN), None]))),
+        ("channel", Arc::new(StringArray::from(vec![Some("12"), Some("x"), None]))),
+    ])
+    .unwrap();
+    if let Ok(bound) = condition.bind(&table.schema()) {
+        assert_eq!(bound.holds(&table).len(), 3);
+    }
 }

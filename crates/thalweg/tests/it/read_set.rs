@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, UInt8Type};
+use arrow_array::types::{Int16Type, Int32Type, UInt8Type, UInt64Type};
 use arrow_ipc::reader::FileReader;
 use thalweg::Error;
+use thalweg::condition::Condition;
 use thalweg::format::slow5::{
     AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar, SignalPress, Version,
 };
-use thalweg::reads::{BatchOptions, Options, Order, Read, ReadSet, Selection, Strings, Visitor};
+use thalweg::reads::{BatchOptions, Options, Order, Read, ReadSet, ScanOptions, Selection, Strings, Visitor};
 use thalweg::write::{ArrowWriter, ReadWriter};
 
 fn header(aux: Vec<AuxField>) -> Header {
@@ -242,4 +243,49 @@ fn arrow_files_hold_the_batches() {
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("gone"));
     assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn scans_have_everything_but_the_signal() {
+    let folder = folder();
+    let set = ReadSet::open([folder.path()], Options::default()).unwrap();
+    let rows = |options: &ScanOptions| -> Vec<RecordBatch> {
+        set.scan(&Selection::All, options).unwrap().map(Result::unwrap).collect()
+    };
+    let all = rows(&ScanOptions::default());
+    assert_eq!(all.len(), 1, "batches of a few reads are put together");
+    let names: Vec<String> = all[0].schema().fields().iter().map(|field| field.name().clone()).collect();
+    let columns = ["read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "samples"];
+    assert_eq!(names, [&columns[..], &["end_reason", "mux", "file"]].concat());
+    assert_eq!(ids(&all[0]), ["a", "bb", "ccc", "dddd", "eeeee", "a"]);
+    let samples = all[0].column_by_name("samples").unwrap().as_primitive::<UInt64Type>();
+    assert_eq!(samples.values(), &[1, 2, 3, 4, 5, 1]);
+    // Labels of all files in one list, whichever file a row is from; missing where the file lacks the field.
+    let reasons = all[0].column_by_name("end_reason").unwrap().as_dictionary::<UInt8Type>();
+    let labels = reasons.values().as_string::<i32>();
+    let reason = |row: usize| reasons.key(row).map(|key| labels.value(key));
+    let shown: Vec<_> = (0..6).map(reason).collect();
+    assert_eq!(shown, [Some("mux_change"), Some("mux_change"), Some("other"), Some("other"), None, None]);
+    let files = all[0].column_by_name("file").unwrap().as_dictionary::<Int32Type>();
+    assert_eq!(files.keys().values(), &[0, 0, 1, 1, 2, 2]);
+
+    let condition = Condition::parse("end_reason == other or samples > 4").unwrap();
+    let columns = vec!["samples".to_owned(), "read_id".to_owned()];
+    let some = rows(&ScanOptions { columns, condition: Some(condition), ..ScanOptions::default() });
+    assert_eq!(some[0].num_columns(), 2);
+    assert_eq!(some[0].column(0).as_primitive::<UInt64Type>().values(), &[3, 4, 5]);
+    let of_ids = set.scan(&select(&["dddd", "a", "dddd"]), &ScanOptions::default()).unwrap();
+    assert_eq!(of_ids.flat_map(|batch| ids(&batch.unwrap())).collect::<Vec<_>>(), ["dddd", "a", "dddd"]);
+
+    let unknown = |columns: &str| {
+        let options = ScanOptions { columns: vec![columns.to_owned()], ..ScanOptions::default() };
+        set.scan(&Selection::All, &options).unwrap_err()
+    };
+    assert!(matches!(unknown("nothing"), Error::NotFound { .. }));
+    let wanted: Vec<String> = ["eeeee", "nobody", "a"].map(Into::into).to_vec();
+    let found = set.locate(&wanted).map(|found| (found.files, found.missing)).unwrap();
+    assert_eq!(found, (vec![(0, vec!["a".to_owned()]), (2, vec!["eeeee".to_owned()])], vec!["nobody"]));
+    let summary = set.summary().unwrap();
+    assert_eq!((summary.reads, summary.samples, summary.lengths.map(|l| (l.n50, l.median))), (6, 16, Some((4, 2))));
+    assert_eq!(summary.end_reasons.get("mux_change"), Some(&2));
 }

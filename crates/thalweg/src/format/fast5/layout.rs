@@ -225,6 +225,17 @@ impl Unpacker {
             out.truncate(before);
             return Err(error);
         }
+        Ok(self.fields(extent.ordinal)?.0)
+    }
+
+    /// Everything about the read of an extent but its samples, of which it tells the number.
+    ///
+    /// # Errors
+    /// Where there is no such read.
+    pub fn fields(&mut self, ordinal: u64) -> Result<(Record<'_>, u64)> {
+        let Some(row) = self.layout.row(&self.rows, ordinal) else {
+            return Err(Error::Usage(format!("{}: no read number {ordinal}", self.store.name()).into()));
+        };
         let header = &self.layout.header;
         let aux: &[u8] = if row.known == header.aux.len() {
             &row.aux
@@ -236,7 +247,9 @@ impl Unpacker {
         };
         let Calibration { digitisation, offset, range, sampling_rate } = row.calibration;
         let read_group = row.read_group;
-        Ok(Record { read_id: &row.read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux })
+        let record =
+            Record { read_id: &row.read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux };
+        Ok((record, row.signal.len))
     }
 
     /// Gives back scratch memory beyond `keep` bytes a buffer.

@@ -25,11 +25,20 @@ pub fn parse_row<'a>(
     samples: &mut Vec<i16>,
 ) -> Result<Record<'a>, Fault> {
     let before = samples.len();
-    let record = parse(row, header, aux, samples);
+    let record = parse(row, header, aux, Some(samples));
     if record.is_err() {
         samples.truncate(before);
     }
-    record
+    Ok(record?.0)
+}
+
+/// Parses a row but for its samples, which it only counts.
+///
+/// # Errors
+///
+/// As [`parse_row`], but for samples that are no numbers.
+pub fn parse_fields<'a>(row: &'a [u8], header: &Header, aux: &'a mut Vec<u8>) -> Result<(Record<'a>, u64), Fault> {
+    parse(row, header, aux, None)
 }
 
 /// The read id from the first bytes of a row; `None` when they are too few.
@@ -90,8 +99,8 @@ fn parse<'a>(
     row: &'a [u8],
     header: &Header,
     aux: &'a mut Vec<u8>,
-    samples: &mut Vec<i16>,
-) -> Result<Record<'a>, Fault> {
+    samples: Option<&mut Vec<i16>>,
+) -> Result<(Record<'a>, u64), Fault> {
     if row.last() == Some(&b'\r') {
         let expected = "rows that end with a newline alone; carriage returns came from a Windows editor or transfer";
         return Err(Fault::new(row.len() - 1, "a carriage return", expected));
@@ -113,7 +122,9 @@ fn parse<'a>(
     let promised =
         columns.parsed("len_raw_signal", "a number of samples", |text| number::parse_unsigned(text, u64::MAX))?;
     let (at, text) = columns.next("raw_signal")?;
-    parse_samples(text, promised, samples).map_err(|fault| fault.shifted(at))?;
+    count_samples(text, promised)
+        .and_then(|count| samples.map_or(Ok(()), |samples| parse_samples(text, count, samples)))
+        .map_err(|fault| fault.shifted(at))?;
     aux.clear();
     for field in &header.aux {
         let (at, text) = columns.next(&field.name)?;
@@ -122,10 +133,10 @@ fn parse<'a>(
     if let Some(rest) = columns.rest {
         return Err(Fault::new(columns.at, quoted(rest), "the end of the row: the header has no more columns"));
     }
-    Ok(Record { read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux })
+    Ok((Record { read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux }, promised))
 }
 
-fn parse_samples(text: &[u8], promised: u64, samples: &mut Vec<i16>) -> Result<(), Fault> {
+fn count_samples(text: &[u8], promised: u64) -> Result<usize, Fault> {
     let found = if text.is_empty() || (promised == 0 && text == MISSING) {
         0
     } else {
@@ -135,10 +146,15 @@ fn parse_samples(text: &[u8], promised: u64, samples: &mut Vec<i16>) -> Result<(
         let found = format!("{found} samples");
         return Err(Fault::new(0, found, format!("{promised}, as the column len_raw_signal says")));
     }
-    if found == 0 {
+    Ok(found)
+}
+
+/// Appends `count` samples, which are known to stand there.
+fn parse_samples(text: &[u8], count: usize, samples: &mut Vec<i16>) -> Result<(), Fault> {
+    if count == 0 {
         return Ok(());
     }
-    samples.reserve(found);
+    samples.reserve(count);
     let mut at = 0;
     for text in text.split(|&b| b == b',') {
         let sample = number::parse_signed(text, i64::from(i16::MIN), i64::from(i16::MAX));

@@ -103,17 +103,30 @@ impl Decoder {
         Ok(record)
     }
 
-    /// Decodes everything of a stored record but its signal.
+    /// Decodes everything of a stored record but its signal, and tells how many samples that has.
     ///
     /// # Errors
     ///
-    /// As [`Decoder::record`].
-    pub fn fields<'a>(&'a mut self, header: &Header, stored: &'a [u8]) -> Result<Record<'a>, Fault> {
+    /// As [`Decoder::record`], but for defects inside the signal, which it does not look at.
+    pub fn fields<'a>(&'a mut self, header: &Header, stored: &'a [u8]) -> Result<(Record<'a>, u64), Fault> {
+        let Self { limit, codecs, payload, samples } = self;
         if header.encoding == Encoding::Ascii {
-            self.samples.clear();
-            return ascii::parse_row(stored, header, &mut self.payload, &mut self.samples);
+            return ascii::parse_fields(stored, header, payload);
         }
-        Record::parse(self.payload(header.record_press, stored)?, header)
+        let payload = codecs.payload(header.record_press, stored, payload, *limit)?;
+        let record = Record::parse(payload, header)?;
+        let signal_at = payload.len() - record.aux.len() - record.signal.len();
+        let shifted = |fault: Fault| fault.shifted(signal_at);
+        let count = match record.sample_count(header.signal_press).map_err(shifted)? {
+            Some(count) => count,
+            // The development compressions do not say.
+            None => {
+                samples.clear();
+                codecs.signal(header.signal_press, record.signal, samples, *limit).map_err(shifted)?;
+                samples.len()
+            }
+        };
+        Ok((record, count as u64))
     }
 
     /// Finds a stored record's read id, and decompresses no more than that takes.

@@ -60,8 +60,11 @@ impl Rows {
         for ((column, spec), value) in self.columns.iter_mut().zip(specs).zip(primary) {
             column.push(value, spec, None)?;
         }
-        if let Some(signal) = self.columns.get_mut(SIGNAL) {
-            signal.end_samples(read.samples.len())?;
+        if let (Some(column), Some(spec)) = (self.columns.get_mut(SIGNAL), specs.get(SIGNAL)) {
+            match fit.table.signal {
+                true => column.end_samples(read.samples.len())?,
+                false => column.push(AuxValue::Uint64(read.sample_count), spec, None)?,
+            }
         }
         for (value, (place, codes)) in record.aux_values(read.header).zip(&fit.fields) {
             let (_, value) = value?;
@@ -125,6 +128,10 @@ impl Collect for Tabulate {
     type State = ();
     type Batch = Rows;
 
+    fn wants_signal(&self) -> bool {
+        self.fit.table.signal
+    }
+
     fn state(&self) {}
 
     fn batch(&self) -> Rows {
@@ -132,7 +139,7 @@ impl Collect for Tabulate {
     }
 
     fn lend(&self, rows: &mut Rows) -> Option<Vec<i16>> {
-        rows.columns.get_mut(SIGNAL).map(Column::lend)
+        rows.columns.get_mut(SIGNAL).filter(|_| self.wants_signal()).map(Column::lend)
     }
 
     fn restore(&self, rows: &mut Rows, samples: Vec<i16>) {
@@ -142,7 +149,9 @@ impl Collect for Tabulate {
     }
 
     fn has_room(&self, rows: &Rows, stored: usize) -> bool {
-        rows.is_empty() || rows.bytes.saturating_add(stored.saturating_mul(LIKELY_RATIO)) <= self.limit
+        rows.is_empty()
+            || !self.wants_signal()
+            || rows.bytes.saturating_add(stored.saturating_mul(LIKELY_RATIO)) <= self.limit
     }
 
     fn take(&self, (): &mut (), rows: &mut Rows, read: &Read<'_>) -> Result<bool> {

@@ -10,8 +10,11 @@ use super::{Strings, TYPE_KEY};
 use crate::error::{Error, Result};
 use crate::format::slow5::{AuxField, AuxType, Header, Scalar};
 
-/// Number of the column of samples.
+/// Number of the column of samples, or of their number where nobody asked for them.
 pub(super) const SIGNAL: usize = 6;
+
+/// The column that stands in the place of the samples in a scan.
+const SAMPLES: (&str, AuxType) = ("samples", AuxType::Scalar(Scalar::Uint64));
 
 /// Columns before the auxiliary ones. SLOW5 specification, "SLOW5 header"; the length of the signal is not a column of
 /// its own.
@@ -41,6 +44,8 @@ pub(super) struct Spec {
 pub(in crate::reads) struct Table {
     pub(in crate::reads) schema: SchemaRef,
     pub(super) specs: Vec<Spec>,
+    /// Whether the samples themselves are a column.
+    pub(super) signal: bool,
     /// The auxiliary fields, with the labels of all files.
     aux: Vec<AuxField>,
 }
@@ -48,12 +53,14 @@ pub(in crate::reads) struct Table {
 impl Table {
     /// The columns for files with these names and headers: the primary ones, then every auxiliary field of any file in
     /// the order in which they first appear. Labels of an enumeration that differ from file to file are put together.
+    /// Without `signal`, the number of samples takes the place of the samples.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where a field has one type in one file and another in another.
     pub(in crate::reads) fn new<'a>(
         files: impl IntoIterator<Item = (&'a Arc<str>, &'a Header)>,
         strings: Strings,
+        signal: bool,
     ) -> Result<Self> {
         let mut aux: Vec<AuxField> = Vec::new();
         for (name, header) in files {
@@ -64,13 +71,17 @@ impl Table {
                 }
             }
         }
-        let primary = PRIMARY.iter().map(|(name, kind)| spec(&AuxField::new(*name, *kind), Strings::Text));
+        let mut primary = PRIMARY;
+        if !signal {
+            primary[SIGNAL] = SAMPLES;
+        }
+        let primary = primary.iter().map(|(name, kind)| spec(&AuxField::new(*name, *kind), Strings::Text));
         let specs: Vec<Spec> = primary.chain(aux.iter().map(|field| spec(field, strings))).collect();
         let fields = specs.iter().enumerate().map(|(i, spec)| {
             let metadata = HashMap::from([(TYPE_KEY.to_owned(), spec.type_name.clone())]);
             Field::new(&spec.name, spec.data_type.clone(), i > SIGNAL).with_metadata(metadata)
         });
-        Ok(Self { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), specs, aux })
+        Ok(Self { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), specs, signal, aux })
     }
 }
 

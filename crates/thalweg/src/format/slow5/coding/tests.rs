@@ -59,8 +59,8 @@ fn check_round_trip(read_id: &str, samples: &[i16]) {
         assert_eq!(back.map(|r| (r.read_id, r.range, r.aux)), Ok((expected.read_id, expected.range, expected.aux)));
         assert_eq!(out.split_first(), Some((&7, samples)), "{header:?}");
         let fields = decoder.fields(&header, bytes);
-        assert_eq!(fields.as_ref().map(|r| r.read_id), Ok(read_id));
-        let count = fields.and_then(|r| r.sample_count(header.signal_press));
+        assert_eq!(fields.as_ref().map(|(r, count)| (r.read_id, *count)), Ok((read_id, samples.len() as u64)));
+        let count = fields.and_then(|(r, _)| r.sample_count(header.signal_press));
         let known = header.encoding == Encoding::Binary;
         assert!(!known || matches!(count, Ok(None)) || count == Ok(Some(samples.len())), "{header:?} {count:?}");
         assert_eq!(decoder.read_id(&header, bytes), Ok(read_id));

@@ -1,0 +1,116 @@
+//! Lengths of any number of reads, exactly and in little memory.
+
+/// Lengths below this are counted, one counter a length; longer ones, of which there are few, are kept.
+const COUNTED: usize = 1 << 20;
+
+/// The lengths of reads: enough for exact quantiles.
+#[derive(Debug, Clone, Default)]
+pub struct Lengths {
+    /// How many reads have each length; empty until there is one.
+    counts: Vec<u64>,
+    long: Vec<u64>,
+}
+
+/// Figures of some lengths, in samples. All are exact.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LengthStats {
+    /// The greatest length such that reads at least that long hold half of all samples.
+    pub n50: u64,
+    /// The shortest.
+    pub min: u64,
+    /// The one in the middle; the lower of two.
+    pub median: u64,
+    /// Samples over reads.
+    pub mean: f64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl Lengths {
+    /// Adds a read of `length` samples.
+    pub fn push(&mut self, length: u64) {
+        match usize::try_from(length) {
+            Ok(short) if short < COUNTED => {
+                if self.counts.is_empty() {
+                    self.counts.resize(COUNTED, 0);
+                }
+                if let Some(count) = self.counts.get_mut(short) {
+                    *count += 1;
+                }
+            }
+            _ => self.long.push(length),
+        }
+    }
+
+    /// The figures; `None` without reads.
+    pub fn stats(&mut self) -> Option<LengthStats> {
+        self.long.sort_unstable();
+        let short = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let ascending = || {
+            short
+                .clone()
+                .map(|(length, &count)| (length as u64, count))
+                .chain(self.long.iter().map(|&length| (length, 1)))
+        };
+        let (mut reads, mut samples, mut max) = (0, 0_u128, 0);
+        for (length, count) in ascending() {
+            reads += count;
+            samples += u128::from(length) * u128::from(count);
+            max = length;
+        }
+        let min = ascending().next()?.0;
+        let (mut before, mut held, mut median, mut n50) = (0, 0_u128, None, max);
+        for (length, count) in ascending() {
+            if median.is_none() && (before + count) * 2 >= reads {
+                median = Some(length);
+            }
+            // Reads at least this long hold what the shorter ones leave.
+            if (samples - held) * 2 >= samples {
+                n50 = length;
+            }
+            before += count;
+            held += u128::from(length) * u128::from(count);
+        }
+        Some(LengthStats { n50, min, median: median.unwrap_or(max), mean: samples as f64 / reads as f64, max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stats(lengths: &[u64]) -> Option<LengthStats> {
+        let mut all = Lengths::default();
+        lengths.iter().for_each(|&length| all.push(length));
+        all.stats()
+    }
+
+    #[test]
+    fn a_textbook_case() {
+        // Half of 54 is 27 = 10 + 9 + 8.
+        let figures = LengthStats { n50: 8, min: 2, median: 6, mean: 6.0, max: 10 };
+        assert_eq!(stats(&[2, 3, 4, 5, 6, 7, 8, 9, 10]), Some(figures));
+        assert_eq!(stats(&[]), None);
+        let one = LengthStats { n50: 5_000_000, min: 5_000_000, median: 5_000_000, mean: 5e6, max: 5_000_000 };
+        assert_eq!(stats(&[5_000_000]), Some(one));
+        assert_eq!(stats(&[0, 0]).map(|figures| (figures.n50, figures.mean)), Some((0, 0.0)));
+    }
+
+    proptest! {
+        /// Against the definitions, on sorted lengths; some are beyond what is counted.
+        #[test]
+        fn exact(mut lengths in prop::collection::vec(prop_oneof![0u64..50, 1_048_570u64..1_048_580, any::<u32>().prop_map(u64::from)], 1..60)) {
+            let figures = stats(&lengths);
+            lengths.sort_unstable();
+            let total: u64 = lengths.iter().sum();
+            let holds = |n: u64| lengths.iter().filter(|&&length| length >= n).sum::<u64>() * 2 >= total;
+            let n50 = lengths.iter().copied().filter(|&n| holds(n)).max();
+            let median = lengths.get((lengths.len() - 1) / 2).copied();
+            prop_assert_eq!(figures.map(|f| f.n50), n50);
+            prop_assert_eq!(figures.map(|f| f.median), median);
+            prop_assert_eq!(figures.map(|f| (f.min, f.max)), lengths.first().copied().zip(lengths.last().copied()));
+            prop_assert_eq!(figures.map(|f| f.mean), Some(total as f64 / lengths.len() as f64));
+        }
+    }
+}
