@@ -29,6 +29,16 @@ pub(crate) enum Failure {
     OutputClosed,
 }
 
+impl Failure {
+    /// A failure of which the library says that an argument makes no sense.
+    pub(crate) fn of_argument(error: thalweg::Error) -> Self {
+        match error {
+            thalweg::Error::Usage(message) => Self::Usage(message.into_owned()),
+            other => Self::Failed(other),
+        }
+    }
+}
+
 impl From<thalweg::Error> for Failure {
     fn from(error: thalweg::Error) -> Self {
         Self::Failed(error)

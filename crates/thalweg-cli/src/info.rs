@@ -1,10 +1,13 @@
-//! `thalweg info`: what is in a file, how it is laid out, and how much of it is in memory.
+//! `thalweg info`: what is in a file, how it is laid out, and how much of it is in memory; or a run in a few figures.
+
+mod run;
 
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use thalweg::format::Format;
 use thalweg::format::slow5::{Encoding, Framing, Header};
 use thalweg::model::StoreModel;
 use thalweg::reads::{Options, ReadFile};
@@ -19,13 +22,21 @@ use crate::progress::Progress;
 ///
 /// The number of reads comes from the index where there is one; --count reads the file where there is none.
 ///
+/// A folder, a pattern, or files with --run are summarised as one run: reads, samples, bytes, N50, acquisitions, end
+/// reasons. That goes through all files, but decodes no signal.
+///
 /// Example: thalweg info reads.blow5
+///
+/// Example: thalweg info run/ --json
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// SLOW5 or BLOW5 files
-    #[arg(required = true, value_name = "FILE")]
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    #[arg(required = true, value_name = "PATH")]
     files: Vec<PathBuf>,
-    /// Print one JSON line a file
+    /// Summarise all files as one run
+    #[arg(long, conflicts_with = "count")]
+    run: bool,
+    /// Print one JSON line a file, or one about the run
     #[arg(long)]
     json: bool,
     /// Count the reads by reading the file if it has no index
@@ -39,6 +50,7 @@ const SHOWN_CHARACTERS: usize = 60;
 /// What was found out about a file.
 struct Info {
     path: PathBuf,
+    format: Format,
     header: Header,
     size: u64,
     reads: Option<u64>,
@@ -50,6 +62,9 @@ struct Info {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = Options { control: cancel_on_interrupt(), ..Options::default() };
+    if args.run || args.files.iter().any(|path| path.is_dir() || is_pattern(path)) {
+        return run::run(&args.files, args.json, options);
+    }
     let mut out = output();
     let mut failed = false;
     for path in &args.files {
@@ -74,6 +89,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
+/// Whether a data set would take it for a pattern.
+fn is_pattern(path: &Path) -> bool {
+    !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
+}
+
 fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
     // First, because looking into the file brings parts of it into memory.
     let cached = residency(path)?;
@@ -81,7 +101,10 @@ fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
     let file = open(path, options)?;
     let mut findings = Vec::new();
     let saved = file.saved_index();
-    if matches!(saved, Ok(None)) {
+    let format = file.format();
+    // The others are not laid out record by record, and know their reads without an index beside them.
+    let records = matches!(format, Format::Slow5 | Format::Blow5);
+    if records && matches!(saved, Ok(None)) {
         let words = "there is no index: the first read by id reads the whole file; run `thalweg index`";
         findings.push(("no_index", words.into()));
     }
@@ -103,10 +126,12 @@ fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
     let end = Framing::new(header.encoding).end_marker();
     let data = size.saturating_sub(header.data_offset).saturating_sub(end.len() as u64);
     let mean_record_bytes = reads.filter(|&n| n > 0).map(|n| data as f64 / n as f64);
-    let whole = ends_properly(&file, end)?;
-    let (model, _) = file.model();
-    findings.extend(layout_findings(&header, mean_record_bytes, whole, &model));
-    Ok(Info { path: path.to_owned(), header, size, reads, reads_from, mean_record_bytes, cached, findings })
+    if records {
+        let whole = ends_properly(&file, end)?;
+        let (model, _) = file.model();
+        findings.extend(layout_findings(&header, mean_record_bytes, whole, &model));
+    }
+    Ok(Info { path: path.to_owned(), format, header, size, reads, reads_from, mean_record_bytes, cached, findings })
 }
 
 /// Whether the last bytes are those of a file that was finished.
@@ -162,15 +187,9 @@ fn layout_findings(
     findings
 }
 
-fn format_name(encoding: Encoding) -> &'static str {
-    match encoding {
-        Encoding::Ascii => "SLOW5",
-        Encoding::Binary => "BLOW5",
-    }
-}
-
 fn as_json(info: &Info) -> serde_json::Value {
     let header = &info.header;
+    let records = matches!(info.format, Format::Slow5 | Format::Blow5);
     let attributes: serde_json::Map<String, serde_json::Value> =
         header.attributes.iter().map(|a| (a.name.clone(), json!(a.values))).collect();
     let aux: Vec<_> = header.aux.iter().map(|f| json!({ "name": f.name, "type": f.type_name() })).collect();
@@ -178,10 +197,10 @@ fn as_json(info: &Info) -> serde_json::Value {
     json!({
         "schema": "thalweg.info/1",
         "file": info.path.display().to_string(),
-        "format": format_name(header.encoding),
-        "version": header.version.to_string(),
-        "record_press": header.record_press.name(),
-        "signal_press": header.signal_press.name(),
+        "format": info.format.name(),
+        "version": records.then(|| header.version.to_string()),
+        "record_press": records.then(|| header.record_press.name()),
+        "signal_press": records.then(|| header.signal_press.name()),
         "read_groups": header.read_groups,
         "attributes": attributes,
         "aux": aux,
@@ -202,8 +221,11 @@ fn in_words(info: &Info) -> String {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<12} {value}");
     };
-    line("format", &format!("{} {}", format_name(header.encoding), header.version));
-    if header.encoding == Encoding::Binary {
+    match info.format {
+        Format::Slow5 | Format::Blow5 => line("format", &format!("{} {}", info.format, header.version)),
+        Format::Pod5 | Format::Fast5 => line("format", info.format.name()),
+    }
+    if info.format == Format::Blow5 {
         line("compression", &format!("record {}, signal {}", header.record_press, header.signal_press));
     }
     line("size", &decimal_bytes(*size as f64));

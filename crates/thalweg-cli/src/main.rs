@@ -8,11 +8,16 @@ mod convert;
 mod digest;
 mod evict;
 mod explain;
+mod filter;
 mod index;
 mod info;
+mod merge;
+mod pour;
 mod probe;
 mod progress;
 mod read;
+mod scan;
+mod split;
 mod synth;
 
 use std::process::ExitCode;
@@ -34,6 +39,11 @@ enum Verb {
     Check(check::Args),
     Index(index::Args),
     Info(info::Args),
+    Scan(scan::Args),
+    #[command(visible_alias = "subset")]
+    Filter(filter::Args),
+    Merge(merge::Args),
+    Split(split::Args),
     Evict(evict::Args),
     Probe(probe::Args),
     Synth(synth::Args),
@@ -49,6 +59,10 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Info(args) => info::run(&args),
+        Verb::Scan(args) => scan::run(&args),
+        Verb::Filter(args) => filter::run(&args),
+        Verb::Merge(args) => merge::run(&args),
+        Verb::Split(args) => split::run(&args),
         Verb::Evict(args) => evict::run(&args),
         Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings};
+use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema};
 use thalweg::write::ArrowWriter;
 
 use crate::common::{Failure, MEASURING, Outcome, ReadArgs, open_set, output, read_ids};
@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it appears when it is whole
     #[arg(long, value_name = "OUT.arrow", conflicts_with_all = ["digest", "json", "explain", "one_by_one"])]
     to: Option<PathBuf>,
+    /// With --to: picoampere (float32) in the place of samples
+    #[arg(long, requires = "to")]
+    pa: bool,
     /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
     #[arg(long, conflicts_with = "digest")]
     explain: bool,
@@ -65,10 +68,16 @@ fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
 }
 
 /// Writes the reads as an Arrow IPC file.
-fn save(set: &ReadSet, selection: &Selection, to: &Path) -> Outcome {
-    let mut out = ArrowWriter::create(to, &*set.schema(Strings::Text)?)?;
+fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
+    let schema = set.schema(Strings::Text)?;
+    let mut out = ArrowWriter::create(to, &if pa { picoampere_schema(&schema)? } else { (*schema).clone() })?;
     for batch in set.batches(selection)? {
-        out.push(&*batch?)?;
+        let batch = batch?;
+        if pa {
+            out.push(&in_picoampere(&batch)?)?;
+        } else {
+            out.push(&batch)?;
+        }
     }
     out.finish()?;
     Ok(())
@@ -105,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let progress = Progress::watch(&control, set.bytes());
     if let Some(to) = &args.to {
-        return save(&set, &selection, to);
+        return save(&set, &selection, to, args.pa);
     }
     if args.digest {
         for row in set.map(&selection, digest::row)? {

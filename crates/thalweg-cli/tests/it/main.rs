@@ -4,10 +4,12 @@
 mod bench;
 mod command;
 mod common;
+mod everyday;
 mod exit_codes;
 #[allow(dead_code, reason = "a part of it is for the library's tests")]
 #[path = "../../../thalweg/tests/it/files.rs"]
 mod files;
 mod hostile;
 mod read_paths;
+mod scan;
 mod verbs;

@@ -1,0 +1,142 @@
+//! `thalweg filter`: some reads of many files into one.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use thalweg::condition::Condition;
+use thalweg::format::bam::BamIds;
+use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
+use thalweg::write::ReadWriter;
+
+use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, read_ids};
+use crate::pour::{Coding, Target, merged, pour};
+use crate::progress::Progress;
+
+/// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
+///
+/// What is asked for together must hold together. The reads are written file by file: in the order of each file, or of
+/// the list where there is no condition. Ids that no file has are an error, unless --missing-ok says that they are not.
+///
+/// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason == signal_positive'
+///
+/// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The file to write; it appears when it is whole
+    #[arg(long, value_name = "OUT")]
+    to: PathBuf,
+    /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the attributes
+    #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]
+    condition: Option<String>,
+    /// Only the reads in this list (one id a line)
+    #[arg(long, value_name = "LIST")]
+    ids: Option<PathBuf>,
+    /// Only the reads in this BAM file; the parent of a split read counts (tag pi)
+    #[arg(long, value_name = "BAM", conflicts_with = "ids")]
+    bam: Option<PathBuf>,
+    /// Ids that no file has are no error
+    #[arg(long)]
+    missing_ok: bool,
+    #[command(flatten)]
+    coding: Coding,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    args.coding.check(&args.to)?;
+    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let listed = match (&args.ids, &args.bam) {
+        (Some(list), _) => Some(read_ids(list)?),
+        (None, Some(bam)) => Some(of_bam(bam)?),
+        (None, None) => None,
+    };
+    let options = args.read.options();
+    let control = options.control.clone();
+    let set = open_set(&args.paths, options)?;
+    let _progress = Progress::watch(&control, set.bytes());
+    let chosen = choose(&set, listed, condition, args.missing_ok)?;
+    let merged = merged(&set)?;
+    let header = args.coding.header(&args.to, merged.header());
+    let mut out = ReadWriter::create(&args.to, &header)?;
+    let targets = Arc::new(vec![Target { path: args.to.clone(), merged, header }]);
+    for (file, ids) in chosen {
+        pour(
+            &set,
+            file,
+            &Selection::Ids(Arc::new(ids)),
+            &targets,
+            |_| Some(0),
+            |frame| Ok(out.push(&frame.read_id, &frame.bytes)?),
+        )?;
+    }
+    out.finish()?;
+    Ok(())
+}
+
+/// The distinct ids of a BAM file, in its order.
+fn of_bam(path: &Path) -> Result<Vec<String>, Failure> {
+    let mut ids = Vec::new();
+    let mut seen = HashSet::new();
+    for id in BamIds::open(path)? {
+        let id = id?;
+        if !seen.contains(&id) {
+            seen.insert(id.clone());
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// The reads to keep, file by file.
+fn choose(
+    set: &ReadSet,
+    listed: Option<Vec<String>>,
+    condition: Option<Condition>,
+    missing_ok: bool,
+) -> Result<Vec<(usize, Vec<String>)>, Failure> {
+    let listed = match listed {
+        None => None,
+        Some(mut ids) => {
+            let mut seen = HashSet::new();
+            ids.retain(|id| seen.insert(id.clone()));
+            let Located { files, missing } = set.locate(&ids)?;
+            if let Some(first) = missing.first() {
+                let what = format!("{} of {} reads ({first}, for one)", missing.len(), ids.len());
+                if !missing_ok {
+                    let advice = "check the ids, or let --missing-ok leave them out".into();
+                    let file = format!("{} files", set.paths().len()).into();
+                    return Err(Failure::Failed(thalweg::Error::NotFound { file, what: what.into(), advice }));
+                }
+                complain(&format!("not found: {what}"));
+            }
+            Some(files)
+        }
+    };
+    let Some(condition) = condition else { return Ok(listed.unwrap_or_default()) };
+    let wanted: Option<HashSet<&str>> =
+        listed.as_ref().map(|files| files.iter().flat_map(|(_, ids)| ids).map(String::as_str).collect());
+    let columns = vec!["read_id".to_owned(), FILE_COLUMN.to_owned()];
+    let options = ScanOptions { columns, condition: Some(condition), ..ScanOptions::default() };
+    let mut chosen: Vec<(usize, Vec<String>)> = Vec::new();
+    for batch in set.scan(&Selection::All, &options).map_err(Failure::of_argument)? {
+        let batch = batch?;
+        let ids = batch.column(0).as_string::<i32>();
+        let files = batch.column(1).as_dictionary::<Int32Type>().keys();
+        for (id, file) in ids.iter().zip(files.values()) {
+            let Some(id) = id.filter(|id| wanted.as_ref().is_none_or(|wanted| wanted.contains(id))) else { continue };
+            let file = *file as usize;
+            match chosen.last_mut() {
+                Some((last, ids)) if *last == file => ids.push(id.to_owned()),
+                _ => chosen.push((file, vec![id.to_owned()])),
+            }
+        }
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,161 @@
+//! The summary of a run: many files as one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use thalweg::reads::{Options, RunSummary};
+use thalweg_gauge::units::{decimal_bytes, digits};
+
+use crate::common::{Outcome, open_set, output};
+use crate::progress::Progress;
+
+/// Acquisitions and reasons beyond these are counted in words, never in JSON.
+const SHOWN: usize = 12;
+
+pub(super) fn run(paths: &[PathBuf], as_json: bool, options: Options) -> Outcome {
+    let control = options.control.clone();
+    let set = open_set(paths, options)?;
+    let progress = Progress::watch(&control, set.bytes());
+    let summary = set.summary()?;
+    drop(progress);
+    let mut out = output();
+    if as_json {
+        writeln!(out, "{}", in_json(&summary))?;
+    } else {
+        write!(out, "{}", in_words(&summary))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn bits_per_sample(summary: &RunSummary) -> Option<f64> {
+    (summary.samples > 0).then(|| summary.bytes as f64 * 8.0 / summary.samples as f64)
+}
+
+fn in_json(summary: &RunSummary) -> Value {
+    let lengths = summary.lengths.map(
+        |l| json!({ "n50": l.n50, "min": l.min, "median": l.median, "mean": l.mean, "max": l.max, "exact": true }),
+    );
+    let runs: Vec<Value> = summary
+        .runs
+        .iter()
+        .map(|run| json!({ "attributes": run.attributes, "reads": run.reads, "samples": run.samples }))
+        .collect();
+    json!({
+        "schema": "thalweg.run/1",
+        "files": summary.files,
+        "reads": summary.reads,
+        "samples": summary.samples,
+        "stored_bytes": summary.bytes,
+        "bits_per_sample": bits_per_sample(summary),
+        "length_samples": lengths,
+        "signal_s": summary.signal_s,
+        "last_s": summary.last_s,
+        "runs": runs,
+        "end_reasons": summary.end_reasons,
+        "pore_types": summary.pore_types,
+        "channels": summary.channels,
+    })
+}
+
+fn in_words(summary: &RunSummary) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<14} {value}");
+    };
+    line("files", grouped(summary.files as u64));
+    line("reads", grouped(summary.reads));
+    line("samples", grouped(summary.samples));
+    let bits = bits_per_sample(summary).map_or(String::new(), |bits| format!(", {} bits a sample", digits(bits)));
+    line("stored", format!("{}{bits}", decimal_bytes(summary.bytes as f64)));
+    if let Some(lengths) = summary.lengths {
+        line("length", format!("N50 {} samples", grouped(lengths.n50)));
+        let [min, median, max] = [lengths.min, lengths.median, lengths.max].map(grouped);
+        line("", format!("min {min}, median {median}, mean {}, max {max}", grouped(lengths.mean.round() as u64)));
+    }
+    line("signal", span(summary.signal_s));
+    if let Some(last) = summary.last_s {
+        line("last read", format!("{} after the start of the acquisition", span(last)));
+    }
+    if let Some(channels) = summary.channels {
+        line("channels", grouped(channels as u64));
+    }
+    counts(&mut line, "end reasons", &summary.end_reasons, summary.reads);
+    counts(&mut line, "pore types", &summary.pore_types, summary.reads);
+    for (i, run) in summary.runs.iter().take(SHOWN).enumerate() {
+        let run_id = run.attributes.get("run_id").map_or("run without an id", String::as_str);
+        line(
+            if i == 0 { "runs" } else { "" },
+            format!("{run_id}: {} reads, {} samples", grouped(run.reads), grouped(run.samples)),
+        );
+        let rest: Vec<String> = run
+            .attributes
+            .iter()
+            .filter(|(name, _)| **name != "run_id")
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        if !rest.is_empty() {
+            line("", format!("  {}", rest.join(", ")));
+        }
+    }
+    if summary.runs.len() > SHOWN {
+        line("", format!("and {} more; --json has them all", summary.runs.len() - SHOWN));
+    }
+    text
+}
+
+/// Reads by reason, most first. One nameless reason is no news.
+fn counts(line: &mut impl FnMut(&str, String), name: &str, counts: &BTreeMap<String, u64>, reads: u64) {
+    let mut sorted: Vec<(&String, &u64)> = counts.iter().collect();
+    sorted.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    if sorted.iter().all(|(reason, _)| reason.is_empty()) {
+        return;
+    }
+    for (i, (reason, count)) in sorted.iter().take(SHOWN).enumerate() {
+        let reason = if reason.is_empty() { "not known" } else { reason.as_str() };
+        let share = digits(**count as f64 * 100.0 / reads.max(1) as f64);
+        line(if i == 0 { name } else { "" }, format!("{reason}: {} ({share} %)", grouped(**count)));
+    }
+    if sorted.len() > SHOWN {
+        line("", format!("and {} more; --json has them all", sorted.len() - SHOWN));
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time span for people: hours and minutes where it is long.
+fn span(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 120.0 {
+        return format!("{} s", digits(seconds));
+    }
+    let minutes = (seconds / 60.0).round() as u64;
+    if minutes < 60 { format!("{minutes} min") } else { format!("{} h {} min", grouped(minutes / 60), minutes % 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_for_people() {
+        assert_eq!([0, 7, 999, 1000, 1_234_567].map(grouped), ["0", "7", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [1.5, 119.0, 180.0, 3_600.0, 9e4].map(span),
+            ["1.50 s", "119 s", "3 min", "1 h 0 min", "25 h 0 min"]
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! `thalweg scan`: everything about reads but their signal, as a table.
+
+mod sink;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thalweg::condition::Condition;
+use thalweg::reads::{ScanOptions, Selection};
+
+use crate::common::{Failure, Outcome, ReadArgs, open_set, read_ids};
+use crate::progress::Progress;
+use sink::{Kind, Sink};
+
+/// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
+///
+/// The signal is not decoded; `samples` is the number of a read's samples, `file` the path of its file.
+///
+/// Example: thalweg scan run/ --to reads.parquet
+///
+/// Example: thalweg scan run/ --columns read_id,samples,run_id --where 'samples >= 5000 and end_reason == signal_positive'
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Write a file in place of CSV to standard output; its name ends in .arrow, .parquet, .csv or .tsv
+    #[arg(long, value_name = "OUT", value_parser = Kind::parse_path)]
+    to: Option<(PathBuf, Kind)>,
+    /// Separate columns on standard output by tabs
+    #[arg(long, conflicts_with = "to")]
+    tsv: bool,
+    /// Only these columns, in this order; attributes of read groups, such as run_id, can be among them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Only reads for which this holds; names are columns or attributes of read groups
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+    /// Only the reads in this list (one id a line), in its order
+    #[arg(long, value_name = "LIST")]
+    ids: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let selection = match &args.ids {
+        Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
+        None => Selection::All,
+    };
+    let options = args.read.options();
+    let control = options.control.clone();
+    let set = open_set(&args.paths, options)?;
+    let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
+    let scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
+    let _progress = Progress::watch(&control, set.bytes());
+    let mut sink = match &args.to {
+        Some((path, kind)) => Sink::create(path, *kind, &scan.schema())?,
+        None => Sink::stdout(if args.tsv { b'\t' } else { b',' }, &scan.schema())?,
+    };
+    for batch in scan {
+        sink.push(&batch?)?;
+    }
+    sink.finish()
+}

@@ -1,0 +1,322 @@
+//! `info` of a run, `filter`, `merge`, `split` and `read --pa`: what they write is what was there, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Write;
+
+use crate::common::Folder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int16Type};
+use arrow_ipc::reader::FileReader;
+use flate2::{Compression, GzBuilder};
+
+/// Digest rows of files, sorted: what was read, whatever the order.
+fn digests(folder: &Folder, path: &str) -> BTreeSet<String> {
+    folder.ok(&["read", "--digest", path]).lines().map(str::to_owned).collect()
+}
+
+fn ids(folder: &Folder, path: &str) -> Vec<String> {
+    folder.ok(&["read", "--digest", path]).lines().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
+}
+
+/// Two files of a run, and one of another.
+fn runs() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("in")).unwrap();
+    folder.synth("ab.blow5", "1.6M");
+    let all = ids(&folder, "ab.blow5");
+    for (name, part) in ["in/a.blow5", "in/b.blow5"].into_iter().zip(all.chunks(all.len().div_ceil(2))) {
+        fs::write(folder.path("part"), part.join("\n")).unwrap();
+        folder.ok(&["convert", "ab.blow5", name, "--ids", "part"]);
+    }
+    // Text that differs in nothing but the run.
+    folder.ok(&["synth", "c.blow5", "--samples", "400k", "--seed", "9"]);
+    folder.ok(&["convert", "c.blow5", "in/c.slow5"]);
+    let text = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
+    let line = text.lines().find(|line| line.starts_with("@run_id\t")).unwrap();
+    fs::write(folder.path("in/c.slow5"), text.replace(line, "@run_id\tanother")).unwrap();
+    folder
+}
+
+fn left(folder: &Folder, path: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder.path(path))
+        .map(|entries| entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect())
+        .unwrap_or_default();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_in_a_few_figures() {
+    let folder = runs();
+    let info = &folder.json(&["info", "in", "--json"])[0];
+    let rows: Vec<(String, u64)> = digests(&folder, "in")
+        .iter()
+        .map(|row| row.split('\t').collect::<Vec<_>>())
+        .map(|row| (row[0].to_owned(), row[1].parse().unwrap()))
+        .collect();
+    let mut lengths: Vec<u64> = rows.iter().map(|row| row.1).collect();
+    lengths.sort_unstable();
+    let total: u64 = lengths.iter().sum();
+    assert_eq!((&info["schema"], info["files"].as_u64()), (&"thalweg.run/1".into(), Some(3)));
+    assert_eq!((info["reads"].as_u64(), info["samples"].as_u64()), (Some(lengths.len() as u64), Some(total)));
+    let half = |n: u64| lengths.iter().filter(|&&l| l >= n).sum::<u64>() * 2 >= total;
+    let n50 = lengths.iter().copied().filter(|&n| half(n)).max();
+    let figures = &info["length_samples"];
+    assert_eq!(figures["n50"].as_u64(), n50);
+    assert_eq!(figures["min"].as_u64(), lengths.first().copied());
+    assert_eq!(figures["median"].as_u64(), Some(lengths[(lengths.len() - 1) / 2]));
+    assert_eq!(figures["max"].as_u64(), lengths.last().copied());
+    let bytes: u64 = left(&folder, "in")
+        .iter()
+        .filter(|name| !name.ends_with(".idx"))
+        .map(|name| fs::metadata(folder.path(&format!("in/{name}"))).unwrap().len())
+        .sum();
+    assert_eq!(info["stored_bytes"].as_u64(), Some(bytes));
+    assert_eq!(info["bits_per_sample"].as_f64(), Some(bytes as f64 * 8.0 / total as f64));
+    let parts: Vec<_> = info["runs"].as_array().unwrap().iter().map(|run| run["reads"].as_u64().unwrap()).collect();
+    assert_eq!((parts.len(), parts.iter().sum::<u64>()), (2, lengths.len() as u64));
+    assert!(info["runs"].as_array().unwrap().iter().any(|run| run["attributes"]["run_id"] == "another"));
+    let reasons: u64 = info["end_reasons"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(reasons, lengths.len() as u64);
+    assert!(info["channels"].as_u64().unwrap() > 1 && info["signal_s"].as_f64().unwrap() > 100.0);
+
+    let words = folder.ok(&["info", "in"]);
+    for part in ["files          3", "N50", "bits a sample", "another: ", "end reasons", "channels"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    // A pattern, and files with --run, are the same; a file alone is described.
+    assert_eq!(&folder.json(&["info", "--json", "in/*low5"])[0], info);
+    assert_eq!(&folder.json(&["info", "--json", "--run", "in/a.blow5", "in/b.blow5", "in/c.slow5"])[0], info);
+    assert_eq!(folder.json(&["info", "--json", "in/a.blow5"])[0]["schema"], "thalweg.info/1");
+    folder.fails(1, &["info", "in/*.none"]);
+}
+
+#[test]
+fn merged_reads_are_those_of_all_files_with_their_run() {
+    let folder = runs();
+    folder.ok(&["merge", "in", "--to", "all.blow5"]);
+    assert_eq!(digests(&folder, "all.blow5"), digests(&folder, "in"));
+    assert_eq!(ids(&folder, "all.blow5"), ids(&folder, "in"));
+    assert_eq!(folder.json(&["info", "--json", "all.blow5"])[0]["read_groups"], 2);
+    // Row by row the same, but for the number of the read group and the file.
+    let columns = "read_id,digitisation,offset,range,sampling_rate,samples,channel_number,start_time,end_reason,run_id";
+    let rows = |path: &str| folder.ok(&["scan", path, "--columns", columns]);
+    assert_eq!(rows("all.blow5"), rows("in"));
+    folder.ok(&["check", "all.blow5"]);
+    // Any coding; text as well.
+    folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--to", "some.blow5", "--record", "zlib", "--signal", "ex-zd"]);
+    folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--to", "some.slow5"]);
+    assert_eq!(digests(&folder, "some.blow5"), digests(&folder, "some.slow5"));
+
+    // A read twice, an output among the inputs, an output of no known kind.
+    fs::copy(folder.path("in/a.blow5"), folder.path("in/z.blow5")).unwrap();
+    assert!(folder.fails(1, &["merge", "in", "--to", "twice.blow5"]).contains("twice.blow5"));
+    assert!(folder.fails(2, &["merge", "in", "--to", "in/a.blow5"]).contains("is one of the files"));
+    folder.fails(2, &["merge", "in", "--to", "all.txt"]);
+    folder.fails(2, &["merge", "in", "--to", "all.slow5", "--record", "zstd"]);
+    assert!(!left(&folder, ".").iter().any(|name| name.contains("twice") || name.contains("all.txt")));
+}
+
+/// A BAM file of unmapped reads; those with a parent have the tag `pi`.
+fn bam(reads: &[(&str, Option<&str>)]) -> Vec<u8> {
+    let mut bytes = b"BAM\x01\x04\0\0\0@CO\n\0\0\0\0".to_vec();
+    for (name, parent) in reads {
+        let mut record = [0xff; 8].to_vec();
+        record.extend([name.len() as u8 + 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        record.extend([0xff; 12]);
+        record.extend(name.as_bytes());
+        record.push(0);
+        if let Some(parent) = parent {
+            record.extend(format!("qsi\x01\0\0\0piZ{parent}\0").as_bytes());
+        }
+        bytes.extend((record.len() as u32).to_le_bytes());
+        bytes.extend(record);
+    }
+    // One BGZF block: its extra field says how long it is, less one. Then the empty block that ends the file.
+    let block = |size: u16| {
+        let mut extra = b"BC\x02\0".to_vec();
+        extra.extend(size.to_le_bytes());
+        let mut block = GzBuilder::new().extra(extra).write(Vec::new(), Compression::default());
+        block.write_all(&bytes).unwrap();
+        block.finish().unwrap()
+    };
+    let len = block(0).len();
+    let mut file = block(len as u16 - 1);
+    file.extend(b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0");
+    file
+}
+
+#[test]
+fn filtered_reads_are_those_asked_for() {
+    let folder = runs();
+    let all = digests(&folder, "in");
+    let of = |rows: &BTreeSet<String>, keep: &dyn Fn(&str, u64) -> bool| -> BTreeSet<String> {
+        rows.iter()
+            .filter(|row| {
+                let cells: Vec<&str> = row.split('\t').collect();
+                keep(cells[0], cells[1].parse().unwrap())
+            })
+            .cloned()
+            .collect()
+    };
+    let long = of(&all, &|_, samples| samples >= 60_000);
+    assert!(!long.is_empty() && long.len() < all.len());
+    folder.ok(&["filter", "in", "--to", "long.blow5", "--where", "samples >= 60000"]);
+    assert_eq!(digests(&folder, "long.blow5"), long);
+    folder.ok(&["check", "long.blow5"]);
+
+    let every: Vec<String> = ids(&folder, "in");
+    let listed: Vec<&String> = every.iter().rev().step_by(3).collect();
+    fs::write(folder.path("list"), listed.iter().map(|id| format!("{id}\n")).collect::<String>()).unwrap();
+    let in_list = |id: &str, _: u64| listed.iter().any(|listed| *listed == id);
+    folder.ok(&["subset", "in", "--to", "listed.slow5", "--ids", "list"]);
+    assert_eq!(digests(&folder, "listed.slow5"), of(&all, &in_list));
+    // The list comes on standard input, too; with a condition both must hold.
+    folder.ok(&["filter", "in", "--to", "both.blow5", "--ids", "list", "--where", "run_id != another and samples > 0"]);
+    let another = ids(&folder, "in/c.slow5");
+    let both = of(&all, &|id, n| in_list(id, n) && !another.iter().any(|other| other == id));
+    assert!(!both.is_empty());
+    assert_eq!(digests(&folder, "both.blow5"), both);
+
+    // By BAM: alignments come several times, the parent of a split read counts.
+    let (a, b) = (every[0].as_str(), every.last().unwrap().as_str());
+    fs::write(folder.path("x.bam"), bam(&[(a, None), ("a-part", Some(b)), ("another-part", Some(b)), (a, None)]))
+        .unwrap();
+    folder.ok(&["filter", "in", "--to", "bam.blow5", "--bam", "x.bam"]);
+    assert_eq!(ids(&folder, "bam.blow5"), [a, b]);
+
+    // Nothing that fits: a whole file without reads.
+    folder.ok(&["filter", "in", "--to", "none.blow5", "--where", "samples < 0"]);
+    assert_eq!(folder.ok(&["read", "--digest", "none.blow5"]), "");
+}
+
+#[test]
+fn what_cannot_be_filtered_leaves_nothing() {
+    let folder = runs();
+    let one = ids(&folder, "in/a.blow5")[0].clone();
+    fs::write(folder.path("list"), format!("{one}\nnobody\n")).unwrap();
+    let args = ["filter", "in", "--to", "out.blow5", "--ids", "list"];
+    assert!(folder.fails(1, &args).contains("1 of 2 reads (nobody"));
+    fs::write(folder.path("x.bam"), bam(&[(&one, None), ("nobody", None)])).unwrap();
+    assert!(folder.fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "x.bam"]).contains("--missing-ok"));
+    let whole = fs::read(folder.path("x.bam")).unwrap();
+    fs::write(folder.path("cut.bam"), &whole[..whole.len() - 28]).unwrap();
+    assert!(folder.fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "cut.bam"]).contains("truncated"));
+    fs::write(folder.path("text.bam"), "@HD\tVN:1.6\n").unwrap();
+    assert!(folder.fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "text.bam"]).contains("BAM"));
+    assert!(folder.fails(2, &["filter", "in", "--to", "out.blow5"]).contains("--where"));
+    assert!(folder.fails(2, &["filter", "in", "--to", "out.blow5", "--where", "samples >"]).contains("a value"));
+    folder.fails(2, &["filter", "in", "--to", "out.txt", "--where", "samples > 1"]);
+    assert!(!left(&folder, ".").iter().any(|name| name.starts_with("out.")));
+
+    let output = folder.run(&["filter", "in", "--to", "out.blow5", "--ids", "list", "--missing-ok"]);
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("1 of 2 reads"));
+    assert_eq!(ids(&folder, "out.blow5"), [one]);
+}
+
+#[test]
+fn parts_of_a_split_are_the_whole() {
+    let folder = runs();
+    let all = digests(&folder, "in");
+    for (by, columns) in [
+        ("run_id", "run_id"),
+        ("channel_number", "channel_number"),
+        ("end_reason", "end_reason"),
+        ("read_id", "read_id"),
+        ("read_group", "run_id"),
+    ] {
+        let made = folder.json(&["split", "in", "--by", by, "--to", by, "--json"]);
+        let mut seen = BTreeSet::new();
+        for part in &made {
+            let file = part["file"].as_str().unwrap();
+            let rows = digests(&folder, file);
+            assert_eq!(part["reads"].as_u64(), Some(rows.len() as u64));
+            let values = folder.ok(&["scan", file, "--columns", columns]);
+            let values: BTreeSet<&str> = values.lines().skip(1).collect();
+            assert_eq!(values.len(), 1, "{by}: {file}: {values:?}");
+            assert!(by == "read_group" || values.contains(part["value"].as_str().unwrap()));
+            folder.ok(&["check", file]);
+            assert!(rows.iter().all(|row| seen.insert(row.clone())));
+        }
+        assert_eq!(seen, all, "{by}");
+        assert!(made.len() > 1);
+    }
+    // The header of a part has its own read groups only.
+    assert_eq!(folder.json(&["info", "--json", "run_id/another.blow5"])[0]["read_groups"], 1);
+    assert!(folder.path("read_id").read_dir().unwrap().count() > 16, "more files than may be open at once");
+
+    folder.ok(&["split", "in", "--reads", "4", "--to", "parts", "--format", "slow5"]);
+    let names = left(&folder, "parts");
+    assert_eq!(names[..2], ["part-00000.slow5", "part-00001.slow5"]);
+    let order: Vec<String> = names.iter().flat_map(|name| ids(&folder, &format!("parts/{name}"))).collect();
+    assert_eq!(order, ids(&folder, "in"));
+    assert!(names.iter().rev().skip(1).all(|name| ids(&folder, &format!("parts/{name}")).len() == 4));
+}
+
+#[test]
+fn a_split_is_all_or_nothing() {
+    let folder = runs();
+    folder.fails(2, &["split", "in", "--to", "out"]);
+    folder.fails(2, &["split", "in", "--to", "out", "--reads", "0"]);
+    folder.fails(2, &["split", "in", "--to", "out", "--by", "run_id", "--format", "txt"]);
+    assert!(folder.fails(2, &["split", "in", "--to", "out", "--by", "read_id", "--most", "3"]).contains("--most"));
+    folder.fails(1, &["split", "in", "--to", "out", "--by", "nothing"]);
+    assert_eq!(left(&folder, "out"), [""; 0]);
+    folder.ok(&["split", "in", "--to", "out", "--by", "run_id"]);
+    let before = left(&folder, "out");
+    assert!(folder.fails(1, &["split", "in", "--to", "out", "--by", "run_id"]).contains("is there already"));
+    // Metadata that scan well, and signal that does not decode: the defect shows while parts are being written.
+    let whole = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
+    let at = whole.rfind('\n').and_then(|end| whole[..end].rfind(',')).unwrap();
+    let mut bytes = whole.into_bytes();
+    bytes[at + 1] = b'x';
+    fs::write(folder.path("in/c.slow5"), &bytes).unwrap();
+    let said = folder.fails(1, &["split", "in", "--to", "again", "--by", "channel_number"]);
+    assert!(said.contains("c.slow5"), "{said}");
+    assert_eq!(left(&folder, "again"), [""; 0]);
+    assert_eq!(left(&folder, "out"), before);
+}
+
+#[test]
+fn picoampere_are_the_samples_calibrated() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "400k");
+    folder.ok(&["read", "a.blow5", "--to", "raw.arrow"]);
+    folder.ok(&["read", "a.blow5", "--to", "pa.arrow", "--pa"]);
+    let batches = |name: &str| -> Vec<_> {
+        FileReader::try_new(File::open(folder.path(name)).unwrap(), None).unwrap().map(Result::unwrap).collect()
+    };
+    let mut rows = BTreeMap::new();
+    for batch in batches("raw.arrow") {
+        let double = |name: &str, row| batch.column_by_name(name).unwrap().as_primitive::<Float64Type>().value(row);
+        for row in 0..batch.num_rows() {
+            let (offset, range, digitisation) =
+                (double("offset", row), double("range", row), double("digitisation", row));
+            let samples = batch.column_by_name("signal").unwrap().as_list::<i32>().value(row);
+            let pa = samples
+                .as_primitive::<Int16Type>()
+                .values()
+                .iter()
+                .map(|&s| ((f64::from(s) + offset) * range / digitisation) as f32);
+            rows.insert(batch.column(0).as_string::<i32>().value(row).to_owned(), pa.collect::<Vec<f32>>());
+        }
+    }
+    let mut reads = 0;
+    for batch in batches("pa.arrow") {
+        assert!(batch.column_by_name("signal").is_none());
+        for row in 0..batch.num_rows() {
+            let pa = batch.column_by_name("signal_pa").unwrap().as_list::<i32>().value(row);
+            assert_eq!(
+                pa.as_primitive::<Float32Type>().values(),
+                &rows[batch.column(0).as_string::<i32>().value(row)][..]
+            );
+            reads += 1;
+        }
+    }
+    assert_eq!(reads, rows.len());
+    // Some current, not raw units: the open pore of these files is near 100 pA at most a few hundred.
+    assert!(rows.values().flatten().all(|pa| pa.abs() < 2000.0) && rows.values().flatten().any(|pa| pa.fract() != 0.0));
+    folder.fails(2, &["read", "a.blow5", "--pa"]);
+}
