@@ -12,6 +12,7 @@ mod filter;
 mod index;
 mod info;
 mod merge;
+mod plot;
 mod pour;
 mod probe;
 mod progress;
@@ -44,6 +45,7 @@ enum Verb {
     Filter(filter::Args),
     Merge(merge::Args),
     Split(split::Args),
+    Plot(plot::Args),
     Evict(evict::Args),
     Probe(probe::Args),
     Synth(synth::Args),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Verb::Filter(args) => filter::run(&args),
         Verb::Merge(args) => merge::run(&args),
         Verb::Split(args) => split::run(&args),
+        Verb::Plot(args) => plot::run(&args),
         Verb::Evict(args) => evict::run(&args),
         Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),

@@ -12,6 +12,8 @@ mod table;
 
 pub use compared::{html as compared_html, text as compared_text};
 pub(crate) use facts::clock;
+pub use figure::Figure;
 pub use html::html;
 pub use markdown::markdown;
+pub use page::figures_page;
 pub use table::{machine, text};

@@ -10,6 +10,10 @@ mod exit_codes;
 #[path = "../../../thalweg/tests/it/files.rs"]
 mod files;
 mod hostile;
+mod plot;
 mod read_paths;
+#[path = "../../../thalweg/tests/it/real.rs"]
+mod real;
+mod real_verbs;
 mod scan;
 mod verbs;

@@ -27,18 +27,19 @@ pub(super) use times::times;
 
 /// One figure.
 #[derive(Debug, Clone)]
-pub(super) struct Figure {
-    pub(super) title: String,
+pub struct Figure {
+    /// What stands above it.
+    pub title: String,
     /// What it shows, for those who do not see it.
-    pub(super) alt: String,
+    pub alt: String,
     /// How to read it.
-    pub(super) note: String,
+    pub note: String,
     /// In CSS pixels.
-    pub(super) height: usize,
+    pub height: usize,
     /// Plotly's traces.
-    pub(super) data: Vec<Value>,
+    pub data: Vec<Value>,
     /// Plotly's layout; the page's script adds what all figures share.
-    pub(super) layout: Value,
+    pub layout: Value,
 }
 
 /// Height of a row with a name to its left.

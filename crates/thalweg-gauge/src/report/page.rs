@@ -54,6 +54,13 @@ impl Page {
     }
 }
 
+/// A self-contained page of figures that are about no comparison.
+pub fn figures_page(title: &str, figures: Vec<Figure>) -> String {
+    let mut page = Page::default();
+    let body = format!("<h1>{}</h1>\n{}", escape(title), page.figures(figures));
+    page.finish(title, &body)
+}
+
 /// Names of files and arms come from outside.
 pub(super) fn escape(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

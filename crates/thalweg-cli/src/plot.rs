@@ -1,0 +1,70 @@
+//! `thalweg plot`: a read, or a run, as a picture or a page.
+
+mod draw;
+mod page;
+mod panel;
+mod read;
+mod run;
+
+use std::path::PathBuf;
+
+use thalweg::write::NewFile;
+
+use crate::common::{Failure, Outcome, ReadArgs, open_set};
+use crate::progress::Progress;
+
+/// Draw a read's signal, or a run: lengths, yield over time, end reasons, channels
+///
+/// The name of OUT says what it becomes: .png, .svg, or .html, a page that can be zoomed and needs no network. Long
+/// signals keep the least and the greatest value of every stretch, so that spikes stay.
+///
+/// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --to read.png
+///
+/// Example: thalweg plot run/ --to run.html
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The picture or page to write; its name ends in .png, .svg or .html
+    #[arg(long, short = 'o', visible_alias = "out", value_name = "OUT")]
+    to: PathBuf,
+    /// Draw this read's signal
+    #[arg(long, value_name = "ID")]
+    read: Option<String>,
+    /// In picoampere rather than raw units
+    #[arg(long, requires = "read")]
+    pa: bool,
+    /// Width of a picture in pixels
+    #[arg(long, value_name = "PIXELS", default_value_t = 1400, value_parser = clap::value_parser!(u32).range(400..=4000))]
+    width: u32,
+    #[command(flatten)]
+    options: ReadArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let kind = args.to.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if !["png", "svg", "html"].contains(&kind) {
+        return Err(Failure::Usage(format!("{}: the name must end in .png, .svg or .html", args.to.display())));
+    }
+    let options = args.options.options();
+    let control = options.control.clone();
+    let set = open_set(&args.paths, options)?;
+    let progress = Progress::watch(&control, set.bytes());
+    // Pages are zoomed into: they get more points than a screen has pixels.
+    let points = if kind == "html" { 20_000 } else { args.width as usize };
+    let (title, panels) = match &args.read {
+        Some(id) => read::panels(&set, id, args.pa, points)?,
+        None => run::panels(&set)?,
+    };
+    drop(progress);
+    let bytes = match kind {
+        "png" => draw::png(&title, &panels, args.width)?,
+        "svg" => draw::svg(&title, &panels, args.width)?.into_bytes(),
+        _ => page::page(&title, &panels).into_bytes(),
+    };
+    let mut out = NewFile::create(&args.to)?;
+    out.push(&bytes)?;
+    out.finish()?;
+    Ok(())
+}

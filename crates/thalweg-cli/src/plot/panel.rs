@@ -1,0 +1,142 @@
+//! What is drawn, whoever draws it.
+
+use thalweg_gauge::units::digits;
+
+/// One set of axes.
+#[derive(Debug, Clone)]
+pub(super) struct Panel {
+    pub(super) title: String,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) marks: Marks,
+    /// How to read it.
+    pub(super) note: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Axis {
+    pub(super) label: String,
+    pub(super) from: f64,
+    pub(super) to: f64,
+    pub(super) log: bool,
+}
+
+impl Axis {
+    /// An axis with room for its values; one without extent gets some.
+    pub(super) fn new(label: impl Into<String>, from: f64, to: f64) -> Self {
+        let (from, to) = if from.is_finite() && to.is_finite() { (from, to) } else { (0.0, 1.0) };
+        let to = if to > from { to } else { from + 1.0 };
+        Self { label: label.into(), from, to, log: false }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Marks {
+    Line(Vec<(f64, f64)>),
+    /// Left edge, right edge, height.
+    Bars(Vec<(f64, f64, f64)>),
+    /// Bars from the left with their names, first on top.
+    Named(Vec<(String, f64)>),
+    /// Cells of a grid, row by row from the top, with what hovering shows; `None` where there is nothing.
+    Grid {
+        columns: usize,
+        cells: Vec<Option<(String, f64)>>,
+    },
+}
+
+/// A value and its place.
+type Point = (usize, f32);
+
+/// The least and the greatest value of each of `stretches` parts, in the order in which they come: as few points as are
+/// seen, without losing a spike. Values that are not finite are left out.
+pub(super) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usize) -> Vec<Point> {
+    let (len, stretches) = (values.len(), stretches.max(1));
+    if len <= stretches.saturating_mul(2) {
+        return values.enumerate().filter(|(_, value)| value.is_finite()).collect();
+    }
+    let mut points = Vec::with_capacity(stretches * 2);
+    let mut stretch = 0;
+    let mut ends: Option<(Point, Point)> = None;
+    let mut flush = |ends: &mut Option<(Point, Point)>| {
+        let Some((low, high)) = ends.take() else { return };
+        let (first, second) = if low.0 <= high.0 { (low, high) } else { (high, low) };
+        points.push(first);
+        if first.0 != second.0 {
+            points.push(second);
+        }
+    };
+    for (i, value) in values.enumerate() {
+        let here = (i as u128 * stretches as u128 / len as u128) as usize;
+        if here != stretch {
+            flush(&mut ends);
+            stretch = here;
+        }
+        if !value.is_finite() {
+            continue;
+        }
+        let (low, high) = ends.get_or_insert(((i, value), (i, value)));
+        if value < low.1 {
+            *low = (i, value);
+        }
+        if value > high.1 {
+            *high = (i, value);
+        }
+    }
+    flush(&mut ends);
+    points
+}
+
+/// A number for an axis: 1.5M, 20k, 0.25.
+pub(super) fn short(value: f64) -> String {
+    let (value, unit) = scaled(value);
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{}{unit}", if text == "-0" { "0" } else { text })
+}
+
+/// The same in a sentence, where three digits are enough.
+pub(super) fn rounded(value: f64) -> String {
+    let (scaled, unit) = scaled(value);
+    if unit.is_empty() && value.fract() == 0.0 { short(value) } else { format!("{}{unit}", digits(scaled)) }
+}
+
+fn scaled(value: f64) -> (f64, &'static str) {
+    match value.abs() {
+        a if a >= 0.9995e12 => (value / 1e12, "T"),
+        a if a >= 0.9995e9 => (value / 1e9, "G"),
+        a if a >= 0.9995e6 => (value / 1e6, "M"),
+        a if a >= 0.9995e3 => (value / 1e3, "k"),
+        _ => (value, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spikes_survive() {
+        let mut values = vec![0.0_f32; 1_000_003];
+        values[123_456] = 900.0;
+        values[123_457] = -900.0;
+        values[1_000_002] = 77.0;
+        values[5] = f32::NAN;
+        let points = thinned(values.iter().copied(), 1000);
+        assert!(points.len() <= 2000);
+        for point in [(123_456, 900.0), (123_457, -900.0), (1_000_002, 77.0)] {
+            assert!(points.contains(&point), "{point:?}");
+        }
+        assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(points.iter().all(|point| point.1.is_finite()));
+        // Few values are all shown.
+        assert_eq!(thinned([1.0, f32::INFINITY, 3.0].into_iter(), 2), [(0, 1.0), (2, 3.0)]);
+        assert_eq!(thinned([].into_iter(), 2), []);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.0, 0.25, 12.0, 1500.0, 999_900.0, 2.5e6, -3e9].map(short);
+        assert_eq!(shown, ["0", "0.25", "12", "1.5k", "1M", "2.5M", "-3G"]);
+        assert_eq!([7.0, 999.0, 60_275_290.0, 112_500.0].map(rounded), ["7", "999", "60.3M", "112k"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! `thalweg plot`: pictures that show something, with their labels, on a machine without fonts.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+
+use crate::common::Folder;
+
+/// Width, height, and how many pixels have a colour that `wanted` wants.
+fn pixels(folder: &Folder, name: &str, wanted: impl Fn(&[u8]) -> bool) -> (u32, u32, usize) {
+    let file = BufReader::new(File::open(folder.path(name)).unwrap());
+    let mut reader = png::Decoder::new(file).read_info().unwrap();
+    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut bytes).unwrap();
+    assert_eq!((info.color_type, info.bit_depth), (png::ColorType::Rgb, png::BitDepth::Eight));
+    (info.width, info.height, bytes.chunks_exact(3).filter(|pixel| wanted(pixel)).count())
+}
+
+fn first_id(folder: &Folder) -> String {
+    let rows = folder.ok(&["read", "--digest", "a.blow5"]);
+    rows.split('\t').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_read_in_every_kind_of_picture() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "400k");
+    let id = first_id(&folder);
+    folder.ok(&["plot", "a.blow5", "--read", &id, "--to", "a.png"]);
+    let (width, height, blue) = pixels(&folder, "a.png", |p| p == [0x00, 0x72, 0xb2]);
+    assert_eq!(width, 1400);
+    assert!(height > 300 && blue > 20_000, "{height} {blue}");
+    // Letters: dark, and few.
+    let (_, _, dark) = pixels(&folder, "a.png", |p| p.iter().all(|&c| c < 0x60));
+    assert!((500..40_000).contains(&dark), "{dark}");
+    folder.ok(&["plot", "a.blow5", "--read", &id, "-o", "small.png", "--width", "600"]);
+    assert_eq!(pixels(&folder, "small.png", |_| true).0, 600);
+
+    folder.ok(&["plot", "a.blow5", "--read", &id, "--pa", "--to", "a.svg"]);
+    let svg = fs::read_to_string(folder.path("a.svg")).unwrap();
+    for words in ["<svg", "current in pA", "time in s", id.as_str(), "<polyline"] {
+        assert!(svg.contains(words), "{words}");
+    }
+    folder.ok(&["plot", "a.blow5", "--read", &id, "--to", "a.html"]);
+    let page = fs::read_to_string(folder.path("a.html")).unwrap();
+    for words in ["raw signal", "time in s", id.as_str(), "default-src 'none'", "Plotly"] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_run_has_all_its_panels() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "2M");
+    let panels =
+        ["Samples by length of their read", "Reads over time", "Yield", "Why reads ended", "Samples by channel"];
+    folder.ok(&["plot", "a.blow5", "--to", "run.svg"]);
+    folder.ok(&["plot", ".", "--to", "run.html"]);
+    for file in ["run.svg", "run.html"] {
+        let text = fs::read_to_string(folder.path(file)).unwrap();
+        for panel in panels {
+            assert!(text.contains(panel), "{file}: {panel}");
+        }
+        assert!(text.contains("signal_positive"), "{file}");
+    }
+    folder.ok(&["plot", "a.blow5", "--to", "run.png"]);
+    assert!(pixels(&folder, "run.png", |p| p == [0x00, 0x72, 0xb2]).2 > 20_000);
+    // A file without reads is a picture without panels.
+    folder.ok(&["filter", "a.blow5", "--to", "none.blow5", "--where", "samples < 0"]);
+    folder.ok(&["plot", "none.blow5", "--to", "none.png"]);
+}
+
+#[test]
+fn what_cannot_be_drawn() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "400k");
+    assert!(folder.fails(2, &["plot", "a.blow5", "--to", "a.gif"]).contains(".svg"));
+    folder.fails(2, &["plot", "a.blow5", "--to", "a.png", "--pa"]);
+    folder.fails(2, &["plot", "a.blow5", "--to", "a.png", "--width", "100000"]);
+    assert!(folder.fails(1, &["plot", "a.blow5", "--read", "nobody", "--to", "a.png"]).contains("nobody"));
+    assert!(!folder.path("a.png").exists());
+}
