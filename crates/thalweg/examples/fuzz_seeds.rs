@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use thalweg::codec::{deflate, ex_zd, svb, svb16, zstd};
+use thalweg::codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
 use thalweg::format::slow5::{
     Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version, ascii,
 };
@@ -38,6 +38,8 @@ fn main() -> Outcome {
         coded.clear();
         ex_zd::encode(samples, &mut coded)?;
         put("ex_zd", name, &coded)?;
+        vbz::Compressor::new(1)?.chunk(samples, &mut coded)?;
+        put("vbz", name, &[&[0b1_0010], &coded[..]].concat())?;
         let plain: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         zstd::Compressor::new(1)?.compress(&plain, &mut coded)?;
         put("zstd", name, &coded)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, Float32Array, RecordBatch, StringArray, UInt64Array};
 
 use crate::Fault;
-use crate::codec::{Kernel, deflate, ex_zd, svb, svb16, zstd};
+use crate::codec::{Kernel, deflate, ex_zd, svb, svb16, vbz as vbz_codec, zstd};
 use crate::condition::Condition;
 use crate::engine::Delivery;
 use crate::format::bam::BamIds;
@@ -24,10 +24,11 @@ use crate::store::MemoryStore;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
+    ("vbz", vbz),
     ("zstd", zstd),
     ("deflate", deflate),
     ("slow5_header", slow5_header),
@@ -82,6 +83,38 @@ pub fn svb16(data: &[u8]) {
 /// One byte a difference, exceptions apart.
 pub fn ex_zd(data: &[u8]) {
     signal(data, ex_zd::decode_with, ex_zd::encode);
+}
+
+/// A chunk of FAST5, after a byte that picks the filter's parameters: both ways to decode it agree, and what was decoded
+/// survives a round trip.
+pub fn vbz(data: &[u8]) {
+    let Some((&pick, chunk)) = data.split_first() else { return };
+    let params = vbz_codec::Params {
+        version: u32::from(pick & 1),
+        integer_size: [1, 2, 4, 2][usize::from(pick >> 1 & 3)],
+        zigzag: pick & 8 == 0,
+        level: u32::from(pick >> 4 & 1),
+    };
+    // A chunk decodes to what its dataset says; here the chunk itself is believed, up to a point.
+    let said = chunk.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+    let size = said.min(LIMIT);
+    let (mut bytes, mut samples) = (vec![7], BEFORE.to_vec());
+    let mut vbz = vbz_codec::Decompressor::default();
+    let whole = vbz.bytes(params, chunk, size, &mut bytes);
+    let outcome = vbz.samples(params, chunk, size, &mut samples);
+    assert_eq!(samples[..BEFORE.len()], BEFORE);
+    assert!(outcome.is_ok() || samples.len() == BEFORE.len());
+    assert_eq!(outcome.is_ok(), whole.is_ok(), "{outcome:?} and {whole:?}");
+    if whole.is_err() {
+        return;
+    }
+    assert_eq!(bytes.len(), size);
+    let samples = samples.split_off(BEFORE.len());
+    assert!(samples.iter().flat_map(|sample| sample.to_le_bytes()).eq(bytes[..size / 2 * 2].iter().copied()));
+    let (mut coded, mut again) = (Vec::new(), Vec::new());
+    vbz_codec::Compressor::new(1).unwrap().chunk(&samples, &mut coded).unwrap();
+    vbz.samples(vbz_codec::Params::SIGNAL, &coded, samples.len() * 2, &mut again).unwrap();
+    assert_eq!(again, samples);
 }
 
 /// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round trip.
