@@ -1,6 +1,8 @@
 //! Files that appear whole or not at all: a temporary sibling, fsync, rename.
 
 mod arrow;
+#[cfg(feature = "hdf5")]
+mod fast5;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::format::slow5::{Encoding, Entry, Framing, Header, Index};
 
 pub use arrow::ArrowWriter;
+#[cfg(feature = "hdf5")]
+pub use fast5::Fast5Writer;
 
 /// Bytes gathered before each write.
 const BUFFER: usize = 4 << 20;

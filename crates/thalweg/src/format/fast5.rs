@@ -11,5 +11,7 @@
 mod fields;
 mod layout;
 mod scan;
+mod write;
 
 pub use layout::{Layout, Rows, Unpacker};
+pub use write::{Compression, Compressor, Encoded, FileWriter, lost};

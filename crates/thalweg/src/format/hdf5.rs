@@ -8,8 +8,10 @@ mod driver;
 mod filter;
 mod library;
 mod object;
+mod write;
 
 pub use dataset::{Chunk, Dataset, Storage};
 pub use filter::{Contexts, Filter, Pipeline};
 pub use library::version;
 pub use object::{File, Link, Node, Value};
+pub use write::{Enumeration, Group, Number, Stored, Writer, is_name};

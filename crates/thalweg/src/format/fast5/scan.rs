@@ -13,9 +13,6 @@ use crate::store::Store;
 /// What a group of a multi-read file is called before its read's id.
 const PREFIX: &str = "read_";
 
-/// Groups of a read that the model has a place for.
-const KNOWN_GROUPS: [&str; 4] = ["Raw", "channel_id", "context_tags", "tracking_id"];
-
 /// What a read takes at least beside its own values, for the check of the budget.
 const ROW_BYTES: usize = size_of::<Row>() + 64;
 
@@ -133,18 +130,19 @@ impl<'a> Scan<'a> {
                 continue;
             };
             let read = file.follow(link)?;
-            let (mut tracking_id, mut context_tags) = (None, None);
+            let (mut raw, mut channel_id, mut tracking_id, mut context_tags) = (None, None, None, None);
             for part in read.links()? {
                 match part.name.as_str() {
                     "tracking_id" => tracking_id = Some(part),
                     "context_tags" => context_tags = Some(part),
-                    name if KNOWN_GROUPS.contains(&name) => {}
+                    "Raw" => raw = Some(file.follow(&part)?),
+                    "channel_id" => channel_id = Some(file.follow(&part)?),
                     name => self.leave_out(format!("the group {name}")),
                 }
             }
             let parts = Parts {
-                raw: read.child(c"Raw")?,
-                channel_id: read.child(c"channel_id")?,
+                raw,
+                channel_id,
                 tracking_id,
                 context_tags,
                 own: read.attributes()?,
@@ -207,10 +205,9 @@ impl<'a> Scan<'a> {
             }
             match value {
                 Value::Other(_) => self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value))),
-                value if values.iter().any(|(known, _)| *known == name) => {
-                    values.push((format!("channel_id/{name}"), value));
-                }
-                value => values.push((name, value)),
+                value if name == "channel_number" => values.push((name, value)),
+                // Under its group's name, so that it can go back there.
+                value => values.push((format!("channel_id/{name}"), value)),
             }
         }
         let Some(read_id) = read_id.or(named) else { return Err(self.missing(path, "an attribute read_id")) };

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_close_degree_t, H5F_mem_t, H5Fopen};
 use hdf5_metno_sys::h5i::hid_t;
-use hdf5_metno_sys::h5p::{H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pset_driver, H5Pset_fclose_degree};
+use hdf5_metno_sys::h5p::H5Pset_driver;
 
-use super::library::{Id, Refused, locked, status};
+use super::library::{Id, Refused, access, locked, status};
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -253,9 +253,8 @@ pub(super) fn open(store: &Arc<dyn Store>, control: &Control) -> (Result<Id, Ref
 fn open_with(driver: hid_t) -> Result<Id, Refused> {
     // SAFETY: under the lock, with identifiers that are open; the name ends with NUL and is only for messages.
     unsafe {
-        let access = Id::new(H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
+        let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
-        status(H5Pset_fclose_degree(access.raw(), H5F_close_degree_t::H5F_CLOSE_STRONG))?;
         Id::new(H5Fopen(NAME.as_ptr(), H5F_ACC_RDONLY, access.raw()))
     }
 }

@@ -5,8 +5,14 @@ use std::ffi::{CStr, c_uint, c_void};
 use std::sync::Once;
 
 use hdf5_metno_sys::h5::{H5dont_atexit, H5open};
+use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
+use hdf5_metno_sys::h5c::{H5C_cache_decr_mode, H5C_cache_flash_incr_mode, H5C_cache_incr_mode};
 use hdf5_metno_sys::h5e::{H5E_DEFAULT, H5E_direction_t, H5E_error2_t, H5Eclear2, H5Eset_auto2, H5Ewalk2};
+use hdf5_metno_sys::h5f::H5F_close_degree_t;
 use hdf5_metno_sys::h5i::{H5Idec_ref, hid_t};
+use hdf5_metno_sys::h5p::{
+    H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_mdc_config, H5Pset_cache, H5Pset_fclose_degree, H5Pset_mdc_config,
+};
 
 /// The library's version, as in "2.2.0".
 pub fn version() -> String {
@@ -16,16 +22,22 @@ pub fn version() -> String {
     format!("{major}.{minor}.{release}")
 }
 
+unsafe extern "C" {
+    /// The bindings declare a pointer for its mask.
+    fn H5PLset_loading_state(mask: c_uint) -> i32;
+}
+
 /// Runs `work` while no other thread is in the library.
 pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     static ONCE: Once = Once::new();
     let _guard = hdf5_metno_sys::LOCK.lock();
     // SAFETY: under the lock. Without `H5dont_atexit` the library would close files that a thread still uses; without
-    // `H5Eset_auto2` it would print its errors.
+    // `H5Eset_auto2` it would print its errors; without `H5PLset_loading_state` a file could have it load plugins.
     ONCE.call_once(|| unsafe {
         H5dont_atexit();
         H5open();
         H5Eset_auto2(H5E_DEFAULT, None, std::ptr::null_mut());
+        H5PLset_loading_state(0);
     });
     work()
 }
@@ -82,5 +94,30 @@ impl Drop for Id {
     fn drop(&mut self) {
         // SAFETY: under the lock, and the identifier is ours.
         locked(|| unsafe { H5Idec_ref(self.0) });
+    }
+}
+
+/// Bytes of metadata, as stored, that the library keeps of an open file. In its memory they are about ten times as many;
+/// left to itself it would keep 32 MiB.
+const METADATA_CACHE: usize = 1 << 20;
+
+/// What files are opened with. The lock is held.
+pub(super) fn access() -> Result<Id, Refused> {
+    // SAFETY: under the lock; the structure is the library's own, and its numbers and flags may be zero.
+    unsafe {
+        let access = Id::new(H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
+        status(H5Pset_fclose_degree(access.raw(), H5F_close_degree_t::H5F_CLOSE_STRONG))?;
+        // No chunk goes through the library, so it need not prepare to keep any.
+        status(H5Pset_cache(access.raw(), 0, 0, 0, 0.75))?;
+        let mut cache = std::mem::zeroed::<H5AC_cache_config_t>();
+        cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+        status(H5Pget_mdc_config(access.raw(), &raw mut cache))?;
+        cache.set_initial_size = 1;
+        (cache.initial_size, cache.min_size, cache.max_size) = (METADATA_CACHE, METADATA_CACHE, METADATA_CACHE);
+        cache.incr_mode = H5C_cache_incr_mode::H5C_incr__off;
+        cache.flash_incr_mode = H5C_cache_flash_incr_mode::H5C_flash_incr__off;
+        cache.decr_mode = H5C_cache_decr_mode::H5C_decr__off;
+        status(H5Pset_mdc_config(access.raw(), &raw mut cache))?;
+        Ok(access)
     }
 }

@@ -86,6 +86,7 @@ pub struct Link {
     pub name: String,
     /// Where the object's header stands: the order in which objects were made, as far as there is one.
     pub address: u64,
+    path: String,
     token: Token,
 }
 
@@ -148,7 +149,7 @@ impl File {
     /// [`Error::Malformed`].
     pub fn follow(&self, link: &Link) -> Result<Node> {
         // SAFETY: under the lock; the library checks what stands at the address.
-        self.open_node(&format!("/{}", link.name), |file| unsafe { H5Oopen_by_token(file, link.token.0) })
+        self.open_node(&link.path, |file| unsafe { H5Oopen_by_token(file, link.token.0) })
     }
 
     fn open_node(&self, path: &str, open: impl FnOnce(hid_t) -> hid_t) -> Result<Node> {
@@ -200,7 +201,10 @@ impl Node {
             ))
         });
         outcome.map_err(|refused| self.refused(refused))?;
-        let link = |(name, token)| Link { name, address: address(&token), token: Token(token) };
+        let link = |(name, token)| {
+            let path = format!("{}/{name}", self.path.trim_end_matches('/'));
+            Link { name, address: address(&token), path, token: Token(token) }
+        };
         Ok(found.into_iter().map(link).collect())
     }
 

@@ -1,0 +1,367 @@
+//! From reads in SLOW5's words to a multi-read file, laid out as ont_fast5_api lays it out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::Fault;
+use crate::codec::{deflate, vbz};
+use crate::error::{Error, Result};
+use crate::format::hdf5::{Enumeration, Group, Number, Stored, Writer};
+use crate::format::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
+
+/// Which attributes of a read group ONT keeps in `context_tags`; all others are in `tracking_id`.
+const CONTEXT_TAGS: [&str; 27] = [
+    "barcoding_enabled",
+    "barcoding_kits",
+    "basecall_config_filename",
+    "basecall_models",
+    "experiment_duration_set",
+    "experiment_type",
+    "fast5_output_fastq_in_hdf",
+    "fast5_raw",
+    "fast5_reads_per_folder",
+    "fastq_enabled",
+    "fastq_reads_per_file",
+    "filename",
+    "flowcell_type",
+    "kit_classification",
+    "local_basecalling",
+    "local_bc_comp_model",
+    "local_bc_temp_model",
+    "model_type",
+    "package",
+    "package_version",
+    "sample_frequency",
+    "selected_speed_bases_per_second",
+    "sequencing_kit",
+    "set_temperature",
+    "basecaller_version",
+    "user_filename_input",
+    "protocol_type",
+];
+
+/// Attributes that stand at the read itself, and those that stand at the file.
+const OF_READ: [&str; 2] = ["run_id", "pore_type"];
+const OF_FILE: [&str; 2] = ["file_type", "file_version"];
+
+/// What a multi-read file says that it is, and in which version of the layout, unless the source says so itself.
+const FILE_TYPE: &str = "multi-read";
+const FILE_VERSION: &str = "2.3";
+
+/// The filter deflate of HDF5.
+const DEFLATE: i32 = 1;
+
+/// How signals are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// zlib streams of this level.
+    Gzip(i32),
+    /// VBZ with this level of zstd.
+    Vbz(i32),
+}
+
+impl Default for Compression {
+    /// As MinKNOW writes.
+    fn default() -> Self {
+        Self::Vbz(1)
+    }
+}
+
+/// Compresses signals; one for a thread.
+#[derive(Debug)]
+pub enum Compressor {
+    /// See [`Compression::None`].
+    None,
+    /// See [`Compression::Gzip`].
+    Gzip(deflate::Compressor),
+    /// See [`Compression::Vbz`].
+    Vbz(vbz::Compressor),
+}
+
+impl Compressor {
+    /// A context.
+    ///
+    /// # Errors
+    /// A level that there is not.
+    pub fn new(compression: Compression) -> Result<Self, Fault> {
+        Ok(match compression {
+            Compression::None => Self::None,
+            Compression::Gzip(level) => Self::Gzip(deflate::Compressor::new(level)?),
+            Compression::Vbz(level) => Self::Vbz(vbz::Compressor::new(level)?),
+        })
+    }
+
+    /// Encodes a read.
+    ///
+    /// # Errors
+    /// A read id that no group can have, or more samples than a chunk can.
+    pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
+        if record.read_id.is_empty() || record.read_id.contains(['/', '\0']) {
+            return Err(Fault::new(0, format!("the read id {:?}", record.read_id), "one without slashes, for FAST5"));
+        }
+        let plain = || samples.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>();
+        let mut chunk = Vec::new();
+        match self {
+            Self::None => chunk = plain(),
+            Self::Gzip(deflate) => deflate.compress(&plain(), &mut chunk)?,
+            Self::Vbz(vbz) => vbz.chunk(samples, &mut chunk)?,
+        }
+        // A chunk is below 4 GiB before and after compression.
+        if u32::try_from(size_of_val(samples)).is_err() || u32::try_from(chunk.len()).is_err() {
+            return Err(Fault::new(0, format!("{} samples", samples.len()), "a chunk below 4 GiB, for FAST5"));
+        }
+        Ok(Encoded {
+            read_id: record.read_id.to_owned(),
+            read_group: record.read_group,
+            channel: [record.digitisation, record.offset, record.range, record.sampling_rate],
+            aux: record.aux.to_vec(),
+            len: samples.len() as u64,
+            chunk,
+        })
+    }
+}
+
+/// A read as it will be stored.
+#[derive(Debug)]
+pub struct Encoded {
+    read_id: String,
+    read_group: u32,
+    channel: [f64; 4],
+    aux: Vec<u8>,
+    len: u64,
+    chunk: Vec<u8>,
+}
+
+/// Where an auxiliary field goes.
+#[derive(Debug)]
+struct Place {
+    of_channel: bool,
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Number(Number),
+    Text,
+    Enum(Enumeration),
+    Lost,
+}
+
+/// What of a header FAST5 has no place for, in words.
+pub fn lost(header: &Header) -> Vec<String> {
+    let arrays = header.aux.iter().filter(|field| kind_of(field).is_none());
+    arrays.map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name())).collect()
+}
+
+/// Whether FAST5 has a place for a field, and what it is there; an enumeration is left for later.
+fn kind_of(field: &AuxField) -> Option<Kind> {
+    Some(match field.kind {
+        AuxType::Array(Scalar::Char) | AuxType::Scalar(Scalar::Char) => Kind::Text,
+        AuxType::Array(_) => return None,
+        AuxType::Scalar(scalar) => Kind::Number(match scalar {
+            Scalar::Int8 => Number::I8,
+            Scalar::Int16 => Number::I16,
+            Scalar::Int32 => Number::I32,
+            Scalar::Int64 => Number::I64,
+            Scalar::Uint8 | Scalar::Enum | Scalar::Char => Number::U8,
+            Scalar::Uint16 => Number::U16,
+            Scalar::Uint32 => Number::U32,
+            Scalar::Uint64 => Number::U64,
+            Scalar::Float => Number::F32,
+            Scalar::Double => Number::F64,
+        }),
+    })
+}
+
+/// A multi-read file being written, to a path that is not the file's last.
+#[derive(Debug)]
+pub struct FileWriter {
+    file: Writer,
+    name: Arc<str>,
+    header: Header,
+    places: Vec<Place>,
+    compression: Compression,
+    /// `context_tags` and `tracking_id` of each read group, once it has a read.
+    shared: Vec<Option<[Group; 2]>>,
+}
+
+impl FileWriter {
+    /// Starts a file of reads that `header` describes; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(path: &Path, name: &Arc<str>, header: &Header, compression: Compression) -> Result<Self> {
+        let file = Writer::create(path, name)?;
+        for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
+            // A single-read file has another version and no type.
+            let own =
+                (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE)).then(|| header.attribute(attribute, 0)).flatten();
+            file.text(None, attribute, own.unwrap_or(otherwise))?;
+        }
+        let place = |field: &AuxField| -> Result<Place> {
+            let kind = match kind_of(field) {
+                Some(_) if field.kind == AuxType::Scalar(Scalar::Enum) => Kind::Enum(file.enumeration(&field.labels)?),
+                kind => kind.unwrap_or(Kind::Lost),
+            };
+            Ok(match field.name.strip_prefix("channel_id/") {
+                Some(name) => Place { of_channel: true, name: name.into(), kind },
+                None => Place { of_channel: field.name == "channel_number", name: field.name.clone(), kind },
+            })
+        };
+        let places = header.aux.iter().map(place).collect::<Result<_>>()?;
+        let shared = (0..header.read_groups).map(|_| None).collect();
+        Ok(Self { file, name: name.clone(), header: header.clone(), places, compression, shared })
+    }
+
+    /// Appends a read.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk, and for an id that was written before.
+    pub fn push(&mut self, read: &Encoded) -> Result<()> {
+        let Self { file, header, .. } = self;
+        let group = read.read_group;
+        let node = file.group(None, &format!("read_{}", read.read_id))?;
+        for name in OF_READ {
+            if let Some(text) = header.attribute(name, group) {
+                file.text(Some(&node), name, text)?;
+            }
+        }
+        let raw = file.group(Some(&node), "Raw")?;
+        let channel = file.group(Some(&node), "channel_id")?;
+        for (name, value) in ["digitisation", "offset", "range", "sampling_rate"].into_iter().zip(read.channel) {
+            if !value.is_nan() {
+                file.number(Some(&channel), name, Number::F64, &value.to_le_bytes())?;
+            }
+        }
+        file.text(Some(&raw), "read_id", &read.read_id)?;
+        self.auxiliary(read, &raw, &channel)?;
+        let Self { file, .. } = self;
+        let vbz;
+        let gzip;
+        let filter: Option<(i32, &[u32])> = match self.compression {
+            Compression::None => None,
+            Compression::Gzip(level) => {
+                gzip = [level.unsigned_abs()];
+                Some((DEFLATE, &gzip))
+            }
+            Compression::Vbz(level) => {
+                vbz = vbz::Params { level: level.unsigned_abs(), ..vbz::Params::SIGNAL }.values();
+                Some((vbz::FILTER, &vbz))
+            }
+        };
+        file.signal(&raw, "Signal", Stored { len: read.len, filter, chunk: &read.chunk })?;
+        self.share(group, &node)
+    }
+
+    fn auxiliary(&self, read: &Encoded, raw: &Group, channel: &Group) -> Result<()> {
+        let file = &self.file;
+        let record = Record {
+            read_id: &read.read_id,
+            read_group: read.read_group,
+            digitisation: 0.0,
+            offset: 0.0,
+            range: 0.0,
+            sampling_rate: 0.0,
+            signal: &[],
+            aux: &read.aux,
+        };
+        let mut has_duration = false;
+        for (place, value) in self.places.iter().zip(record.aux_values(&self.header)) {
+            let (_, value) = value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
+            let at = if place.of_channel { channel } else { raw };
+            if value == AuxValue::Missing {
+                continue;
+            }
+            has_duration |= place.name == "duration" && !place.of_channel;
+            match (&place.kind, value) {
+                (Kind::Text, AuxValue::String(bytes)) => {
+                    file.text(Some(at), &place.name, &String::from_utf8_lossy(bytes))?;
+                }
+                (Kind::Text, AuxValue::Char(byte)) => {
+                    file.text(Some(at), &place.name, &char::from(byte).to_string())?;
+                }
+                (Kind::Enum(kind), AuxValue::Enum(code)) => file.code(at, &place.name, kind, code)?,
+                (Kind::Number(kind), value) => file.number(Some(at), &place.name, *kind, &bytes_of(value))?,
+                _ => {}
+            }
+        }
+        if !has_duration {
+            // 32 bits, as all readers expect; a chunk has no more samples.
+            let duration = u32::try_from(read.len).unwrap_or(u32::MAX);
+            file.number(Some(raw), "duration", Number::U32, &duration.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Gives a read its group's attributes: written with the first of its reads, linked to from the others.
+    fn share(&mut self, group: u32, node: &Group) -> Result<()> {
+        const NAMES: [&str; 2] = ["context_tags", "tracking_id"];
+        let Self { file, header, shared, .. } = self;
+        let Some(slot) = shared.get_mut(group as usize) else {
+            return Err(Error::Usage(format!("{}: there is no read group {group}", self.name).into()));
+        };
+        if let Some(groups) = slot {
+            return NAMES.iter().zip(groups).try_for_each(|(name, group)| file.link(group, node, name));
+        }
+        let groups = [file.group(Some(node), NAMES[0])?, file.group(Some(node), NAMES[1])?];
+        for attribute in &header.attributes {
+            let Some(Some(text)) = attribute.values.get(group as usize) else { continue };
+            let (part, name) = place_of(&attribute.name);
+            match part {
+                Part::File | Part::Read => {}
+                Part::Context => file.text(Some(&groups[0]), name, text)?,
+                Part::Tracking => file.text(Some(&groups[1]), name, text)?,
+            }
+        }
+        *slot = Some(groups);
+        Ok(())
+    }
+
+    /// Writes what is in memory, and closes the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub fn finish(self) -> Result<()> {
+        drop(self.shared);
+        drop(self.places);
+        self.file.finish()
+    }
+}
+
+enum Part {
+    File,
+    Read,
+    Context,
+    Tracking,
+}
+
+/// Where an attribute of a read group goes, and its name there.
+fn place_of(name: &str) -> (Part, &str) {
+    match name.split_once('/') {
+        Some(("context_tags", own)) => (Part::Context, own),
+        Some(("tracking_id", own)) => (Part::Tracking, own),
+        _ if OF_FILE.contains(&name) => (Part::File, name),
+        _ if name == "pore_type" => (Part::Read, name),
+        _ if CONTEXT_TAGS.contains(&name) => (Part::Context, name),
+        _ => (Part::Tracking, name),
+    }
+}
+
+fn bytes_of(value: AuxValue<'_>) -> Vec<u8> {
+    match value {
+        AuxValue::Int8(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Int16(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Int32(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Int64(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Uint8(v) | AuxValue::Char(v) | AuxValue::Enum(v) => vec![v],
+        AuxValue::Uint16(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Uint32(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Uint64(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Float(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Double(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Missing | AuxValue::String(_) | AuxValue::Array(_) => Vec::new(),
+    }
+}
