@@ -9,6 +9,12 @@ mod columns_real;
 mod corpus;
 mod engine;
 mod explain;
+#[cfg(feature = "hdf5")]
+mod fast5_hostile;
+#[cfg(feature = "hdf5")]
+mod fast5_real;
+#[cfg(feature = "hdf5")]
+mod fast5_write;
 mod files;
 mod fuzz_corpus;
 mod hostile;

@@ -1,9 +1,4 @@
 //! Real FAST5 files: against the SLOW5, BLOW5 and POD5 files that others made of them, through every store, and cut short.
-//!
-//! The files are not part of the project: `THALWEG_SHARED` names their folder, or it lies beside the repository. Without
-//! it the tests say so and pass, except where CI is set.
-#![cfg(feature = "hdf5")]
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,16 +14,7 @@ use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection, StoreKind};
 use thalweg::store::MemoryStore;
 use thalweg::testing::no_hang;
 
-fn folder() -> Option<PathBuf> {
-    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
-    let folder = std::env::var_os("THALWEG_SHARED").map_or_else(beside, PathBuf::from).join("data/nanopore");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{} is missing", folder.display());
-    println!("skipped: {} is missing", folder.display());
-    None
-}
+use crate::real::nanopore;
 
 const FILES: [(&str, usize); 5] = [
     ("compat_file", 4),
@@ -80,7 +66,7 @@ fn all(file: &ReadFile) -> BTreeMap<String, (Vec<String>, Vec<i16>)> {
 
 #[test]
 fn samples_are_what_other_formats_hold_of_the_same_reads() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = nanopore() else { return };
     let text = fs::read(folder.join("expect/expectations.json")).unwrap();
     let expected: BTreeMap<String, Value> = serde_json::from_slice(&text).unwrap();
     for (name, twin) in [
@@ -104,7 +90,7 @@ fn samples_are_what_other_formats_hold_of_the_same_reads() {
 /// slow5tools made these of the same reads.
 #[test]
 fn fields_and_attributes_are_as_slow5tools_has_them() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = nanopore() else { return };
     for (name, twin) in
         [("compat_file", "blow5/compat_0.2.0.blow5"), ("multi_fast5_v2.3", "slow5/multi_fast5_v2.3.slow5")]
     {
@@ -119,7 +105,7 @@ fn fields_and_attributes_are_as_slow5tools_has_them() {
 
 #[test]
 fn what_has_no_place_is_listed() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = nanopore() else { return };
     let zip = open(&path(&folder, "multi_fast5_zip"));
     assert_eq!(zip.left_out(), ["the group Analyses (of 10 reads)"]);
     assert_eq!(zip.header().attribute("file_version", 0), Some("1.0"));
@@ -140,7 +126,7 @@ fn what_has_no_place_is_listed() {
 
 #[test]
 fn every_store_and_every_way_gives_the_same() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = nanopore() else { return };
     for (name, count) in FILES {
         let path = path(&folder, name);
         let wanted = all(&open(&path));
@@ -171,7 +157,7 @@ fn every_store_and_every_way_gives_the_same() {
 
 #[test]
 fn a_folder_of_single_reads_is_one_data_set() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = nanopore() else { return };
     let set = ReadSet::open([folder.join("fast5")], Options::default()).unwrap();
     assert_eq!(set.paths().len(), FILES.len());
     let ids: Vec<String> =
@@ -187,7 +173,7 @@ fn try_all(bytes: Vec<u8>) -> Result<usize, Error> {
 
 #[test]
 fn a_file_cut_short_is_an_error_wherever_it_is_cut() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = nanopore() else { return };
     for (name, _) in FILES {
         let bytes = fs::read(path(&folder, name)).unwrap();
         let whole = bytes.len();
