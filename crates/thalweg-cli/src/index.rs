@@ -24,8 +24,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let control = options.control.clone();
     let file = open(&args.file, options)?;
     let _progress = Progress::watch(&control, file.store().size());
-    let index = file.build_index()?;
     let place = args.output.clone().unwrap_or_else(|| thalweg::reads::index_path(&args.file));
-    thalweg::write::save_index(&index, &place)?;
+    file.write_index(&place)?;
     Ok(())
 }

@@ -112,21 +112,27 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
         if self.sorted.is_empty() {
             self.fill();
         }
-        let first = self.sorted.pop()?;
-        let mut range = first.range.clone();
-        let mut extents = vec![first];
-        while let Some(next) = self.sorted.last() {
-            let near = next.range.start <= range.end.saturating_add(self.gap);
-            let inside = next.range.end <= range.end;
-            let fits = next.range.end.saturating_sub(range.start) <= self.block;
-            if !(inside || near && fits) {
-                break;
-            }
-            range.end = range.end.max(next.range.end);
-            extents.extend(self.sorted.pop());
-        }
-        Some(Fetch { range, extents })
+        merge(&mut self.sorted, self.gap, self.block, usize::MAX)
     }
+}
+
+/// Takes extents that are fetched together off the end of `sorted` (last first): at most `most`, less than `gap` bytes
+/// apart, up to `block` bytes.
+pub(crate) fn merge(sorted: &mut Vec<Wanted>, gap: u64, block: u64, most: usize) -> Option<Fetch> {
+    let first = sorted.pop()?;
+    let mut range = first.range.clone();
+    let mut extents = vec![first];
+    while let Some(next) = sorted.last().filter(|_| extents.len() < most) {
+        let near = next.range.start <= range.end.saturating_add(gap);
+        let inside = next.range.end <= range.end;
+        let fits = next.range.end.saturating_sub(range.start) <= block;
+        if !(inside || near && fits) {
+            break;
+        }
+        range.end = range.end.max(next.range.end);
+        extents.extend(sorted.pop());
+    }
+    Some(Fetch { range, extents })
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod layout;
 mod lookup;
 mod open;
 mod picoampere;
+mod pod5;
 mod salvage;
 mod scan;
 mod set;
@@ -163,6 +164,16 @@ impl ReadFile {
     /// The file's header; for formats other than SLOW5, what they say in its words.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// What the file has and the model of a read has no place for, in words. Empty for formats that fit it.
+    pub fn left_out(&self) -> &[String] {
+        match &self.layout {
+            Layout::Slow5 => &[],
+            #[cfg(feature = "hdf5")]
+            Layout::Fast5(layout) => layout.left_out(),
+            Layout::Pod5(file) => &file.left_out,
+        }
     }
 
     /// Requests, each after the other, that opening it took.

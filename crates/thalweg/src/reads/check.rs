@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ReadFile;
+use super::layout::Layout;
 use super::lookup::{index_path, load};
 use super::walk::Walk;
 use crate::error::{Error, Result};
@@ -86,7 +87,7 @@ impl Report {
         let listed = self.lost.len();
         match self.lost.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
-            _ if listed < LISTED => self.lost.push(range),
+            _ if listed < LISTED && !range.is_empty() => self.lost.push(range),
             _ => {}
         }
     }
@@ -102,6 +103,9 @@ impl ReadFile {
     /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file are no errors: they
     /// are in the report.
     pub fn check(&self) -> Result<Report> {
+        if let Layout::Pod5(file) = &self.layout {
+            return self.pod5_check(file);
+        }
         let (mut report, found) = Walk::new(self, None).run()?;
         self.check_index(&mut report, &found);
         Ok(report)

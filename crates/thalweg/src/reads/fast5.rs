@@ -38,14 +38,6 @@ mod with_hdf5 {
     }
 
     impl ReadFile {
-        /// What the file has and the model of a read has no place for, in words. Empty for formats that fit it.
-        pub fn left_out(&self) -> &[String] {
-            match &self.layout {
-                Layout::Fast5(layout) => layout.left_out(),
-                _ => &[],
-            }
-        }
-
         pub(in crate::reads) fn fast5_rows(
             &self,
             layout: &fast5::Layout,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::collect::check_id;
-use super::layout::Unpacker;
+use super::layout::{Layout, Unpacker};
+use super::pod5::Pod5Getter;
 use super::{Read, ReadFile};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
@@ -12,10 +13,16 @@ use crate::format::slow5::Index;
 /// Gets single reads. Keeps its codec contexts and buffers from one to the next; make one a thread.
 pub struct Getter<'a> {
     file: &'a ReadFile,
-    index: Arc<Index>,
-    unpacker: Unpacker,
-    stored: Vec<u8>,
+    way: Way<'a>,
     samples: Vec<i16>,
+}
+
+/// How a read is found and decoded.
+enum Way<'a> {
+    /// By the index of its record.
+    Record { index: Arc<Index>, unpacker: Box<Unpacker>, stored: Vec<u8> },
+    /// By tables.
+    Pod5(Box<Pod5Getter<'a>>),
 }
 
 impl std::fmt::Debug for Getter<'_> {
@@ -30,9 +37,14 @@ impl ReadFile {
     /// # Errors
     /// As [`ReadFile::index`].
     pub fn getter(&self) -> Result<Getter<'_>> {
-        let (index, _) = self.index()?;
-        let unpacker = self.coding().unpacker(self.options.budget.memory);
-        Ok(Getter { file: self, index, unpacker, stored: Vec::new(), samples: Vec::new() })
+        let way = if let Layout::Pod5(file) = &self.layout {
+            Way::Pod5(Box::new(Pod5Getter::new(self, file)?))
+        } else {
+            let (index, _) = self.index()?;
+            let unpacker = Box::new(self.coding().unpacker(self.options.budget.memory));
+            Way::Record { index, unpacker, stored: Vec::new() }
+        };
+        Ok(Getter { file: self, way, samples: Vec::new() })
     }
 }
 
@@ -42,13 +54,20 @@ impl Getter<'_> {
     /// # Errors
     /// [`Error::NotFound`] if the index has no such read; a defect of its record.
     pub fn get<T>(&mut self, read_id: &str, f: impl FnOnce(&Read<'_>) -> T) -> Result<T> {
-        let (offset, ordinal) = self.locate(read_id)?;
-        let file = self.file;
-        let extent = Extent { offset, ordinal, bytes: &self.stored };
         self.samples.clear();
-        let limit = file.options.budget.memory;
-        let record = self.unpacker.read(&file.store.name().clone(), &file.header, &extent, limit, &mut self.samples)?;
-        check_id(file.store.name(), offset, read_id, record.read_id)?;
+        let file = self.file;
+        let (offset, record) = match &mut self.way {
+            Way::Pod5(getter) => getter.get(read_id, &mut self.samples)?,
+            Way::Record { index, unpacker, stored } => {
+                let (offset, ordinal) = locate(file, index, stored, read_id)?;
+                let extent = Extent { offset, ordinal, bytes: stored };
+                let limit = file.options.budget.memory;
+                let name = file.store.name();
+                let record = unpacker.read(name, &file.header, &extent, limit, &mut self.samples)?;
+                check_id(name, offset, read_id, record.read_id)?;
+                (offset, record)
+            }
+        };
         let sample_count = self.samples.len() as u64;
         Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, sample_count, header: &file.header }))
     }
@@ -58,23 +77,27 @@ impl Getter<'_> {
     /// # Errors
     /// [`Error::NotFound`] if the index has no such read.
     pub fn fetch(&mut self, read_id: &str) -> Result<u64> {
-        self.locate(read_id).map(|(offset, _)| offset)
+        match &mut self.way {
+            Way::Pod5(getter) => getter.fetch(read_id),
+            Way::Record { index, stored, .. } => locate(self.file, index, stored, read_id).map(|(offset, _)| offset),
+        }
     }
+}
 
-    /// The same, and the ordinal that the read's extent has.
-    fn locate(&mut self, read_id: &str) -> Result<(u64, u64)> {
-        let file = self.file;
-        let Some(entry) = self.index.get(read_id) else {
-            return Err(Error::NotFound {
-                file: file.store.name().clone(),
-                what: format!("read {read_id}").into(),
-                advice: "check the id; if the file has changed, delete its .idx".into(),
-            });
-        };
-        // The index was checked against the file's size, so no more is allocated than the file holds.
-        let (range, ordinal) = file.place(entry);
-        self.stored.resize((range.end - range.start) as usize, 0);
-        file.store.read_at(range.start, &mut self.stored)?;
-        Ok((range.start, ordinal))
+/// Fetches one read's stored bytes; where they lie, and the ordinal that the read's extent has.
+fn locate(file: &ReadFile, index: &Index, stored: &mut Vec<u8>, read_id: &str) -> Result<(u64, u64)> {
+    let entry = index.get(read_id).ok_or_else(|| no_read(file, read_id))?;
+    // The index was checked against the file's size, so no more is allocated than the file holds.
+    let (range, ordinal) = file.place(entry);
+    stored.resize((range.end - range.start) as usize, 0);
+    file.store.read_at(range.start, stored)?;
+    Ok((range.start, ordinal))
+}
+
+pub(super) fn no_read(file: &ReadFile, read_id: &str) -> Error {
+    Error::NotFound {
+        file: file.store.name().clone(),
+        what: format!("read {read_id}").into(),
+        advice: "check the id; if the file has changed, delete its .idx".into(),
     }
 }

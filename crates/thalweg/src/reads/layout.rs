@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::collect::{LIKELY_RATIO, label, unframe};
 use super::framer::FileFramer;
+use super::pod5::{self, Aim, Board, Pod5, Tables, Unpack};
 use super::{ReadFile, Selection};
 use crate::engine::Shape;
 use crate::error::{Fault, Result};
@@ -26,6 +27,8 @@ pub(super) enum Layout {
     /// FAST5: a table of reads and of their chunks' addresses.
     #[cfg(feature = "hdf5")]
     Fast5(Arc<fast5::Layout>),
+    /// POD5: signal in one table, what it belongs to in others.
+    Pod5(Pod5),
 }
 
 /// What turns the extents of one run into reads.
@@ -34,6 +37,7 @@ pub(super) enum Coding {
     Slow5,
     #[cfg(feature = "hdf5")]
     Fast5(Arc<fast5::Layout>, fast5::Rows, Arc<dyn Store>),
+    Pod5(Arc<Tables>, Arc<Board>),
 }
 
 /// What one worker keeps from read to read: codec contexts, scratch.
@@ -41,6 +45,7 @@ pub(super) enum Unpacker {
     Slow5(slow5::Decoder),
     #[cfg(feature = "hdf5")]
     Fast5(Box<fast5::Unpacker>),
+    Pod5(Unpack),
 }
 
 impl ReadFile {
@@ -62,6 +67,13 @@ impl ReadFile {
                 let source = Source::Planned(Box::new(self.gather(extents, shape)));
                 Ok((source, Coding::Fast5(layout.clone(), rows, self.store.clone())))
             }
+            Layout::Pod5(file) => {
+                let wish = self.pod5_wish(file, selection)?;
+                let aim = if signal { Aim::Samples } else { Aim::Fields };
+                let control = &self.options.control;
+                let (source, board) = pod5::start(&file.tables, wish, shape, self.window(), control, aim)?;
+                Ok((source, Coding::Pod5(file.tables.clone(), board)))
+            }
         }
     }
 
@@ -71,6 +83,7 @@ impl ReadFile {
             Layout::Slow5 => Coding::Slow5,
             #[cfg(feature = "hdf5")]
             Layout::Fast5(layout) => Coding::Fast5(layout.clone(), layout.all(), self.store.clone()),
+            Layout::Pod5(file) => Coding::Pod5(file.tables.clone(), Arc::default()),
         }
     }
 
@@ -80,6 +93,7 @@ impl ReadFile {
             Layout::Slow5 => (entry.offset..entry.offset + entry.size, 0),
             #[cfg(feature = "hdf5")]
             Layout::Fast5(layout) => (layout.extent(entry.offset), entry.offset),
+            Layout::Pod5(_) => (entry.offset..entry.offset + entry.size, 0),
         }
     }
 
@@ -104,6 +118,7 @@ impl Coding {
             Self::Fast5(layout, rows, store) => {
                 Unpacker::Fast5(Box::new(fast5::Unpacker::new(layout.clone(), rows.clone(), store.clone())))
             }
+            Self::Pod5(tables, board) => Unpacker::Pod5(Unpack::new(tables.clone(), board.clone())),
         }
     }
 }
@@ -130,6 +145,7 @@ impl Unpacker {
             Self::Fast5(unpacker) => {
                 unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
             }
+            Self::Pod5(unpack) => unpack.read(extent, limit, samples),
         }
     }
 
@@ -150,6 +166,7 @@ impl Unpacker {
             }
             #[cfg(feature = "hdf5")]
             Self::Fast5(unpacker) => unpacker.fields(extent.ordinal),
+            Self::Pod5(unpack) => unpack.fields(extent),
         }
     }
 
@@ -159,6 +176,7 @@ impl Unpacker {
             Self::Slow5(contexts) => contexts.trim(keep),
             #[cfg(feature = "hdf5")]
             Self::Fast5(unpacker) => unpacker.trim(keep),
+            Self::Pod5(unpack) => unpack.trim(keep),
         }
     }
 }

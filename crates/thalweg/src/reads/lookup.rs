@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(feature = "hdf5")]
 use super::layout::Layout;
 use super::{ReadFile, Selection};
 use crate::error::{Error, Result};
@@ -61,6 +60,10 @@ impl ReadFile {
         if let Layout::Fast5(layout) = &self.layout {
             return layout.index(self.store.name()).map(Some);
         }
+        if let Layout::Pod5(file) = &self.layout {
+            // Its own index knows rows and no sizes: enough for all but those who ask for this one.
+            return Ok(if file.saved_index(self)?.is_some() { Some(self.pod5_entries(file)?) } else { None });
+        }
         for place in places(path) {
             if is_current(&place, path)
                 && let Some(index) = load(&place)?
@@ -78,6 +81,10 @@ impl ReadFile {
         if let Layout::Fast5(layout) = &self.layout {
             return Ok((layout.index(self.store.name())?, IndexOrigin::Unsaved));
         }
+        if let Layout::Pod5(file) = &self.layout {
+            let (_, origin) = file.index(self)?;
+            return Ok((self.pod5_entries(file)?, origin));
+        }
         let Some(path) = &self.path else { return Ok((self.build_index()?, IndexOrigin::Unsaved)) };
         if let Some(index) = self.load(path)? {
             return Ok((index, IndexOrigin::Loaded));
@@ -92,6 +99,9 @@ impl ReadFile {
     /// # Errors
     /// A defect of the file: a damaged record, a missing end, a read id that occurs twice.
     pub fn build_index(&self) -> Result<Index> {
+        if let Layout::Pod5(file) = &self.layout {
+            return self.pod5_entries(file);
+        }
         let mut index = Index::new(self.header.version);
         for batch in self.ids()? {
             for (id, entry) in batch? {
@@ -107,6 +117,17 @@ impl ReadFile {
         Ok(index)
     }
 
+    /// Builds the index and writes it to `place`, in the form that belongs to the file's format.
+    ///
+    /// # Errors
+    /// As [`ReadFile::build_index`]; [`Error::Io`] when it cannot be written.
+    pub fn write_index(&self, place: &Path) -> Result<()> {
+        if let Layout::Pod5(file) = &self.layout {
+            return file.write_index(self, place);
+        }
+        save_index(&self.build_index()?, place)
+    }
+
     /// Where the selected reads lie, in the order of the selection. `None` for all of them.
     pub(super) fn places(&self, selection: &Selection) -> Result<Option<Vec<Range<u64>>>> {
         let Selection::Ids(ids) = selection else { return Ok(None) };
@@ -119,16 +140,30 @@ impl ReadFile {
                 None => missing.push(id.as_str()),
             }
         }
-        if missing.is_empty() {
-            return Ok(Some(places));
-        }
+        if missing.is_empty() { Ok(Some(places)) } else { Err(self.not_found(&missing, ids.len())) }
+    }
+
+    /// The error about some of `of` ids.
+    pub(super) fn not_found(&self, missing: &[&str], of: usize) -> Error {
         let named = missing[..missing.len().min(NAMED)].join(", ");
         let more = if missing.len() > NAMED { ", ..." } else { "" };
-        Err(Error::NotFound {
+        Error::NotFound {
             file: self.store.name().clone(),
-            what: format!("{} of {} reads ({named}{more})", missing.len(), ids.len()).into(),
+            what: format!("{} of {of} reads ({named}{more})", missing.len()).into(),
             advice: "check the ids; if the file has changed, delete its .idx".into(),
-        })
+        }
+    }
+
+    /// Which of `ids` the file has.
+    ///
+    /// # Errors
+    /// As [`ReadFile::index`].
+    pub(super) fn has<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Result<Vec<bool>> {
+        if let Layout::Pod5(file) = &self.layout {
+            return file.has(self, ids);
+        }
+        let (index, _) = self.index()?;
+        Ok(ids.map(|id| index.get(id).is_some()).collect())
     }
 }
 
@@ -140,7 +175,7 @@ pub fn index_path(path: &Path) -> PathBuf {
 }
 
 /// Where an index may lie, best first.
-fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
+pub(super) fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
     [Some(index_path(path)), in_cache(path)].into_iter().flatten()
 }
 
@@ -151,7 +186,7 @@ fn in_cache(path: &Path) -> Option<PathBuf> {
     Some(crate::cache_folder()?.join("index").join(format!("{name}.idx")))
 }
 
-fn is_current(index: &Path, data: &Path) -> bool {
+pub(super) fn is_current(index: &Path, data: &Path) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     changed(index).zip(changed(data)).is_some_and(|(index, data)| index >= data)
 }

@@ -84,6 +84,7 @@ impl ReadFile {
         let path = path.as_ref();
         let Opened { store, model: (model, origin), note } = Opened::new(path, &options)?;
         let file = Self::from_store(store, Options { model: Some(model), ..options })?;
+        let note = note.into_iter().chain(file.note.clone()).reduce(|all, note| format!("{all}; {note}"));
         Ok(Self { path: Some(path.to_owned()), origin, note, ..file })
     }
 
@@ -93,6 +94,7 @@ impl ReadFile {
     /// As [`ReadFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
         let (format, layout, header, header_requests) = read_layout(&store, &options)?;
+        let note = if let Layout::Pod5(file) = &layout { file.note() } else { None };
         let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
         let model = options.model.unwrap_or(StoreModel::MEMORY);
         Ok(Self {
@@ -105,7 +107,7 @@ impl ReadFile {
             index: OnceLock::new(),
             model,
             origin,
-            note: None,
+            note,
             options,
         })
     }
@@ -122,6 +124,12 @@ fn read_layout(store: &Arc<dyn Store>, options: &Options) -> Result<(Format, Lay
     if format == Format::Fast5 {
         let (layout, header, requests) = super::fast5::layout(store, options)?;
         return Ok((format, layout, header, 1 + requests));
+    }
+    if format == Format::Pod5 {
+        let model = options.model.unwrap_or(StoreModel::MEMORY);
+        let (file, requests) = super::pod5::open(store, model, options.budget, &options.control)?;
+        let header = Arc::new(file.tables.reads.header());
+        return Ok((format, Layout::Pod5(file), header, 1 + requests));
     }
     let (format, header, requests) = read_header(&**store)?;
     Ok((format, Layout::Slow5, Arc::new(header), requests))

@@ -12,6 +12,7 @@ use super::verify::{Verifier, Whole};
 use super::walk::Walk;
 use crate::engine::Control;
 use crate::error::{Error, Result};
+use crate::format::Format;
 use crate::format::slow5::Header;
 use crate::format::slow5::resync::Resync;
 use crate::store::Store;
@@ -29,6 +30,14 @@ impl ReadFile {
     pub fn salvage(&self, out: &Path) -> Result<Report> {
         if self.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
             return Err(Error::Usage(format!("{}: a file cannot be salvaged to itself", out.display()).into()));
+        }
+        if matches!(self.format, Format::Pod5 | Format::Fast5) {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("salvaging a {} file record by record", self.format).into(),
+                advice: "`thalweg check` says which reads are whole, and `thalweg convert` with their ids writes them"
+                    .into(),
+            });
         }
         let mut stored = vec![0; self.header.data_offset as usize];
         self.store.read_at(0, &mut stored)?;

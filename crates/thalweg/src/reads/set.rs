@@ -17,7 +17,7 @@ use crate::format::slow5::Header;
 const OPEN_FILES: usize = 64;
 
 /// Ends of the names of files that a folder is searched for.
-const EXTENSIONS: [&str; 3] = ["slow5", "blow5", "fast5"];
+const EXTENSIONS: [&str; 4] = ["slow5", "blow5", "pod5", "fast5"];
 
 /// How many missing ids a message names.
 const NAMED: usize = 3;
@@ -302,9 +302,11 @@ impl ReadSet {
             if places.is_empty() {
                 break;
             }
-            let (file_index, _) = self.0.file(index)?.index()?;
+            let asked: Vec<&str> = places.keys().copied().collect();
+            let has = self.0.file(index)?.has(asked.iter().copied())?;
+            let found: HashMap<&str, bool> = asked.into_iter().zip(has).collect();
             places.retain(|id, wanted| {
-                let here = file_index.get(id).is_some();
+                let here = found.get(id).copied().unwrap_or_default();
                 if here {
                     for &i in wanted.iter() {
                         if let Some(home) = homes.get_mut(i) {

@@ -20,6 +20,8 @@ mod fuzz_corpus;
 mod hostile;
 mod measuring;
 mod memory;
+mod pod5_hostile;
+mod pod5_real;
 mod read_set;
 mod real;
 mod slow5_real;

@@ -1,0 +1,45 @@
+//! What was read of the tables and may be wanted again: the newest, up to a size.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Values by number; the oldest go when they are more than fit.
+#[derive(Debug)]
+pub(super) struct Cache<T> {
+    most: usize,
+    kept: Mutex<Kept<T>>,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    by_number: HashMap<usize, (Arc<T>, usize)>,
+    order: VecDeque<usize>,
+    size: usize,
+}
+
+impl<T> Cache<T> {
+    /// A cache of values of at most `most` bytes together.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, kept: Mutex::new(Kept { by_number: HashMap::new(), order: VecDeque::new(), size: 0 }) }
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<Arc<T>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.by_number.get(&number).map(|(value, _)| value.clone())
+    }
+
+    /// Keeps a value of `size` bytes.
+    pub(super) fn put(&self, number: usize, value: Arc<T>, size: usize) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.by_number.insert(number, (value, size)).is_none() {
+            kept.order.push_back(number);
+            kept.size += size;
+        }
+        while kept.size > self.most {
+            let Some(oldest) = kept.order.pop_front() else { break };
+            if let Some((_, size)) = kept.by_number.remove(&oldest) {
+                kept.size -= size;
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Damaged and lying POD5 files: a typed error that names the file, never a panic, a hang, or other samples than the
+//! file has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use thalweg::plan::Budget;
+use thalweg::reads::{Options, ReadFile, Selection};
+use thalweg::store::MemoryStore;
+use thalweg::testing::no_hang;
+use thalweg::{Error, Result};
+
+use crate::real::nanopore;
+
+/// Small files of different kinds: structs behind dictionaries, the newest columns, plain samples.
+fn small() -> Vec<(&'static str, Vec<u8>)> {
+    let Some(folder) = nanopore() else { return Vec::new() };
+    let names = ["compat_v0.pod5", "derived_b1_v4_repacked.pod5", "derived_b1_v4_uncompressed_signal.pod5"];
+    names.map(|name| (name, fs::read(folder.join("pod5").join(name)).unwrap())).into()
+}
+
+fn open(bytes: &[u8]) -> Result<ReadFile> {
+    let options = Options { budget: Budget { threads: 1, memory: 8 << 20 }, ..Options::default() };
+    ReadFile::from_store(Arc::new(MemoryStore::new("hostile", bytes.to_vec())), options)
+}
+
+type Reads = BTreeMap<String, Vec<i16>>;
+
+/// All reads in file order, until the first error.
+fn read(bytes: &[u8]) -> (Reads, Result<()>) {
+    let mut reads = BTreeMap::new();
+    let mut all = || {
+        for item in open(bytes)?.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))? {
+            let (id, samples) = item?;
+            reads.insert(id, samples);
+        }
+        Ok(())
+    };
+    let outcome = all();
+    (reads, outcome)
+}
+
+fn is_told(outcome: &Result<()>) -> bool {
+    match outcome {
+        Ok(()) => true,
+        Err(
+            Error::Malformed { file, .. }
+            | Error::Truncated { file, .. }
+            | Error::Unsupported { file, .. }
+            | Error::NotFound { file, .. }
+            | Error::Io { file, .. },
+        ) => &**file == "hostile",
+        Err(_) => false,
+    }
+}
+
+/// Where damage goes: everything that is no signal, and a sample of that.
+fn places(bytes: &[u8], step: usize) -> impl Iterator<Item = usize> + use<> {
+    let len = bytes.len();
+    let tables = bytes.windows(8).rposition(|window| window == b"ARROW1\0\0").unwrap_or(0);
+    let sparse = step * 50;
+    (0..1500).step_by(step).chain((1500..tables - 1500).step_by(sparse)).chain((tables - 1500..len).step_by(step))
+}
+
+#[test]
+fn truncations_are_told() {
+    no_hang(|| {
+        for (name, bytes) in small() {
+            let whole = read(&bytes).0;
+            for len in places(&bytes, 7) {
+                let (reads, outcome) = read(&bytes[..len]);
+                // Only the footer may be missed without an error: there is a note, then.
+                assert!(is_told(&outcome) && (outcome.is_err() || reads == whole), "{name} cut at {len}: {outcome:?}");
+                for (id, samples) in reads {
+                    assert_eq!(Some(&samples), whole.get(&id), "{name} cut at {len}");
+                }
+            }
+        }
+    });
+}
+
+/// A file whose writer never came to an end.
+#[test]
+fn a_file_without_its_footer_is_read_with_a_note() {
+    for (name, bytes) in small() {
+        let (whole, _) = read(&bytes);
+        assert!(open(&bytes).unwrap().note().is_none());
+        let footer = bytes.windows(8).rposition(|window| window == b"FOOTER\0\0").unwrap();
+        let (reads, outcome) = read(&bytes[..footer]);
+        assert!(outcome.is_ok() && reads == whole, "{name}: {outcome:?}");
+        let note = open(&bytes[..footer]).unwrap().note().unwrap_or_default().to_owned();
+        assert!(note.contains("footer"), "{name}: {note}");
+    }
+}
+
+/// A flipped bit is told, or changes a value: it never ends a process.
+#[test]
+fn flipped_bits_are_survived() {
+    no_hang(|| {
+        for (name, bytes) in small() {
+            let mut told = 0;
+            for at in places(&bytes, 5) {
+                for change in [0x01, 0x80] {
+                    let mut damaged = bytes.clone();
+                    damaged[at] ^= change;
+                    let (_, outcome) = read(&damaged);
+                    assert!(is_told(&outcome), "{name}, byte {at}: {outcome:?}");
+                    told += usize::from(outcome.is_err());
+                }
+            }
+            assert!(told > 100, "{name}: {told}");
+        }
+    });
+}
+
+/// Every 32-bit word of the tables' metadata as large as it can be, and negative.
+#[test]
+fn giant_numbers_are_survived() {
+    no_hang(|| {
+        for (name, bytes) in small() {
+            for at in places(&bytes, 16).map(|at| at / 8 * 8).filter(|at| at + 8 <= bytes.len()) {
+                for value in [u64::MAX, i64::MAX as u64, 1 << 31, 0x7fff_ffff_7fff_ffff] {
+                    let mut damaged = bytes.clone();
+                    damaged[at..at + 8].copy_from_slice(&value.to_le_bytes());
+                    let (_, outcome) = read(&damaged);
+                    assert!(is_told(&outcome), "{name}, byte {at}: {outcome:?}");
+                }
+            }
+        }
+    });
+}
+
+/// Lies about single fields, found by their values.
+#[test]
+fn lies_are_told() {
+    for (name, bytes) in small() {
+        let (whole, outcome) = read(&bytes);
+        assert!(outcome.is_ok(), "{name}");
+        // The Signal table's count of the first read's samples, and the row number of the second read.
+        let count = (whole.values().map(Vec::len).max().unwrap() as u32).to_le_bytes();
+        let at = bytes.windows(4).position(|window| window == count).unwrap();
+        for lie in [0_u32, 1, u32::from_le_bytes(count) + 1, u32::MAX] {
+            let mut damaged = bytes.clone();
+            damaged[at..at + 4].copy_from_slice(&lie.to_le_bytes());
+            let (_, outcome) = read(&damaged);
+            assert!(matches!(&outcome, Err(Error::Malformed { .. })), "{name} {lie}: {outcome:?}");
+        }
+        let rows: Vec<u8> = [0_u64, 1, 2, 3].iter().flat_map(|row| row.to_le_bytes()).collect();
+        let at = bytes.windows(32).rposition(|window| window == rows).unwrap();
+        for lie in [4_u64, 1 << 40, u64::MAX] {
+            let mut damaged = bytes.clone();
+            damaged[at + 8..at + 16].copy_from_slice(&lie.to_le_bytes());
+            let (reads, outcome) = read(&damaged);
+            let Err(error @ Error::Malformed { .. }) = outcome else { panic!("{name} {lie}: {outcome:?}") };
+            assert!(error.to_string().contains("signal row"), "{error}");
+            assert!(reads.len() < 2, "nothing after the damage");
+        }
+    }
+}
+
+/// A check counts what is damaged and goes on.
+#[test]
+fn a_check_counts_damaged_reads() {
+    for (name, bytes) in small() {
+        let report = open(&bytes).unwrap().check().unwrap();
+        assert!(report.is_whole() && report.reads == 4 && report.samples > 0, "{name}: {report:?}");
+        let rows: Vec<u8> = [0_u64, 1, 2, 3].iter().flat_map(|row| row.to_le_bytes()).collect();
+        let at = bytes.windows(32).rposition(|window| window == rows).unwrap();
+        let mut damaged = bytes;
+        damaged[at + 8] = 99;
+        let report = open(&damaged).unwrap().check().unwrap();
+        assert_eq!((report.reads, report.defect_count), (3, 1), "{name}: {report:?}");
+    }
+}
