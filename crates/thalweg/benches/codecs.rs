@@ -86,9 +86,9 @@ mod encode {
         encode(bencher, |samples, out| svb::zd::encode(samples, out).unwrap());
     }
 
-    #[divan::bench]
-    fn svb16(bencher: Bencher<'_, '_>) {
-        encode(bencher, svb16::encode);
+    #[divan::bench(args = Kernel::available())]
+    fn svb16(bencher: Bencher<'_, '_>, kernel: Kernel) {
+        encode(bencher, |samples, out| svb16::encode_with(kernel, samples, out));
     }
 
     #[divan::bench]

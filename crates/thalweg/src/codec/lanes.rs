@@ -1,8 +1,10 @@
 //! SIMD for the signal codecs, written once over [`Lanes`] and instantiated for each instruction set.
 //!
-//! All three codecs have the same shape: find 32 zigzag differences, undo the zigzag, sum them up, store. They differ
+//! All three decoders have the same shape: find 32 zigzag differences, undo the zigzag, sum them up, store. They differ
 //! in how the 16-bit differences are found. The address of the next 32 is known from counting bits of the keys, so the
 //! only chains from one block to the next are one scalar addition and one vector addition.
+//!
+//! The one encoder goes the other way: difference, zigzag, and the bytes that are not zero packed together.
 //!
 //! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the codec's scalar twin,
 //! which also finds the defects.
@@ -25,12 +27,12 @@ const REACH: usize = 2 * BLOCK;
 /// Flags of 2-bit codes above 1, that is of values of three or four bytes.
 const LONG_CODES: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
-/// How far decoding has come.
+/// How far decoding or encoding has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Samples decoded.
+    /// Samples done.
     pub(crate) samples: usize,
-    /// Bytes of data consumed.
+    /// Bytes of data consumed or made.
     pub(crate) bytes: usize,
     /// The latest sample.
     pub(crate) previous: i16,
@@ -66,6 +68,11 @@ unsafe trait Lanes {
 
     /// Undoes the zigzag, sums up from `carry`, writes [`BLOCK`] samples to `out`.
     unsafe fn sum(zigzag: Self::Zigzag, carry: Self::Carry, out: *mut i16) -> Self::Carry;
+
+    /// Writes the zigzag differences of [`BLOCK`] samples from the sample before each: two bytes where the flag that is
+    /// returned is set, else one. `samples` must be readable from one sample earlier on, `data` writable for [`REACH`]
+    /// bytes.
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32;
 }
 
 /// StreamVByte with 2-bit codes: blocks without long codes by SIMD. Stops before a block with one.
@@ -156,6 +163,30 @@ unsafe fn ex_zd<L: Lanes>(
     at
 }
 
+/// Encodes StreamVByte with 1-bit codes, all blocks but the first and what is left after the last.
+///
+/// # Safety
+/// `L`'s instruction set must be available.
+#[inline(always)]
+unsafe fn pack16<L: Lanes>(
+    samples: &[i16],
+    keys: &mut [MaybeUninit<u8>],
+    data: &mut [MaybeUninit<u8>],
+    from: Progress,
+) -> Progress {
+    let mut at = from;
+    while at.samples > 0 && samples.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
+        let Some(keys) = keys[at.samples / 8..].first_chunk_mut::<4>() else { break };
+        // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the loop's condition says.
+        let flags = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
+        *keys = flags.to_le_bytes().map(MaybeUninit::new);
+        at.samples += BLOCK;
+        at.bytes += BLOCK + flags.count_ones() as usize;
+    }
+    at.previous = samples[..at.samples].last().copied().unwrap_or_default();
+    at
+}
+
 /// The drivers above, compiled for one instruction set.
 macro_rules! compile {
     ($module:ident, $lanes:ty, $features:literal) => {
@@ -184,6 +215,17 @@ macro_rules! compile {
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
                 unsafe { super::ex_zd::<$lanes>(f, w, d, o, from) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn pack16(
+                s: &[i16],
+                k: &mut [MaybeUninit<u8>],
+                d: &mut [MaybeUninit<u8>],
+                from: Progress,
+            ) -> Progress {
+                // SAFETY: this function enables the instruction set.
+                unsafe { super::pack16::<$lanes>(s, k, d, from) }
             }
         }
     };
@@ -243,5 +285,17 @@ impl Kernel {
         from: Progress,
     ) -> Progress {
         run!(self, ex_zd(flags, words, data, out), from)
+    }
+
+    /// Encodes blocks of samples as StreamVByte16 zigzag differences, from the second block on: `from` must be a whole
+    /// number of blocks, and a sample stand before it. All keys and data up to the returned place are initialised.
+    pub(crate) fn pack16(
+        self,
+        samples: &[i16],
+        keys: &mut [MaybeUninit<u8>],
+        data: &mut [MaybeUninit<u8>],
+        from: Progress,
+    ) -> Progress {
+        run!(self, pack16(samples, keys, data), from)
     }
 }

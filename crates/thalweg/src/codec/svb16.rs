@@ -25,7 +25,7 @@ use std::mem::MaybeUninit;
 
 use crate::Fault;
 use crate::codec::Kernel;
-use crate::codec::lanes::Progress;
+use crate::codec::lanes::{BLOCK, Progress};
 use crate::codec::svb::{leftover, missing};
 use crate::codec::zigzag::{unzigzag_16, zigzag_16};
 
@@ -76,19 +76,51 @@ fn sum_scalar(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], at: &mut P
 
 /// Appends the coded form of `samples` to `out`.
 pub fn encode(samples: &[i16], out: &mut Vec<u8>) {
-    let keys_at = out.len();
-    let mut at = keys_at + samples.len().div_ceil(8);
-    out.resize(at + 2 * samples.len(), 0);
-    let mut previous = 0_i16;
-    for (i, &sample) in samples.iter().enumerate() {
-        let value = zigzag_16(sample.wrapping_sub(previous));
-        previous = sample;
-        let two = value > 0xff;
-        out[keys_at + i / 8] |= u8::from(two) << (i % 8);
-        out[at..at + 2].copy_from_slice(&value.to_le_bytes());
-        at += 1 + usize::from(two);
+    encode_with(Kernel::best(), samples, out);
+}
+
+/// [`encode`] by a given kernel, which must be available.
+#[doc(hidden)]
+pub fn encode_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
+    let key_bytes = samples.len().div_ceil(8);
+    out.reserve(key_bytes + 2 * samples.len());
+    let (keys, data) = out.spare_capacity_mut().split_at_mut(key_bytes);
+    let mut at = Progress::default();
+    // The first sample has none before it; the kernel starts from whole blocks.
+    pack_scalar(samples, keys, data, &mut at, samples.len().min(BLOCK));
+    if at.samples == BLOCK {
+        at = kernel.pack16(samples, keys, data, at);
     }
-    out.truncate(at);
+    pack_scalar(samples, keys, data, &mut at, samples.len());
+    // SAFETY: both steps above initialised the keys of all samples and `at.bytes` bytes of data behind them.
+    unsafe { out.set_len(out.len() + key_bytes + at.bytes) };
+}
+
+/// Encodes up to sample `until`. `at` must be a multiple of eight samples, as keys are written whole.
+fn pack_scalar(
+    samples: &[i16],
+    keys: &mut [MaybeUninit<u8>],
+    data: &mut [MaybeUninit<u8>],
+    at: &mut Progress,
+    until: usize,
+) {
+    for (key, eight) in keys[at.samples / 8..].iter_mut().zip(samples[at.samples..until].chunks(8)) {
+        let mut flags = 0;
+        for (i, &sample) in eight.iter().enumerate() {
+            let value = zigzag_16(sample.wrapping_sub(at.previous));
+            at.previous = sample;
+            let two = value > 0xff;
+            flags |= u8::from(two) << i;
+            let [low, high] = value.to_le_bytes();
+            data[at.bytes].write(low);
+            if two {
+                data[at.bytes + 1].write(high);
+            }
+            at.bytes += 1 + usize::from(two);
+        }
+        key.write(flags);
+    }
+    at.samples = until;
 }
 
 /// Appends the samples of a BLOW5 payload of signal compression 253 (a 32-bit count, then the samples) to `out`.

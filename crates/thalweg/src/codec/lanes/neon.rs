@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 
 use super::Lanes;
-use super::tables::{EXCEPTION, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+use super::tables::{EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
 
 /// The shuffle for the `i`-th eight of `flags`.
 ///
@@ -77,5 +77,25 @@ unsafe impl Lanes for Neon {
             }
             carry
         }
+    }
+
+    #[inline(always)]
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+        const WEIGHTS: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+        let (mut all, mut at) = (0, 0);
+        for i in 0..4 {
+            // SAFETY: the contract is the loads'; eight words start 48 bytes in at most, and 16 bytes are stored.
+            unsafe {
+                let here = vld1q_s16(samples.add(8 * i));
+                let d = vsubq_s16(here, vld1q_s16(samples.add(8 * i).sub(1)));
+                let z = vreinterpretq_u16_s16(veorq_s16(vshlq_n_s16::<1>(d), vshrq_n_s16::<15>(d)));
+                let large = vandq_u16(vcgtq_u16(z, vdupq_n_u16(0xff)), vld1q_u16(WEIGHTS.as_ptr()));
+                let flags = u32::from(vaddvq_u16(large));
+                vst1q_u8(data.add(at), vqtbl1q_u8(vreinterpretq_u8_u16(z), shuffle(&NARROW, flags, 0)));
+                all |= flags << (8 * i);
+                at += 8 + flags.count_ones() as usize;
+            }
+        }
+        all
     }
 }

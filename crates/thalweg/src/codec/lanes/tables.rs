@@ -9,6 +9,8 @@ pub(crate) struct Shuffles(pub(crate) [[u8; 16]; 256]);
 
 /// Lane i takes two bytes of the source where flag i is set, else one.
 pub(crate) static WIDEN: Shuffles = Shuffles(shuffles(Lane::OneOrTwo));
+/// The other way round: the low byte of each lane, and its high byte where flag i is set, without gaps.
+pub(crate) static NARROW: Shuffles = Shuffles(narrowing());
 /// Lane i takes the next byte of the source where flag i is clear, else zero.
 pub(crate) static PLAIN: Shuffles = Shuffles(shuffles(Lane::ByteIfClear));
 /// Lane i takes the next two bytes of the source where flag i is set, else zero.
@@ -38,6 +40,25 @@ const fn shuffles(kind: Lane) -> [[u8; 16]; 256] {
                 table[flags][2 * lane + byte] = from;
                 from += 1;
                 byte += 1;
+            }
+            lane += 1;
+        }
+        flags += 1;
+    }
+    table
+}
+
+const fn narrowing() -> [[u8; 16]; 256] {
+    let mut table = [[ZERO; 16]; 256];
+    let mut flags = 0;
+    while flags < 256 {
+        let (mut lane, mut to) = (0, 0);
+        while lane < 8 {
+            table[flags][to] = 2 * lane;
+            to += 1;
+            if flags >> lane & 1 == 1 {
+                table[flags][to] = 2 * lane + 1;
+                to += 1;
             }
             lane += 1;
         }
@@ -86,6 +107,15 @@ mod tests {
             for (table, width) in [(&WIDEN, 8 + set), (&PLAIN, 8 - set), (&EXCEPTION, 2 * set)] {
                 let from: Vec<u8> = table.0[flags].into_iter().filter(|&i| i != ZERO).collect();
                 assert_eq!(from, (0..width as u8).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn narrowing_undoes_widening() {
+        for (narrow, widen) in NARROW.0.iter().zip(&WIDEN.0) {
+            for (to, &from) in narrow.iter().enumerate().filter(|&(_, &from)| from != ZERO) {
+                assert_eq!(usize::from(widen[usize::from(from)]), to);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::Lanes;
-use super::tables::{EXCEPTION, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+use super::tables::{EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
 
 /// The last word of each 128-bit lane, in all of its words.
 const LAST_WORD: [u8; 16] = [14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15];
@@ -17,6 +17,40 @@ unsafe fn shuffle(table: &Shuffles, flags: u32, i: usize) -> __m128i {
     let row = &table.0[(flags >> (8 * i)) as usize & 0xff];
     // SAFETY: a row is 16 bytes.
     unsafe { _mm_loadu_si128(row.as_ptr().cast()) }
+}
+
+/// Which of eight words are above a byte.
+///
+/// # Safety
+/// SSE2.
+#[inline(always)]
+unsafe fn above_a_byte(words: __m128i) -> u32 {
+    // SAFETY: SSE2.
+    unsafe {
+        let zero = _mm_setzero_si128();
+        let small = _mm_cmpeq_epi16(_mm_srli_epi16::<8>(words), zero);
+        // Zero packs to a clear bit, so the upper eight lanes would count as large.
+        !_mm_movemask_epi8(_mm_packs_epi16(small, zero)) as u32 & 0xff
+    }
+}
+
+/// Packs the bytes of four times eight words that are not zero, low ones always; tells where high ones stood.
+///
+/// # Safety
+/// SSSE3 must be available, and 64 bytes writable at `data`.
+#[inline(always)]
+unsafe fn narrow(zigzag: [__m128i; 4], data: *mut u8) -> u32 {
+    let (mut all, mut at) = (0, 0);
+    for (i, words) in zigzag.into_iter().enumerate() {
+        // SAFETY: eight words start 48 bytes in at most, and 16 bytes are stored.
+        unsafe {
+            let flags = above_a_byte(words);
+            _mm_storeu_si128(data.add(at).cast(), _mm_shuffle_epi8(words, shuffle(&NARROW, flags, 0)));
+            all |= flags << (8 * i);
+            at += 8 + flags.count_ones() as usize;
+        }
+    }
+    all
 }
 
 /// Eight lanes at a time.
@@ -81,6 +115,19 @@ unsafe impl Lanes for Ssse3 {
             carry
         }
     }
+
+    #[inline(always)]
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+        // SAFETY: the contract is the loads' and the stores'.
+        unsafe {
+            let zigzag = std::array::from_fn(|i| {
+                let here = _mm_loadu_si128(samples.add(8 * i).cast());
+                let d = _mm_sub_epi16(here, _mm_loadu_si128(samples.add(8 * i).sub(1).cast()));
+                _mm_xor_si128(_mm_slli_epi16::<1>(d), _mm_srai_epi16::<15>(d))
+            });
+            narrow(zigzag, data)
+        }
+    }
 }
 
 /// Sixteen lanes at a time.
@@ -142,6 +189,22 @@ unsafe impl Lanes for Avx2 {
                 carry = _mm256_add_epi16(carry, both);
             }
             carry
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+        // SAFETY: AVX2 implies SSSE3; the contract is the loads' and the stores'.
+        unsafe {
+            let zigzag = |i: usize| {
+                let here = _mm256_loadu_si256(samples.add(16 * i).cast());
+                let d = _mm256_sub_epi16(here, _mm256_loadu_si256(samples.add(16 * i).sub(1).cast()));
+                _mm256_xor_si256(_mm256_slli_epi16::<1>(d), _mm256_srai_epi16::<15>(d))
+            };
+            let (a, b) = (zigzag(0), zigzag(1));
+            let halves = |z| (_mm256_castsi256_si128(z), _mm256_extracti128_si256::<1>(z));
+            let ((a, b), (c, d)) = (halves(a), halves(b));
+            narrow([a, b, c, d], data)
         }
     }
 }
@@ -210,6 +273,20 @@ unsafe impl Lanes for Avx512 {
             let sum = _mm512_add_epi16(_mm512_add_epi16(s, exclusive), carry);
             _mm512_storeu_si512(out.cast(), sum);
             _mm512_add_epi16(carry, _mm512_shuffle_i64x2::<0xff>(inclusive, inclusive))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+        // SAFETY: 32 samples are loaded twice, the second time from one earlier on, and 64 bytes stored.
+        unsafe {
+            let here = _mm512_loadu_si512(samples.cast());
+            let d = _mm512_sub_epi16(here, _mm512_loadu_si512(samples.sub(1).cast()));
+            let z = _mm512_xor_si512(_mm512_slli_epi16::<1>(d), _mm512_srai_epi16::<15>(d));
+            let flags = _mm512_cmpgt_epu16_mask(z, _mm512_set1_epi16(0xff));
+            let present = _pdep_u64(u64::from(flags), 0x5555_5555_5555_5555) << 1 | 0x5555_5555_5555_5555;
+            _mm512_storeu_si512(data.cast(), _mm512_maskz_compress_epi8(present, z));
+            flags
         }
     }
 }
