@@ -81,9 +81,9 @@ mod encode {
         });
     }
 
-    #[divan::bench]
-    fn svb_zd(bencher: Bencher<'_, '_>) {
-        encode(bencher, |samples, out| svb::zd::encode(samples, out).unwrap());
+    #[divan::bench(args = Kernel::available())]
+    fn svb_zd(bencher: Bencher<'_, '_>, kernel: Kernel) {
+        encode(bencher, |samples, out| svb::zd::encode_exact_with(kernel, samples, out));
     }
 
     #[divan::bench(args = Kernel::available())]

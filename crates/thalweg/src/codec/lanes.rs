@@ -4,7 +4,7 @@
 //! in how the 16-bit differences are found. The address of the next 32 is known from counting bits of the keys, so the
 //! only chains from one block to the next are one scalar addition and one vector addition.
 //!
-//! The one encoder goes the other way: difference, zigzag, and the bytes that are not zero packed together.
+//! The encoders of the two StreamVBytes go the other way: difference, zigzag, and the bytes that are not zero packed together.
 //!
 //! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the codec's scalar twin,
 //! which also finds the defects.
@@ -38,6 +38,15 @@ pub(crate) struct Progress {
     pub(crate) previous: i16,
 }
 
+/// What packing a block tells.
+#[derive(Debug, Clone, Copy)]
+struct Packed {
+    /// Which values took two bytes.
+    flags: u32,
+    /// Whether a difference does not fit 16 bits.
+    wrapped: bool,
+}
+
 /// The operations on 32 lanes that an instruction set must offer.
 ///
 /// # Safety
@@ -69,10 +78,10 @@ unsafe trait Lanes {
     /// Undoes the zigzag, sums up from `carry`, writes [`BLOCK`] samples to `out`.
     unsafe fn sum(zigzag: Self::Zigzag, carry: Self::Carry, out: *mut i16) -> Self::Carry;
 
-    /// Writes the zigzag differences of [`BLOCK`] samples from the sample before each: two bytes where the flag that is
-    /// returned is set, else one. `samples` must be readable from one sample earlier on, `data` writable for [`REACH`]
-    /// bytes.
-    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32;
+    /// Writes the zigzag differences of [`BLOCK`] samples from the sample before each, modulo 2^16: two bytes where the
+    /// flag that is returned is set, else one. `samples` must be readable from one sample earlier on, `data` writable for
+    /// [`REACH`] bytes.
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed;
 }
 
 /// StreamVByte with 2-bit codes: blocks without long codes by SIMD. Stops before a block with one.
@@ -178,10 +187,38 @@ unsafe fn pack16<L: Lanes>(
     while at.samples > 0 && samples.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
         let Some(keys) = keys[at.samples / 8..].first_chunk_mut::<4>() else { break };
         // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the loop's condition says.
-        let flags = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
+        let packed = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
+        let flags = packed.flags;
         *keys = flags.to_le_bytes().map(MaybeUninit::new);
         at.samples += BLOCK;
         at.bytes += BLOCK + flags.count_ones() as usize;
+    }
+    at.previous = samples[..at.samples].last().copied().unwrap_or_default();
+    at
+}
+
+/// Encodes StreamVByte with 2-bit codes, as [`pack16`] does. Stops before a block with a difference above 16 bits.
+///
+/// # Safety
+/// `L`'s instruction set must be available.
+#[inline(always)]
+unsafe fn pack_zd<L: Lanes>(
+    samples: &[i16],
+    keys: &mut [MaybeUninit<u8>],
+    data: &mut [MaybeUninit<u8>],
+    from: Progress,
+) -> Progress {
+    let mut at = from;
+    while at.samples > 0 && samples.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
+        let Some(keys) = keys[at.samples / 4..].first_chunk_mut::<8>() else { break };
+        // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the loop's condition says.
+        let packed = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
+        if packed.wrapped {
+            break;
+        }
+        *keys = tables::spread(packed.flags).to_le_bytes().map(MaybeUninit::new);
+        at.samples += BLOCK;
+        at.bytes += BLOCK + packed.flags.count_ones() as usize;
     }
     at.previous = samples[..at.samples].last().copied().unwrap_or_default();
     at
@@ -226,6 +263,17 @@ macro_rules! compile {
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
                 unsafe { super::pack16::<$lanes>(s, k, d, from) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn pack_zd(
+                s: &[i16],
+                k: &mut [MaybeUninit<u8>],
+                d: &mut [MaybeUninit<u8>],
+                from: Progress,
+            ) -> Progress {
+                // SAFETY: this function enables the instruction set.
+                unsafe { super::pack_zd::<$lanes>(s, k, d, from) }
             }
         }
     };
@@ -297,5 +345,17 @@ impl Kernel {
         from: Progress,
     ) -> Progress {
         run!(self, pack16(samples, keys, data), from)
+    }
+
+    /// Encodes blocks of samples as StreamVByte-1234 zigzag differences, as [`Kernel::pack16`] does, up to the first block
+    /// that has a difference above 16 bits.
+    pub(crate) fn pack_zd(
+        self,
+        samples: &[i16],
+        keys: &mut [MaybeUninit<u8>],
+        data: &mut [MaybeUninit<u8>],
+        from: Progress,
+    ) -> Progress {
+        run!(self, pack_zd(samples, keys, data), from)
     }
 }

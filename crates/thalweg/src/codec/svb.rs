@@ -36,16 +36,10 @@ pub fn decode_u32(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), 
 
 /// Appends the coded form of `values` to `out`.
 pub fn encode_u32(values: &[u32], out: &mut Vec<u8>) {
-    encode_with(values.len(), values.iter().copied(), 4, out);
-}
-
-/// Appends the coded form of `count` values of at most `width` bytes each.
-fn encode_with(count: usize, values: impl Iterator<Item = u32>, width: usize, out: &mut Vec<u8>) {
     let keys_at = out.len();
-    let mut at = keys_at + count.div_ceil(4);
-    // Four bytes are stored at a time; what is too much is cut off at the end.
-    out.resize(at + width * count + 4, 0);
-    for (i, value) in values.enumerate() {
+    let mut at = keys_at + values.len().div_ceil(4);
+    out.resize(at + size_of_val(values), 0);
+    for (i, &value) in values.iter().enumerate() {
         let code = u8::from(value > MASK[0]) + u8::from(value > MASK[1]) + u8::from(value > MASK[2]);
         out[keys_at + i / 4] |= code << (2 * (i % 4));
         out[at..at + 4].copy_from_slice(&value.to_le_bytes());

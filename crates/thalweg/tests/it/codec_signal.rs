@@ -120,6 +120,26 @@ mod svb_zd {
         same_on_damage(&coded(&fixed_signal(210)), svb::zd::decode_with);
     }
 
+    #[test]
+    fn every_kernel_encodes_the_same() {
+        let check = |samples: &[i16]| {
+            let by = |kernel| {
+                let mut out = vec![7; 3];
+                svb::zd::encode_exact_with(kernel, samples, &mut out);
+                assert_eq!(out[..3], [7; 3], "{kernel:?} overwrites");
+                out.split_off(3)
+            };
+            for kernel in Kernel::available() {
+                assert_eq!(by(kernel), by(Kernel::Scalar), "{kernel:?}, {} samples", samples.len());
+            }
+        };
+        (0..200).for_each(|n| check(&fixed_signal(n)));
+        let jumps = |i: i16| if i % 37 == 0 { i16::MIN } else { i16::MAX - i % 7 };
+        check(&(0..500).map(jumps).collect::<Vec<_>>());
+        check(&[i16::MAX; 320]);
+        proptest!(|(samples in signal())| check(&samples));
+    }
+
     proptest! {
         #[test]
         fn round_trip(samples in signal()) {

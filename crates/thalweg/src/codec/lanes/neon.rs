@@ -2,8 +2,8 @@
 
 use std::arch::aarch64::*;
 
-use super::Lanes;
 use super::tables::{EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+use super::{Lanes, Packed};
 
 /// The shuffle for the `i`-th eight of `flags`.
 ///
@@ -80,14 +80,16 @@ unsafe impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
         const WEIGHTS: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-        let (mut all, mut at) = (0, 0);
+        let (mut all, mut at, mut wrapped) = (0, 0, false);
         for i in 0..4 {
             // SAFETY: the contract is the loads'; eight words start 48 bytes in at most, and 16 bytes are stored.
             unsafe {
                 let here = vld1q_s16(samples.add(8 * i));
-                let d = vsubq_s16(here, vld1q_s16(samples.add(8 * i).sub(1)));
+                let before = vld1q_s16(samples.add(8 * i).sub(1));
+                let d = vsubq_s16(here, before);
+                wrapped |= vminvq_u16(vceqq_s16(d, vqsubq_s16(here, before))) == 0;
                 let z = vreinterpretq_u16_s16(veorq_s16(vshlq_n_s16::<1>(d), vshrq_n_s16::<15>(d)));
                 let large = vandq_u16(vcgtq_u16(z, vdupq_n_u16(0xff)), vld1q_u16(WEIGHTS.as_ptr()));
                 let flags = u32::from(vaddvq_u16(large));
@@ -96,6 +98,6 @@ unsafe impl Lanes for Neon {
                 at += 8 + flags.count_ones() as usize;
             }
         }
-        all
+        Packed { flags: all, wrapped }
     }
 }

@@ -85,6 +85,17 @@ pub(crate) const fn below(counts: u32, i: usize) -> usize {
     if i == 0 { 0 } else { (counts >> (8 * i - 8)) as usize & 0xff }
 }
 
+/// The bits of `flags` as the even bits of the result: what [`even_bits`] packs.
+#[inline(always)]
+pub(crate) const fn spread(flags: u32) -> u64 {
+    let mut x = flags as u64;
+    x = (x | (x << 16)) & 0x0000_ffff_0000_ffff;
+    x = (x | (x << 8)) & 0x00ff_00ff_00ff_00ff;
+    x = (x | (x << 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+    x = (x | (x << 2)) & 0x3333_3333_3333_3333;
+    (x | (x << 1)) & 0x5555_5555_5555_5555
+}
+
 /// The even bits of `codes`, packed.
 #[inline(always)]
 pub(crate) const fn even_bits(codes: u64) -> u32 {
@@ -131,6 +142,7 @@ mod tests {
             }
             let packed = (0..32).fold(0, |a, i| a | ((x >> (2 * i) & 1) as u32) << i);
             assert_eq!(even_bits(x), packed);
+            assert_eq!(spread(packed), x & 0x5555_5555_5555_5555);
         }
     }
 }

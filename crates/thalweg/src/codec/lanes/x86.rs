@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::Lanes;
 use super::tables::{EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+use super::{Lanes, Packed};
 
 /// The last word of each 128-bit lane, in all of its words.
 const LAST_WORD: [u8; 16] = [14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15];
@@ -117,15 +117,18 @@ unsafe impl Lanes for Ssse3 {
     }
 
     #[inline(always)]
-    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
         // SAFETY: the contract is the loads' and the stores'.
         unsafe {
+            let mut same = _mm_set1_epi16(-1);
             let zigzag = std::array::from_fn(|i| {
                 let here = _mm_loadu_si128(samples.add(8 * i).cast());
-                let d = _mm_sub_epi16(here, _mm_loadu_si128(samples.add(8 * i).sub(1).cast()));
+                let before = _mm_loadu_si128(samples.add(8 * i).sub(1).cast());
+                let d = _mm_sub_epi16(here, before);
+                same = _mm_and_si128(same, _mm_cmpeq_epi16(d, _mm_subs_epi16(here, before)));
                 _mm_xor_si128(_mm_slli_epi16::<1>(d), _mm_srai_epi16::<15>(d))
             });
-            narrow(zigzag, data)
+            Packed { flags: narrow(zigzag, data), wrapped: _mm_movemask_epi8(same) != 0xffff }
         }
     }
 }
@@ -193,18 +196,21 @@ unsafe impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
         // SAFETY: AVX2 implies SSSE3; the contract is the loads' and the stores'.
         unsafe {
-            let zigzag = |i: usize| {
+            let mut same = _mm256_set1_epi16(-1);
+            let mut zigzag = |i: usize| {
                 let here = _mm256_loadu_si256(samples.add(16 * i).cast());
-                let d = _mm256_sub_epi16(here, _mm256_loadu_si256(samples.add(16 * i).sub(1).cast()));
+                let before = _mm256_loadu_si256(samples.add(16 * i).sub(1).cast());
+                let d = _mm256_sub_epi16(here, before);
+                same = _mm256_and_si256(same, _mm256_cmpeq_epi16(d, _mm256_subs_epi16(here, before)));
                 _mm256_xor_si256(_mm256_slli_epi16::<1>(d), _mm256_srai_epi16::<15>(d))
             };
             let (a, b) = (zigzag(0), zigzag(1));
             let halves = |z| (_mm256_castsi256_si128(z), _mm256_extracti128_si256::<1>(z));
             let ((a, b), (c, d)) = (halves(a), halves(b));
-            narrow([a, b, c, d], data)
+            Packed { flags: narrow([a, b, c, d], data), wrapped: _mm256_movemask_epi8(same) != -1 }
         }
     }
 }
@@ -277,16 +283,16 @@ unsafe impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn pack(samples: *const i16, data: *mut u8) -> u32 {
+    unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
         // SAFETY: 32 samples are loaded twice, the second time from one earlier on, and 64 bytes stored.
         unsafe {
-            let here = _mm512_loadu_si512(samples.cast());
-            let d = _mm512_sub_epi16(here, _mm512_loadu_si512(samples.sub(1).cast()));
+            let (here, before) = (_mm512_loadu_si512(samples.cast()), _mm512_loadu_si512(samples.sub(1).cast()));
+            let d = _mm512_sub_epi16(here, before);
             let z = _mm512_xor_si512(_mm512_slli_epi16::<1>(d), _mm512_srai_epi16::<15>(d));
             let flags = _mm512_cmpgt_epu16_mask(z, _mm512_set1_epi16(0xff));
             let present = _pdep_u64(u64::from(flags), 0x5555_5555_5555_5555) << 1 | 0x5555_5555_5555_5555;
             _mm512_storeu_si512(data.cast(), _mm512_maskz_compress_epi8(present, z));
-            flags
+            Packed { flags, wrapped: _mm512_cmpneq_epi16_mask(d, _mm512_subs_epi16(here, before)) != 0 }
         }
     }
 }

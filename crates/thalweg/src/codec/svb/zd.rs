@@ -15,6 +15,8 @@
 //! ```
 #![allow(unsafe_code)] // The output is filled by SIMD kernels and never zeroed first.
 
+use std::mem::MaybeUninit;
+
 use crate::Fault;
 use crate::codec::Kernel;
 use crate::codec::lanes::{BLOCK, Progress};
@@ -86,10 +88,50 @@ pub fn encode(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
 
 /// Appends the coded form of `samples`, without a count, to `out`.
 pub fn encode_exact(samples: &[i16], out: &mut Vec<u8>) {
-    let mut previous = 0;
-    let differences = samples.iter().map(|&sample| {
-        let sample = i32::from(sample);
-        zigzag_32(sample - std::mem::replace(&mut previous, sample))
-    });
-    svb::encode_with(samples.len(), differences, 3, out);
+    encode_exact_with(Kernel::best(), samples, out);
+}
+
+/// [`encode_exact`] by a given kernel, which must be available.
+#[doc(hidden)]
+pub fn encode_exact_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
+    let key_bytes = samples.len().div_ceil(4);
+    out.reserve(key_bytes + MOST_BYTES * samples.len());
+    let (keys, data) = out.spare_capacity_mut().split_at_mut(key_bytes);
+    let mut at = Progress::default();
+    while at.samples < samples.len() {
+        // The first sample has none before it; later, where the kernel stops is a difference of three bytes, or the end.
+        let until = if kernel == Kernel::Scalar { samples.len() } else { samples.len().min(at.samples + BLOCK) };
+        pack_scalar(samples, keys, data, &mut at, until);
+        at = kernel.pack_zd(samples, keys, data, at);
+    }
+    // SAFETY: both steps above initialised the keys of all samples and `at.bytes` bytes of data behind them.
+    unsafe { out.set_len(out.len() + key_bytes + at.bytes) };
+}
+
+/// The most bytes that a difference of two samples takes.
+const MOST_BYTES: usize = 3;
+
+/// Encodes up to sample `until`. `at` must be a multiple of four samples, as keys are written whole.
+fn pack_scalar(
+    samples: &[i16],
+    keys: &mut [MaybeUninit<u8>],
+    data: &mut [MaybeUninit<u8>],
+    at: &mut Progress,
+    until: usize,
+) {
+    for (key, four) in keys[at.samples / 4..].iter_mut().zip(samples[at.samples..until].chunks(4)) {
+        let mut codes = 0;
+        for (i, &sample) in four.iter().enumerate() {
+            let value = zigzag_32(i32::from(sample) - i32::from(at.previous));
+            at.previous = sample;
+            let len = if value > 0xffff { MOST_BYTES } else { 1 + usize::from(value > 0xff) };
+            codes |= (len as u8 - 1) << (2 * i);
+            for (byte, place) in value.to_le_bytes().into_iter().zip(&mut data[at.bytes..at.bytes + len]) {
+                place.write(byte);
+            }
+            at.bytes += len;
+        }
+        key.write(codes);
+    }
+    at.samples = until;
 }
