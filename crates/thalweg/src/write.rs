@@ -3,6 +3,10 @@
 mod arrow;
 #[cfg(feature = "hdf5")]
 mod fast5;
+mod pod5;
+mod reads;
+mod slow5;
+mod spill;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,11 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::slow5::{Encoding, Entry, Framing, Header, Index};
+use crate::format::slow5::Index;
 
 pub use arrow::ArrowWriter;
 #[cfg(feature = "hdf5")]
 pub use fast5::Fast5Writer;
+pub use pod5::Pod5Writer;
+pub use reads::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target, Written};
+pub use slow5::ReadWriter;
 
 /// Bytes gathered before each write.
 const BUFFER: usize = 4 << 20;
@@ -57,8 +64,22 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`], as on a full disk.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() >= BUFFER {
+            self.flush()?;
+            return self.write(bytes);
+        }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    /// The file's name in messages.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The path that it will have.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Bytes appended so far.
@@ -72,11 +93,33 @@ impl NewFile {
     }
 
     fn flush(&mut self) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let outcome = self.write(&buffer);
+        buffer.clear();
+        self.buffer = buffer;
+        outcome
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        file.write_all(&self.buffer).map_err(|e| Error::io_at(&self.name, "writing", self.written, e))?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+        file.write_all(bytes).map_err(|e| Error::io_at(&self.name, "writing", self.written, e))?;
+        self.written += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Where the bytes are until they are finished.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Makes the bytes durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub fn seal(&mut self) -> Result<()> {
+        self.flush()?;
+        let Some(file) = &self.file else { return Ok(()) };
+        file.sync_all().map_err(|e| Error::io(&self.name, "finishing", e))
     }
 
     /// Makes the bytes durable and gives the file its name.
@@ -84,14 +127,9 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`], as on a full disk.
     pub fn finish(mut self) -> Result<()> {
-        self.flush()?;
-        if let Some(file) = self.file.take() {
-            let outcome = file.sync_all().and_then(|()| fs::rename(&self.temporary, &self.path));
-            if let Err(e) = outcome {
-                let _ = fs::remove_file(&self.temporary);
-                return Err(Error::io(&self.name, "finishing", e));
-            }
-        }
+        self.seal()?;
+        fs::rename(&self.temporary, &self.path).map_err(|e| Error::io(&self.name, "finishing", e))?;
+        self.file = None;
         Ok(())
     }
 }
@@ -101,61 +139,6 @@ impl Drop for NewFile {
         if self.file.is_some() {
             let _ = fs::remove_file(&self.temporary);
         }
-    }
-}
-
-/// A SLOW5 or BLOW5 file being written, record by record. Its index is built on the way.
-#[derive(Debug)]
-pub struct ReadWriter {
-    file: NewFile,
-    encoding: Encoding,
-    index: Index,
-}
-
-impl ReadWriter {
-    /// Starts a file with this header.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be written down.
-    pub fn create(path: &Path, header: &Header) -> Result<Self> {
-        let mut file = NewFile::create(path)?;
-        let bytes = header.write().map_err(|f| {
-            Error::Usage(format!("{}: the header has {}, expected {}", path.display(), f.found, f.expected).into())
-        })?;
-        file.push(&bytes)?;
-        Ok(Self { file, encoding: header.encoding, index: Index::new(header.written_version()) })
-    }
-
-    /// Starts a file with a header as it is stored elsewhere, byte for byte. The records must be of the same kind.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the folder cannot be written.
-    pub fn copying(path: &Path, header: &Header, stored: &[u8]) -> Result<Self> {
-        let mut file = NewFile::create(path)?;
-        file.push(stored)?;
-        Ok(Self { file, encoding: header.encoding, index: Index::new(header.version) })
-    }
-
-    /// Appends a record as [`Encoder::record`](crate::format::slow5::Encoder::record) made it.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::Usage`] for a read id that was written before.
-    pub fn push(&mut self, read_id: &str, frame: &[u8]) -> Result<()> {
-        let entry = Entry { offset: self.file.len(), size: frame.len() as u64 };
-        self.index
-            .push(read_id, entry)
-            .map_err(|f| Error::Usage(format!("{}: {}, expected {}", self.file.name, f.found, f.expected).into()))?;
-        self.file.push(frame)
-    }
-
-    /// Ends the file and gives it its name; the index is for whoever wants to save it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn finish(mut self) -> Result<Index> {
-        self.file.push(Framing::new(self.encoding).end_marker())?;
-        self.file.finish()?;
-        Ok(self.index)
     }
 }
 

@@ -14,4 +14,4 @@ mod scan;
 mod write;
 
 pub use layout::{Layout, Rows, Unpacker};
-pub use write::{Compression, Compressor, Encoded, FileWriter, lost};
+pub use write::{Compression, Compressor, Encoded, FileWriter, holds, lost};

@@ -17,6 +17,7 @@ mod run_info;
 mod schema;
 mod signal;
 mod uuid;
+pub mod write;
 
 pub use batch::{Array, Batch};
 pub use container::{
@@ -25,7 +26,7 @@ pub use container::{
 pub use dictionary::Dictionaries;
 pub use ipc::{Block, END_BYTES, Footer, Head, MAGIC, MOST_HEAD, Message, PLAIN_BODY, footer_len};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
-pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX};
+pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
 pub use schema::{Column, Kind, Schema};
 pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces};
 pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};

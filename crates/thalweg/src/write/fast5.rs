@@ -39,7 +39,13 @@ impl Fast5Writer {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
     pub fn finish(self) -> Result<()> {
+        self.seal()?.finish()
+    }
+
+    /// Ends the file and makes it durable.
+    pub(super) fn seal(mut self) -> Result<NewFile> {
         self.writer.finish()?;
-        self.file.finish()
+        self.file.seal()?;
+        Ok(self.file)
     }
 }

@@ -156,6 +156,11 @@ pub fn lost(header: &Header) -> Vec<String> {
     arrays.map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name())).collect()
 }
 
+/// Whether FAST5 has a place for a field.
+pub fn holds(field: &AuxField) -> bool {
+    kind_of(field).is_some()
+}
+
 /// Whether FAST5 has a place for a field, and what it is there; an enumeration is left for later.
 fn kind_of(field: &AuxField) -> Option<Kind> {
     Some(match field.kind {

@@ -182,6 +182,34 @@ pub const RUN_INFO: [(&str, RunStored); 20] = [
     ("tracking_id", RunStored::Tags),
 ];
 
+/// What MinKNOW has among the `context_tags` of a run; other tags are in `tracking_id`.
+pub const CONTEXT_TAGS: [&str; 24] = [
+    "barcoding_enabled",
+    "barcoding_kits",
+    "basecall_config_filename",
+    "basecall_model_simplex",
+    "basecall_models",
+    "basecall_models_modified",
+    "estimate_poly_a",
+    "experiment_duration_set",
+    "experiment_type",
+    "fast5_output_fastq_in_hdf",
+    "fast5_raw",
+    "fast5_reads_per_folder",
+    "fastq_enabled",
+    "fastq_reads_per_file",
+    "filename",
+    "flowcell_type",
+    "kit_classification",
+    "local_basecalling",
+    "local_bc_comp_model",
+    "local_bc_temp_model",
+    "package",
+    "package_version",
+    "sample_frequency",
+    "selected_speed_bases_per_second",
+];
+
 /// Steps of the converter.
 pub fn digitisation(adc_min: i16, adc_max: i16) -> f64 {
     f64::from(adc_max) - f64::from(adc_min) + 1.0

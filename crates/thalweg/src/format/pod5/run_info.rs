@@ -15,7 +15,7 @@ use crate::Fault;
 use crate::format::slow5::{Attribute, Header};
 
 use super::batch::{Array, Batch};
-use super::fields::{RUN_INFO, RunStored};
+use super::fields::{CONTEXT_TAGS, RUN_INFO, RunStored};
 use super::schema::{Column, Kind};
 
 /// A value of a run's column.
@@ -206,7 +206,7 @@ fn of_json(value: &Value) -> RunValue {
 }
 
 /// The attributes of read groups that are these runs, sorted by name.
-pub(super) fn attributes(runs: &[RunInfo]) -> Vec<Attribute> {
+pub fn attributes(runs: &[RunInfo]) -> Vec<Attribute> {
     let mut attributes = Vec::new();
     for (group, run) in runs.iter().enumerate() {
         for (name, value) in group_attributes(run) {
@@ -261,7 +261,7 @@ impl RunInfo {
     /// The run that a read group of a header was. Columns of [`RUN_INFO`] come first and are all there.
     ///
     /// A header that came from elsewhere has no `pod5_` attributes: what is in no column is then taken for a tag of
-    /// `tracking_id`.
+    /// `context_tags` if it is one of [`CONTEXT_TAGS`], else of `tracking_id`.
     pub fn of_group(header: &Header, group: u32) -> Self {
         let attribute = |name: &str| header.attribute(name, group);
         let rest: serde_json::Map<String, Value> =
@@ -273,8 +273,7 @@ impl RunInfo {
                 (RunStored::Tags, _) if is_ours => {
                     RunValue::Tags(listed(attribute(&format!("{TAGS_PREFIX}{name}")), attribute))
                 }
-                (RunStored::Tags, _) if name == "tracking_id" => RunValue::Tags(unlisted(header, group)),
-                (RunStored::Tags, _) => RunValue::Tags(Vec::new()),
+                (RunStored::Tags, _) => RunValue::Tags(unlisted(header, group, name)),
                 (_, Some(Value::Null)) => RunValue::Missing,
                 (RunStored::Text, Some(value)) => RunValue::Text(value.as_str().unwrap_or_default().to_owned()),
                 (RunStored::Millis, Some(value)) => RunValue::Millis(value.as_i64().unwrap_or_default()),
@@ -294,7 +293,23 @@ impl RunInfo {
         }
         let others = rest.into_iter().filter(|(name, _)| RUN_INFO.iter().all(|(known, _)| known != name));
         columns.extend(others.map(|(name, value)| (name, of_json(&value))));
+        if !is_ours {
+            hide(&mut columns, attribute);
+        }
         Self { columns }
+    }
+}
+
+/// Puts attributes that have the name of a column and say something else, or the same otherwise, among the tags that hide
+/// it: a time as FAST5 has it, say.
+fn hide<'a>(columns: &mut [(String, RunValue)], attribute: impl Fn(&str) -> Option<&'a str>) {
+    let hiding = |(name, value): &(String, RunValue)| {
+        let text = attribute(name).filter(|_| !matches!(value, RunValue::Tags(_)))?;
+        (shown(value).as_deref() != Some(text)).then(|| (name.clone(), text.to_owned()))
+    };
+    let hiding: Vec<_> = columns.iter().filter_map(hiding).collect();
+    if let Some((_, RunValue::Tags(tags))) = columns.iter_mut().find(|(name, _)| name == "tracking_id") {
+        tags.extend(hiding);
     }
 }
 
@@ -309,9 +324,12 @@ fn listed<'a>(text: Option<&str>, attribute: impl Fn(&str) -> Option<&'a str>) -
     entries.iter().filter_map(tag).collect()
 }
 
-/// All attributes that are no column.
-fn unlisted(header: &Header, group: u32) -> Vec<(String, String)> {
-    let named = header.attributes.iter().filter(|attribute| RUN_INFO.iter().all(|(name, _)| *name != attribute.name));
+/// All attributes that are no column, those that MinKNOW has among the context tags apart from the others.
+fn unlisted(header: &Header, group: u32, column: &str) -> Vec<(String, String)> {
+    let named = header.attributes.iter().filter(|attribute| {
+        let name = attribute.name.as_str();
+        RUN_INFO.iter().all(|(known, _)| *known != name) && CONTEXT_TAGS.contains(&name) == (column == "context_tags")
+    });
     named.filter_map(|a| Some((a.name.clone(), header.attribute(&a.name, group)?.to_owned()))).collect()
 }
 
@@ -337,7 +355,7 @@ fn parse_time(text: &str) -> Option<i64> {
     let in_range = (-9999..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
     (in_range && hour < 48 && minute < 60 && (0.0..61.0).contains(&second) && ahead.abs() < 3000).then_some(())?;
     let minutes = days(year, month, day) * 1440 + hour * 60 + minute - ahead;
-    Some(minutes * 60_000 + (second * 1000.0).round() as i64)
+    Some(minutes * 60_000 + (second * 1000.0 + 1e-6).floor() as i64)
 }
 
 /// Days since 1970: the inverse of [`civil`].

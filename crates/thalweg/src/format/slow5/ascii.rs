@@ -223,6 +223,44 @@ fn push_scalar(element: Scalar, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
+/// Whether a row gives back every number of a record: text has six decimals.
+///
+/// # Errors
+///
+/// When an auxiliary field is damaged.
+pub fn holds(record: &Record<'_>, header: &Header) -> Result<bool, Fault> {
+    let mut text = Vec::new();
+    let primary = [record.digitisation, record.offset, record.range, record.sampling_rate];
+    if !primary.into_iter().all(|value| holds_value(AuxValue::Double(value), &mut text)) {
+        return Ok(false);
+    }
+    for value in record.aux_values(header) {
+        let held = match value?.1 {
+            AuxValue::Array(array) => array.iter().all(|value| holds_value(value, &mut text)),
+            value => holds_value(value, &mut text),
+        };
+        if !held {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn holds_value(value: AuxValue<'_>, text: &mut Vec<u8>) -> bool {
+    text.clear();
+    match value {
+        AuxValue::Float(value) => {
+            number::push_double(text, f64::from(value));
+            number::parse_float(text).is_some_and(|again| again.to_bits() == value.to_bits())
+        }
+        AuxValue::Double(value) => {
+            number::push_double(text, value);
+            number::parse_double(text).is_some_and(|again| again.to_bits() == value.to_bits())
+        }
+        _ => true,
+    }
+}
+
 /// Appends a row with its newline, byte for byte as slow5lib writes it. [`Record::signal`] is not looked at.
 ///
 /// Fractions keep six digits: that is what the text encoding holds when others write it, and BLOW5 keeps them all.

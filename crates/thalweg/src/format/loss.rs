@@ -1,0 +1,109 @@
+//! What is lost when reads go from one format to another.
+
+use std::fmt;
+
+/// Something of a read that a format cannot hold as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Loss {
+    /// The offset has more digits than a `float`.
+    Offset,
+    /// So has the range, divided by the digitisation.
+    Range,
+    /// Not the number of steps between the bounds that the run has.
+    Digitisation,
+    /// Not the sampling rate that the run has, or no whole number up to 65,535.
+    SamplingRate,
+    /// A current has more digits than a `float`.
+    Current,
+    /// No reason for the end, or one that no release of POD5 knows: its Python library stops at both.
+    EndReason,
+    /// A channel that is no number from 1 to 2^32 - 1.
+    Channel,
+    /// Text that is not UTF-8.
+    Text,
+    /// A value that its column cannot hold.
+    Value,
+    /// Numbers with more than six decimals, in text.
+    Decimals,
+}
+
+impl Loss {
+    const ALL: [Self; 10] = [
+        Self::Offset,
+        Self::Range,
+        Self::Digitisation,
+        Self::SamplingRate,
+        Self::Current,
+        Self::EndReason,
+        Self::Channel,
+        Self::Text,
+        Self::Value,
+        Self::Decimals,
+    ];
+
+    /// What is lost, and what is stored in its place.
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::Offset => "the offset is rounded to a float",
+            Self::Range => "range / digitisation is rounded to a float",
+            Self::Digitisation => {
+                "the digitisation is not that of its run (adc_max - adc_min + 1), which takes its place"
+            }
+            Self::SamplingRate => "the sampling rate is not that of its run, which takes its place",
+            Self::Current => "median_before is rounded to a float",
+            Self::EndReason => "the end reason is missing or none that POD5 knows; `unknown` takes its place",
+            Self::Channel => "channel_number is no number that POD5 can hold; it is left out",
+            Self::Text => "a text is not UTF-8; it is left out",
+            Self::Value => "a value does not fit its column; it is left out",
+            Self::Decimals => "numbers are rounded to six decimals, as SLOW5 text has them",
+        }
+    }
+
+    /// Whether it belongs to the format, so that whoever chooses the format has chosen it: all writers of SLOW5 round.
+    pub const fn is_expected(self) -> bool {
+        matches!(self, Self::Decimals)
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// Losses of a read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses(u16);
+
+impl Losses {
+    /// Adds one.
+    pub fn add(&mut self, loss: Loss) {
+        self.0 |= loss.bit();
+    }
+
+    /// These and others.
+    #[must_use]
+    pub fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// One by one.
+    pub fn iter(self) -> impl Iterator<Item = Loss> {
+        Loss::ALL.into_iter().filter(move |loss| self.0 & loss.bit() != 0)
+    }
+}
+
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, loss) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            f.write_str(loss.what())?;
+        }
+        Ok(())
+    }
+}
