@@ -1,42 +1,61 @@
-//! `thalweg convert`: SLOW5 to BLOW5 and back, any compression to any other, all reads or some.
+//! `thalweg convert`: any format of reads to any other, any compression to any other, many files to one or one by one.
 
+mod coding;
+mod outputs;
+
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use thalweg::Error;
-use thalweg::format::slow5::{Encoder, Encoding, Header, RecordPress, SignalPress};
-use thalweg::reads::{ReadFile, Selection};
-use thalweg::write::ReadWriter;
+use serde_json::json;
+use thalweg::convert::{Conversion, Report, convert};
+use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, ReadArgs, open, read_ids};
+use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, output, read_ids};
 use crate::progress::Progress;
+use coding::CodingArgs;
+use outputs::{Output, is_whole, outputs};
 
-/// Convert between SLOW5 (text) and BLOW5 (binary), and between compressions
+/// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
 ///
-/// The name of OUT says which: .slow5 is text, .blow5 is binary.
+/// The name of OUT says which: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with --per-file one each.
 ///
-/// Example: thalweg convert reads.slow5 reads.blow5 --record zstd --signal svb-zd
+/// Example: thalweg convert reads.pod5 reads.blow5
+///
+/// Example: thalweg convert runs/today today.pod5 --verify
+///
+/// Example: thalweg convert runs/today converted --per-file --to blow5 --resume
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file to convert
-    input: PathBuf,
-    /// The file to write; it appears when it is whole
+    /// The files to convert, or folders or patterns of them
+    #[arg(required = true, value_name = "IN")]
+    inputs: Vec<PathBuf>,
+    /// The file to write, which appears when it is whole; with --per-file the folder
+    #[arg(required = true, value_name = "OUT")]
     output: PathBuf,
-    /// Compression of each record: none, zlib or zstd
-    #[arg(long, value_name = "NAME")]
-    record: Option<RecordPress>,
-    /// Compression of each signal: none, svb-zd or ex-zd
-    #[arg(long, value_name = "NAME")]
-    signal: Option<SignalPress>,
-    /// Allow compressions that no released reader knows (svb16-zd)
+    #[command(flatten)]
+    coding: CodingArgs,
+    /// Write one file for each, with its name, into the folder OUT
     #[arg(long)]
-    experimental: bool,
+    per_file: bool,
+    /// With --per-file: leave outputs alone that are whole and newer than their inputs
+    #[arg(long, requires = "per_file")]
+    resume: bool,
+    /// Go on where the format cannot hold all there is, and list what was lost
+    #[arg(long)]
+    lossy: bool,
+    /// Read what was written, and compare every read, before the file gets its name
+    #[arg(long)]
+    verify: bool,
     /// Only the reads in this list (one id a line), in its order
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", conflicts_with = "per_file")]
     ids: Option<PathBuf>,
     /// Sort the reads by id
-    #[arg(long, conflicts_with = "ids")]
+    #[arg(long, conflicts_with_all = ["ids", "per_file"])]
     sort: bool,
+    /// Print what was done as JSON, a line for each file written
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -44,64 +63,70 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = args.read.options();
     let control = options.control.clone();
-    let file = open(&args.input, options)?;
-    let header = Arc::new(output_header(args, file.header())?);
-    let selection = selection(args, &file)?;
-    let mut out = ReadWriter::create(&args.output, &header)?;
-    let _progress = Progress::watch(&control, file.store().size());
-    let frames = file.map_with(&selection, Encoder::new, move |encoder, read| {
-        let mut frame = Vec::new();
-        let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
-        encoder.record(&header, read.record, read.samples, &mut frame)?;
-        Ok::<_, thalweg::Fault>((read.record.read_id.to_owned(), frame))
-    })?;
-    for item in frames {
-        let (id, frame) = item?.map_err(|fault| {
-            Error::Usage(format!("{}: {}, expected {}", args.output.display(), fault.found, fault.expected).into())
-        })?;
-        out.push(&id, &frame)?;
+    let set = open_set(&args.inputs, options.clone())?;
+    let outputs = outputs(args, &set)?;
+    let selection = selection(args, &set)?;
+    let _progress = Progress::watch(&control, set.bytes());
+    for Output { path, format, files } in outputs {
+        let inputs = || set.paths().skip(files.start).take(files.len());
+        if args.resume && is_whole(&path, inputs(), &options) {
+            tell(args, &path, None)?;
+            continue;
+        }
+        let conversion = Conversion {
+            coding: args.coding.coding(format)?,
+            selection: selection.clone(),
+            files: Some(files.clone()),
+            lossy: args.lossy,
+            verify: args.verify.then(|| options.clone()),
+        };
+        if let Some(folder) = path.parent().filter(|_| args.per_file) {
+            std::fs::create_dir_all(folder)
+                .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+        }
+        let report = convert(&set, &path, &conversion)?;
+        tell(args, &path, Some(&report))?;
     }
-    out.finish()?;
     Ok(())
 }
 
-fn selection(args: &Args, file: &ReadFile) -> Result<Selection, Failure> {
+/// Says what was done: losses always, the rest where it is asked for.
+fn tell(args: &Args, path: &std::path::Path, report: Option<&Report>) -> Outcome {
+    for lost in report.into_iter().flat_map(|report| &report.lost) {
+        let reads = lost.reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
+        let first = lost.first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
+        complain(&format!("{}: lost: {}{reads}{first}", path.display(), lost.what));
+    }
+    if !args.json {
+        return Ok(());
+    }
+    let lost = |lost: &thalweg::convert::Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
+    let line = json!({
+        "output": path.to_string_lossy(),
+        "skipped": report.is_none(),
+        "reads": report.map(|r| r.reads),
+        "samples": report.map(|r| r.samples),
+        "verified": report.map(|r| r.verified),
+        "lost": report.map(|r| r.lost.iter().map(lost).collect::<Vec<_>>()),
+    });
+    let mut out = output();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn selection(args: &Args, set: &ReadSet) -> Result<Selection, Failure> {
+    if args.ids.is_none() && !args.sort {
+        return Ok(Selection::All);
+    }
+    if set.paths().len() != 1 {
+        return Err(Failure::Usage("--ids and --sort take one file; merge or subset many".into()));
+    }
     if let Some(list) = &args.ids {
         return Ok(Selection::Ids(Arc::new(read_ids(list)?)));
     }
-    if !args.sort {
-        return Ok(Selection::All);
-    }
-    let (index, _) = file.index()?;
+    let (index, _) = set.file(0)?.index()?;
     let mut ids: Vec<String> = index.iter().map(|(id, _)| id.to_owned()).collect();
     ids.sort_unstable();
     Ok(Selection::Ids(Arc::new(ids)))
-}
-
-fn output_header(args: &Args, from: &Header) -> Result<Header, Failure> {
-    let text = match args.output.extension().and_then(|e| e.to_str()) {
-        Some("slow5") => true,
-        Some("blow5") => false,
-        _ => {
-            let message = format!("{}: the name must end in .slow5 (text) or .blow5 (binary)", args.output.display());
-            return Err(Failure::Usage(message));
-        }
-    };
-    if text && (args.record.is_some() || args.signal.is_some()) {
-        return Err(Failure::Usage("SLOW5 is text: --record and --signal are for BLOW5".into()));
-    }
-    let record_press = if text { RecordPress::None } else { args.record.unwrap_or(RecordPress::Zstd) };
-    let signal_press = if text { SignalPress::None } else { args.signal.unwrap_or(SignalPress::SvbZd) };
-    let wanted = signal_press.is_released() || (args.experimental && signal_press == SignalPress::Svb16Zd);
-    if !(wanted && record_press.is_released()) {
-        let message = format!(
-            "record {} with signal {}: no released program reads it{}",
-            record_press.name(),
-            signal_press.name(),
-            if signal_press == SignalPress::Svb16Zd { "; --experimental writes it all the same" } else { "" }
-        );
-        return Err(Failure::Usage(message));
-    }
-    let encoding = if text { Encoding::Ascii } else { Encoding::Binary };
-    Ok(Header { encoding, record_press, signal_press, ..from.clone() })
 }

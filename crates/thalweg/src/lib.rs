@@ -7,6 +7,7 @@
 mod cells;
 pub mod codec;
 pub mod condition;
+pub mod convert;
 pub mod engine;
 pub mod error;
 pub mod extent;
