@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use thalweg::engine::default_threads;
-use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
+use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
+use thalweg::format::slow5::{Header, RecordPress, SignalPress};
 use thalweg::synth::{Basecalls, Recipe, Synth, SynthRead};
-use thalweg::write::{NewFile, ReadWriter};
+use thalweg::write::{Coding, NewFile, Target};
 use thalweg::{Error, codec::deflate};
 use thalweg_gauge::suite::Synthetic;
 
@@ -18,6 +19,8 @@ use crate::progress;
 /// Write a file of synthetic reads: realistic lengths, levels, qualities and noise; the same for the same seed
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
+///
+/// Example: thalweg synth run.pod5 --kind pod5
 ///
 /// Example: thalweg synth reads.fastq.gz --kind fastq --bases 500M --gzip
 #[derive(Debug, clap::Args)]
@@ -33,12 +36,12 @@ pub(crate) struct Args {
     /// Everything random follows from it
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Compression of each record: none, zlib or zstd
+    /// BLOW5: compression of each record: none, zlib or zstd
     #[arg(long, value_name = "NAME", default_value = "zstd")]
     record: RecordPress,
-    /// Compression of each signal: none, svb-zd, ex-zd or svb16-zd
-    #[arg(long, value_name = "NAME", default_value = "svb-zd")]
-    signal: SignalPress,
+    /// Compression of each signal. BLOW5: none, svb-zd (default), ex-zd or svb16-zd; POD5: none or vbz (default)
+    #[arg(long, value_name = "NAME")]
+    signal: Option<SignalPress>,
     /// FASTQ: bases in all, as in 500M; a base takes two bytes, or one with --gzip
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse_count)]
     bases: u64,
@@ -52,6 +55,8 @@ enum Kind {
     /// Nanopore signal, with its index
     #[default]
     Blow5,
+    /// The same reads as POD5
+    Pod5,
     /// Basecalled reads
     Fastq,
 }
@@ -62,9 +67,13 @@ const AHEAD: usize = 8;
 pub(crate) fn run(args: &Args) -> Outcome {
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
-        Kind::Blow5 => {
-            Synthetic::Blow5 { samples: args.samples, seed: args.seed, record: args.record, signal: args.signal }
-        }
+        Kind::Blow5 => Synthetic::Blow5 {
+            samples: args.samples,
+            seed: args.seed,
+            record: args.record,
+            signal: args.signal.unwrap_or(SignalPress::SvbZd),
+        },
+        Kind::Pod5 => Synthetic::Pod5 { samples: args.samples, seed: args.seed, signal: pod5_signal(args.signal)? },
         Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
     };
     write(&args.output, &synthetic, &|| control.is_cancelled())
@@ -73,42 +82,56 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// Writes a file, and its index where it has one. Ends with [`Error::Cancelled`] soon after `stopped` says so.
 pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Outcome {
     match *synthetic {
-        Synthetic::Blow5 { samples, seed, record, signal } => blow5(path, samples, seed, (record, signal), stopped),
+        Synthetic::Blow5 { samples, seed, record, signal } => {
+            let synth = Synth::new(Recipe::with_samples(seed, samples))?;
+            let header = synth.header(record, signal);
+            reads(path, &synth, &header, Coding::Blow5(record, signal), stopped)
+        }
+        Synthetic::Pod5 { samples, seed, signal } => {
+            let synth = Synth::new(Recipe::with_samples(seed, samples))?;
+            // The same bytes for the same seed.
+            let identity = Some(Identity::from_seed(seed));
+            let layout = Layout { coding: signal, identity, ..Layout::default() };
+            reads(path, &synth, &synth.full_header(), Coding::Pod5(layout), stopped)
+        }
         Synthetic::Fastq { bases, seed, gzip } => fastq(path, bases, seed, gzip, stopped),
     }
 }
 
-fn blow5(
-    path: &Path,
-    samples: u64,
-    seed: u64,
-    (record, signal): (RecordPress, SignalPress),
-    stopped: &dyn Fn() -> bool,
-) -> Outcome {
-    let synth = Synth::new(Recipe::with_samples(seed, samples))?;
-    let header = synth.header(record, signal);
-    let mut out = ReadWriter::create(path, &header)?;
-    let bar = bar(samples * 2);
+fn pod5_signal(signal: Option<SignalPress>) -> Result<SignalCoding, Failure> {
+    match signal {
+        None | Some(SignalPress::Vbz) => Ok(SignalCoding::default()),
+        Some(SignalPress::None) => Ok(SignalCoding::Plain),
+        Some(other) => Err(Failure::Usage(format!("--signal {}: POD5 has none and vbz", other.name()))),
+    }
+}
+
+fn reads(path: &Path, synth: &Synth, header: &Header, coding: Coding, stopped: &dyn Fn() -> bool) -> Outcome {
     let failed = |fault: thalweg::Fault| {
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         Failure::Failed(Error::Usage(message.into()))
     };
+    let target = Target::new(coding, header).map_err(failed)?;
+    let mut out = target.create(path)?;
+    let bar = bar((synth.recipe().reads as f64 * synth.recipe().mean_length) as u64 * 2);
     let make = || {
-        let (mut read, mut encoder) = (SynthRead::default(), Encoder::new());
-        let (synth, header) = (&synth, &header);
+        let (mut read, mut aux, mut encoder) = (SynthRead::default(), Vec::new(), target.encoder());
         move |i| {
             synth.read(i, &mut read);
-            let frame = encoder.as_mut().map_err(|fault| fault.clone()).and_then(|e| read.frame(header, e));
-            (read.read_id.clone(), read.samples.len(), frame)
+            let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
+            let record = read.record(header, &mut aux)?;
+            Ok::<_, thalweg::Fault>((read.samples.len(), encoder.encode(&record, &read.samples)?))
         }
     };
-    in_order(synth.recipe().reads, make, stopped, |(id, samples, frame)| {
-        out.push(&id, &frame.map_err(failed)?)?;
+    in_order(synth.recipe().reads, make, stopped, |made| {
+        let (samples, read) = made.map_err(failed)?;
+        out.push(read)?;
         bar.inc(samples as u64 * 2);
         Ok(())
     })?;
-    let index = out.finish()?;
-    thalweg::write::save_index(&index, &thalweg::reads::index_path(path))?;
+    if let Some(index) = out.finish()?.index {
+        thalweg::write::save_index(&index, &thalweg::reads::index_path(path))?;
+    }
     Ok(())
 }
 

@@ -8,8 +8,11 @@ pub mod bam;
 pub mod fast5;
 #[cfg(feature = "hdf5")]
 pub mod hdf5;
+mod loss;
 pub mod pod5;
 pub mod slow5;
+
+pub use loss::{Loss, Losses};
 
 use std::fmt;
 use std::path::Path;

@@ -56,6 +56,12 @@ fn done_failed_and_usage() {
         (2, &["check", &good, &cut, "--salvage", out]),
         (2, &["check", &good, "--salvage", &good]),
         (2, &["convert", &good, "out.txt"]),
+        (2, &["convert", &good]),
+        (2, &["convert", &good, "folder", "--per-file"]),
+        (2, &["convert", &good, "out.pod5", "--record", "zstd"]),
+        (2, &["convert", &good, "out.pod5", "--signal", "svb-zd"]),
+        (2, &["convert", &good, "out.blow5", "--level", "3"]),
+        (2, &["convert", &good, "out.blow5", "--resume"]),
         (2, &["convert", &good, out, "--record", "zstd"]),
     ];
     for (code, args) in cases {
@@ -143,13 +149,15 @@ fn interrupted_commands_leave_nothing() {
     let salvaged = out("salvaged.blow5");
     let converted = out("converted.slow5");
     let made = out("made.blow5");
+    let pod5 = out("made.pod5");
     type Ready<'a> = &'a dyn Fn() -> bool;
-    let cases: [(&[&str], Ready<'_>); 5] = [
+    let cases: [(&[&str], Ready<'_>); 6] = [
         (&["read", &again, "-t", "1"], &|| true),
         (&["check", &again, "-t", "1"], &|| true),
         (&["check", &again, "-t", "1", "--salvage", &salvaged], &writing),
         (&["convert", &long, &converted, "-t", "1"], &writing),
         (&["synth", &made, "--samples", "2G"], &writing),
+        (&["synth", &pod5, "--kind", "pod5", "--samples", "2G"], &writing),
     ];
     for (args, ready) in cases {
         let (ended, took) = interrupt(args, ready);

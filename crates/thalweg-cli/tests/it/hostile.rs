@@ -57,8 +57,9 @@ fn not_files() {
     let out = place.at("out.blow5");
     for path in [folder.as_str(), &place.at("pipe"), "/dev/null", "/dev/zero"] {
         for args in [&["read", path][..], &["index", path], &["check", path], &["convert", path, &out]] {
-            // A folder is a data set for `read`; this one has no reads.
-            let told = if args == ["read", folder.as_str()] { "not found" } else { "not supported" };
+            // A folder is a data set for `read` and `convert`; this one has no reads.
+            let is_set = path == folder && ["read", "convert"].contains(&args[0]);
+            let told = if is_set { "not found" } else { "not supported" };
             thalweg(args).told(path, told);
         }
     }
@@ -99,11 +100,15 @@ fn no_more_room_on_the_disk() {
     let path = place.write("good.blow5", &good(&[40_000; 40]));
     let out = place.at("out.blow5");
     let text = place.at("out.slow5");
+    let pod5 = place.at("out.pod5");
     // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full disk does.
     let full = "trap '' XFSZ; ulimit -f 64";
-    for args in
-        [&["convert", &path, &text][..], &["check", &path, "--salvage", &out], &["synth", &out, "--samples", "2M"]]
-    {
+    for args in [
+        &["convert", &path, &text][..],
+        &["check", &path, "--salvage", &out],
+        &["synth", &out, "--samples", "2M"],
+        &["synth", &pod5, "--kind", "pod5", "--samples", "2M"],
+    ] {
         after(full, args).told("out.", "writing");
         assert_eq!(place.names(), ["good.blow5"], "{args:?}");
     }

@@ -4,6 +4,7 @@
 mod bench;
 mod command;
 mod common;
+mod convert;
 mod everyday;
 mod exit_codes;
 #[allow(dead_code, reason = "a part of it is for the library's tests")]

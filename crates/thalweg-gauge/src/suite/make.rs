@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use thalweg::format::pod5::write::SignalCoding;
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use toml::de::DeValue;
 
@@ -56,6 +57,15 @@ pub enum Synthetic {
         /// Compression of each signal.
         signal: SignalPress,
     },
+    /// The same reads as POD5.
+    Pod5 {
+        /// About how many samples.
+        samples: u64,
+        /// Everything random follows from it.
+        seed: u64,
+        /// How samples are stored.
+        signal: SignalCoding,
+    },
     /// Basecalled reads.
     Fastq {
         /// About how many bases.
@@ -78,6 +88,11 @@ impl Synthetic {
                 let signal = table.read("signal", problems, |v| press(v)).map_or(SignalPress::SvbZd, |p| p.value);
                 Some(Self::Blow5 { samples, seed, record, signal })
             }
+            Some("pod5") => {
+                let samples = table.read("samples", problems, count).map_or(1_200_000_000, |n| n.value);
+                let signal = table.read("signal", problems, pod5_signal).map_or(SignalCoding::default(), |s| s.value);
+                Some(Self::Pod5 { samples, seed, signal })
+            }
             Some("fastq") => {
                 let bases = table.read("bases", problems, count).map_or(1_000_000_000, |n| n.value);
                 let gzip = table.flag("gzip", problems).unwrap_or(false);
@@ -85,7 +100,8 @@ impl Synthetic {
             }
             Some(other) => {
                 let at = kind.as_ref().map_or_else(|| table.at.clone(), |k| k.at.clone());
-                problems.add(&at, format!("`kind` of `synth`: expected \"blow5\" or \"fastq\", found {other:?}"));
+                problems
+                    .add(&at, format!("`kind` of `synth`: expected \"blow5\", \"pod5\" or \"fastq\", found {other:?}"));
                 return None;
             }
             None => return None,
@@ -103,6 +119,10 @@ impl Synthetic {
                 let (samples, seed) = (round(*samples), seeded(seed));
                 format!("synth-{samples}-{}-{}{seed}-v1.blow5", record.name(), signal.name())
             }
+            Self::Pod5 { samples, seed, signal } => {
+                let coding = if *signal == SignalCoding::Plain { "none" } else { "vbz" };
+                format!("synth-{}-{coding}{}-v1.pod5", round(*samples), seeded(seed))
+            }
             Self::Fastq { bases, seed, gzip } => {
                 let end = if *gzip { ".gz" } else { "" };
                 format!("synth-{}{}-v1.fastq{end}", round(*bases), seeded(seed))
@@ -114,7 +134,8 @@ impl Synthetic {
     pub fn about_bytes(&self) -> u64 {
         let (units, bytes_each) = match self {
             Self::Blow5 { samples, signal: SignalPress::None, .. } => (*samples, 2.0),
-            Self::Blow5 { samples, .. } => (*samples, 0.85),
+            Self::Pod5 { samples, signal: SignalCoding::Plain, .. } => (*samples, 2.0),
+            Self::Blow5 { samples, .. } | Self::Pod5 { samples, .. } => (*samples, 0.85),
             Self::Fastq { bases, gzip: true, .. } => (*bases, 0.9),
             Self::Fastq { bases, .. } => (*bases, 2.05),
         };
@@ -129,6 +150,14 @@ fn count(value: &DeValue<'_>) -> Result<u64, String> {
         Err(_) => super::node::whole(value, 1),
     }
     .and_then(|n| if n == 0 { Err(expected("a count as in \"600M\"", value)) } else { Ok(n) })
+}
+
+fn pod5_signal(value: &DeValue<'_>) -> Result<SignalCoding, String> {
+    match string(value)?.as_str() {
+        "vbz" => Ok(SignalCoding::default()),
+        "none" => Ok(SignalCoding::Plain),
+        _ => Err(expected("\"vbz\" or \"none\"", value)),
+    }
 }
 
 fn press<T: std::str::FromStr<Err = thalweg::Fault>>(value: &DeValue<'_>) -> Result<T, String> {

@@ -6,6 +6,7 @@ mod codec_bytes;
 mod codec_signal;
 mod columns;
 mod columns_real;
+mod convert;
 mod corpus;
 mod engine;
 mod explain;

@@ -1,0 +1,123 @@
+//! `convert` as its users meet it: many files, resumed work, and files that stay whole whatever ends the program.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::command::THALWEG;
+use crate::common::Folder;
+
+/// Three files in two folders.
+fn runs() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("runs/later")).unwrap();
+    for (name, seed) in [("runs/a.blow5", "1"), ("runs/b.blow5", "2"), ("runs/later/a.blow5", "3")] {
+        folder.ok(&["synth", name, "--samples", "200k", "--seed", seed]);
+    }
+    folder
+}
+
+fn names(folder: &Folder, below: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder.path(below))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn many_files_to_one() {
+    let folder = runs();
+    for name in ["all.pod5", "all.blow5", "all.slow5"] {
+        let told = &folder.json(&["convert", "runs", name, "--verify", "--json"])[0];
+        assert_eq!((told["output"].as_str(), told["verified"].as_bool()), (Some(name), Some(true)));
+        assert_eq!(told["lost"].as_array().map(Vec::len), Some(usize::from(name == "all.slow5")));
+        let rows = folder.ok(&["read", "runs", "--digest"]);
+        assert_eq!(folder.ok(&["read", name, "--digest"]), rows);
+        assert_eq!(told["reads"].as_u64(), Some(rows.lines().count() as u64));
+    }
+    assert!(folder.fails(2, &["convert", "runs", "x.blow5", "--sort"]).contains("one file"));
+}
+
+#[test]
+fn each_file_for_itself_and_the_rest_later() {
+    let folder = runs();
+    let convert = ["convert", "runs", "out", "--per-file", "--to", "pod5", "--json"];
+    let told = folder.json(&convert);
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|line| line["skipped"] == false));
+    assert_eq!(names(&folder, "out"), ["a.pod5", "b.pod5", "later"]);
+    assert_eq!(names(&folder, "out/later"), ["a.pod5"]);
+    for name in ["a", "b", "later/a"] {
+        let rows = folder.ok(&["read", &format!("runs/{name}.blow5"), "--digest"]);
+        assert_eq!(folder.ok(&["read", &format!("out/{name}.pod5"), "--digest"]), rows);
+    }
+
+    // Gone, damaged and outdated ones are made again, others are left alone.
+    let resume = [&convert[..], &["--resume"]].concat();
+    let skipped = || -> Vec<bool> { folder.json(&resume).iter().map(|line| line["skipped"] == true).collect() };
+    assert_eq!(skipped(), [true, true, true]);
+    fs::remove_file(folder.path("out/b.pod5")).unwrap();
+    assert_eq!(skipped(), [true, false, true]);
+    let whole = fs::read(folder.path("out/a.pod5")).unwrap();
+    fs::write(folder.path("out/a.pod5"), &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(skipped(), [false, true, true]);
+    let later = fs::metadata(folder.path("out/later/a.pod5")).unwrap().modified().unwrap() + Duration::from_secs(5);
+    fs::File::options().write(true).open(folder.path("runs/later/a.blow5")).unwrap().set_modified(later).unwrap();
+    assert_eq!(skipped(), [true, true, false]);
+}
+
+#[test]
+fn outputs_in_each_others_way() {
+    let folder = runs();
+    let told = folder.fails(2, &["convert", "runs/a.blow5", "runs/later/a.blow5", "out", "--per-file", "--to", "pod5"]);
+    assert!(told.contains("would both become"), "{told}");
+    let told = folder.fails(2, &["convert", "runs", "runs", "--per-file", "--to", "blow5"]);
+    assert!(told.contains("another folder"), "{told}");
+    assert!(!folder.path("out").exists());
+    // One file may take its own place.
+    folder.ok(&["convert", "runs/a.blow5", "runs/a.blow5", "--record", "zlib", "--verify"]);
+}
+
+#[test]
+fn losses_are_refused_or_told() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "200k");
+    folder.ok(&["convert", "a.blow5", "a.slow5"]);
+    let text = fs::read_to_string(folder.path("a.slow5")).unwrap().replace("\t2048\t-", "\t2048\t0.1-");
+    fs::write(folder.path("a.slow5"), text.replace("0.1-", "0.1")).unwrap();
+    let told = folder.fails(1, &["convert", "a.slow5", "a.pod5"]);
+    assert!(told.contains("offset") && told.contains("--lossy"), "{told}");
+    assert!(!folder.path("a.pod5").exists());
+    let output = folder.run(&["convert", "a.slow5", "a.pod5", "--lossy", "--verify", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("lost: the offset"));
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(line["lost"][0]["reads"], line["reads"]);
+}
+
+/// Killed in the middle, with no chance to tidy up: nothing has the output's name, and the next attempt succeeds.
+#[test]
+fn killed_in_the_middle() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "30M");
+    fs::create_dir(folder.path("out")).unwrap();
+    for name in ["out/a.pod5", "out/a.blow5"] {
+        let mut command = Command::new(THALWEG);
+        command.current_dir(folder.0.path()).args(["convert", "a.blow5", name, "-t", "1", "--verify"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let started = Instant::now();
+        while names(&folder, "out").is_empty() && started.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let left = names(&folder, "out");
+        assert!(left.iter().all(|name| name.ends_with(".tmp")), "{left:?}");
+        folder.ok(&["convert", "a.blow5", name, "--verify"]);
+        for name in names(&folder, "out") {
+            fs::remove_file(folder.path("out").join(name)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,117 @@
+"""The POD5 library reads what thalweg wrote: the same runs, the same values in every field, to the last bit."""
+
+import json
+import sys
+
+import pytest
+
+from nanopore import HERE, expectations, expected_rows, run
+
+pytest.importorskip("pod5")
+
+POD5 = [
+    "b1.pod5",
+    "compat_v0.pod5",
+    "compat_v3.pod5",
+    "derived_b1_v4_repacked.pod5",
+    "derived_b1_v4_uncompressed_signal.pod5",
+    "multi_fast5_zip_v1.pod5",
+    "multi_fast5_zip_v2.pod5",
+    "trna_reads.pod5",
+    "z1.pod5",
+]
+# Real BLOW5 files with all that POD5 needs, calibrations that floats hold included.
+BLOW5 = ["blow5/z1.blow5", "slow5/b1_ascii.slow5"]
+SIGNALS = pytest.mark.parametrize("signal", ["vbz", "none"])
+
+
+def rows(path) -> list[dict]:
+    """In its own process: the library may exit on errors."""
+    lines = run(sys.executable, HERE / "pod5_rows.py", path).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@SIGNALS
+@pytest.mark.parametrize("name", BLOW5)
+def test_samples_and_ids(thalweg, shared, tmp_path, name, signal):
+    out = tmp_path / "out.pod5"
+    thalweg("convert", shared / name, out, "--signal", signal)
+    found = [f"{r['read_id']}\t{r['n']}\t{r['sum']}\t{r['sha256']}" for r in rows(out) if "n" in r]
+    assert found == expected_rows(shared, name)
+
+
+@pytest.mark.parametrize("options", [[], ["--signal", "none"], ["--row-samples", "1000", "--signal-rows", "3", "--reads-rows", "2"]])
+@pytest.mark.parametrize("name", POD5)
+def test_nothing_is_lost_on_the_way_through_blow5(thalweg, shared, tmp_path, name, options):
+    middle, out = tmp_path / "middle.blow5", tmp_path / "out.pod5"
+    thalweg("convert", shared / "pod5" / name, middle)
+    thalweg("convert", middle, out, *options)
+    assert rows(out) == rows(shared / "pod5" / name)
+
+
+@pytest.mark.parametrize("name", POD5)
+def test_pod5_to_pod5(thalweg, shared, tmp_path, name):
+    out = tmp_path / "out.pod5"
+    thalweg("convert", shared / "pod5" / name, out)
+    assert rows(out) == rows(shared / "pod5" / name)
+
+
+def test_the_reads_of_many_files(thalweg, shared, tmp_path):
+    out = tmp_path / "out.pod5"
+    thalweg("convert", shared / "pod5/b1.pod5", shared / "pod5/z1.pod5", out)
+    merged = [r for r in rows(out) if "n" in r]
+    each = [r for name in ("b1", "z1") for r in rows(shared / f"pod5/{name}.pod5") if "n" in r]
+    assert merged == each
+
+
+def test_no_reads(thalweg, shared, tmp_path):
+    empty, out = tmp_path / "ids", tmp_path / "out.pod5"
+    empty.write_text("")
+    thalweg("convert", shared / "blow5/z1.blow5", out, "--ids", empty)
+    assert [r for r in rows(out) if "n" in r] == []
+
+
+def test_synthetic_reads(thalweg, tmp_path):
+    direct, through, blow5 = tmp_path / "direct.pod5", tmp_path / "through.pod5", tmp_path / "reads.blow5"
+    thalweg("synth", direct, "--kind", "pod5", "--samples", "500k", "--seed", "7")
+    thalweg("synth", blow5, "--samples", "500k", "--seed", "7")
+    thalweg("convert", blow5, through)
+    found = [r for r in rows(direct) if "n" in r]
+    assert len(found) > 3
+    assert [(r["read_id"], r["sha256"], r["scale"]) for r in found] == [
+        (r["read_id"], r["sha256"], r["scale"]) for r in rows(through) if "n" in r
+    ]
+
+
+def test_columns_that_pod5_does_not_define_are_kept(thalweg, tmp_path):
+    text, out, again = tmp_path / "more.slow5", tmp_path / "more.pod5", tmp_path / "again.slow5"
+    primary = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*"
+    names = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal"
+    text.write_text(
+        "#slow5_version\t1.0.0\n#num_read_groups\t1\n@run_id\tabc\n"
+        f"{primary}\tint8_t\tdouble\tchar*\n{names}\tdepth\tweight\tcolour\n"
+        "00f7a3c1-0000-4abc-bdef-0123456789ff\t0\t8192\t6\t1500\t4000\t3\t1,2,3\t-5\t0.1\tred\n"
+        "10f7a3c1-0000-4abc-bdef-0123456789ff\t0\t8192\t6\t1500\t4000\t1\t-4\t.\t.\t.\n"
+    )
+    thalweg("convert", text, out)
+    assert [r["n"] for r in rows(out) if "n" in r] == [3, 1]
+    thalweg("convert", out, again)
+    header = again.read_text().splitlines()
+    names = next(line for line in header if line.startswith("#read_id")).split("\t")
+    for name, values in {"depth": ["-5", "."], "weight": ["0.1", "."], "colour": ["red", "."]}.items():
+        found = [line.split("\t")[names.index(name)] for line in header if not line.startswith(("#", "@"))]
+        assert found == values
+
+
+def test_what_pod5_cannot_hold_is_listed(thalweg, shared, tmp_path):
+    out = tmp_path / "out.pod5"
+    name = "blow5/exp_1_lossless_zstd_svb_v0.2.0.blow5"
+    refused = thalweg("convert", shared / name, out, check=False)
+    assert refused.returncode == 1 and "--lossy" in refused.stderr and "range" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+    done = thalweg("convert", shared / name, out, "--lossy", "--json", "--verify")
+    told = json.loads(done.stdout)
+    assert any("range" in lost["what"] and lost["reads"] == 1 for lost in told["lost"])
+    found = [f"{r['read_id']}\t{r['n']}\t{r['sum']}\t{r['sha256']}" for r in rows(out) if "n" in r]
+    assert found == expected_rows(shared, name)
+    assert name in expectations(shared)
