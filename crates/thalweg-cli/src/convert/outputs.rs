@@ -5,7 +5,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use thalweg::format::Format;
+use thalweg::format::slow5::{Encoding, Framing};
+use thalweg::format::{Format, pod5};
 use thalweg::reads::{Options, ReadFile, ReadSet};
 
 use super::Args;
@@ -61,11 +62,22 @@ fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a file was finished after its inputs were last changed. Files appear when they are whole, so what opens is
-/// whole.
+/// Whether a file was finished after its inputs were last changed, and has been whole since.
 pub(super) fn is_whole<'a>(path: &Path, mut inputs: impl Iterator<Item = &'a Path>, options: &Options) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let Some(written) = changed(path) else { return false };
-    inputs.all(|input| changed(input).is_some_and(|changed| changed <= written))
-        && ReadFile::open(path, options.clone()).is_ok()
+    if !inputs.all(|input| changed(input).is_some_and(|changed| changed <= written)) {
+        return false;
+    }
+    let Ok(file) = ReadFile::open(path, options.clone()) else { return false };
+    // A file that was cut short may still open: POD5's tables are found without its footer, too.
+    let end: &[u8] = match file.format() {
+        Format::Slow5 => b"\n",
+        Format::Blow5 => Framing::new(Encoding::Binary).end_marker(),
+        Format::Pod5 => &pod5::SIGNATURE,
+        Format::Fast5 => &[],
+    };
+    let mut found = vec![0; end.len()];
+    let at = file.store().size().saturating_sub(end.len() as u64);
+    file.store().read_at(at, &mut found).is_ok() && found == end
 }
