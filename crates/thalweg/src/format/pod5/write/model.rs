@@ -44,6 +44,8 @@ pub struct Mapping {
     /// Of reads that do not say it themselves.
     pore_types: Vec<Option<Box<str>>>,
     has_reasons: bool,
+    /// What stands in columns that the header has no field for.
+    absent: [Value; FIELDS.len()],
     /// What of the header POD5 cannot hold, in words.
     lost: Vec<String>,
 }
@@ -129,7 +131,13 @@ impl Mapping {
         let reason = Place::Field(field_at("end_reason"));
         let has_reasons = header.aux.iter().any(|field| field.name == END_REASON_TEXT)
             || places.iter().any(|(_, place)| *place == reason);
-        Ok(Self { places, more, groups, pore_types, has_reasons, lost })
+        let mut absent: [Value; FIELDS.len()] = std::array::from_fn(absent);
+        for (_, place) in &places {
+            if let Place::Field(i) = *place {
+                absent[i] = Value::Missing;
+            }
+        }
+        Ok(Self { places, more, groups, pore_types, has_reasons, absent, lost })
     }
 
     /// What of the header POD5 cannot hold: fields, attributes and read groups, in words.
@@ -175,7 +183,7 @@ impl Mapping {
             run_info: record.read_group as usize,
             calibration_offset: offset,
             calibration_scale: scale,
-            fields: Default::default(),
+            fields: self.absent.clone(),
             more: vec![Value::Missing; self.more.len()],
         };
         let end_reason = field_at("end_reason");
@@ -290,6 +298,16 @@ impl Run {
 
 /// Digitisation of a PromethION.
 const PROMETHION_STEPS: i64 = 2048;
+
+/// What a column of [`FIELDS`] holds where nobody ever knew its values: what the POD5 library puts there when it brings
+/// files from before the column up to date. Its readers rely on numbers being there.
+fn absent(i: usize) -> Value {
+    match FIELDS.get(i).map(|field| (field.column, field.stored)) {
+        Some((_, Stored::U8 | Stored::U16 | Stored::U32 | Stored::U64)) => Value::Unsigned(0),
+        Some(("time_since_mux_change", _)) => Value::Float(0.0),
+        _ => Value::Missing,
+    }
+}
 
 /// Whether something other than the signal ends a read for this reason, as the POD5 library has it.
 fn is_forced(reason: &str) -> bool {
