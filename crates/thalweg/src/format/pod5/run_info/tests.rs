@@ -64,7 +64,13 @@ fn attributes_of_other_origin_become_columns_and_tags() {
     assert_eq!(run.text("acquisition_id"), "a08e");
     assert_eq!(run.get("protocol_start_time"), Some(&RunValue::Millis(1_557_745_903_000)));
     let tag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let tags = [tag("asic_id", "17"), tag("exp_start_time", "2019-05-13T11:11:43Z"), tag("run_id", "a08e")];
+    let tags = [
+        tag("asic_id", "17"),
+        tag("exp_start_time", "2019-05-13T11:11:43Z"),
+        tag("run_id", "a08e"),
+        // The column holds the moment; how it was written is kept, too.
+        tag("protocol_start_time", "2019-05-13T13:11:43+02:00"),
+    ];
     assert_eq!(run.get("tracking_id"), Some(&RunValue::Tags(tags.into())));
     assert_eq!(run.columns.len(), RUN_INFO.len());
 }
