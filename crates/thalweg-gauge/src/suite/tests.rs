@@ -241,7 +241,7 @@ fn mistakes_are_shown_where_they_are() {
         ("sweep = { threads = [1], place = [\"data\"] }\ninclude = [{ threads = 1 }]", "8:14", "missing: place"),
         ("set = { threads = 1 }\nsweep = { threads = [1] }", "8:11", "both set and swept"),
         ("[file.x]\nsynth = { kind = \"blow5\", record = \"lzma\" }", "8:36", "expected a record compression"),
-        ("[file.x]\nsynth = { kind = \"bam\" }", "8:18", "expected \"blow5\" or \"fastq\", found \"bam\""),
+        ("[file.x]\nsynth = { kind = \"bam\" }", "8:18", "expected \"blow5\", \"pod5\" or \"fastq\", found \"bam\""),
         ("[file.x]\npath = \"a\"\nids = { of = \"x\", count = 3 }", "7:7", "not from path and ids"),
         ("[file.x]\nids = { of = \"x\" }", "8:7", "needs a `count` or a `share`"),
         ("[file.x]\nids = { of = \"x\", share = \"0 %\" }", "8:27", "a share as in 0.01 or \"1 %\""),
