@@ -24,7 +24,7 @@ use measured::{Job, Started, one_by_one, whole};
 /// Example: thalweg read run/ --to run.arrow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// SLOW5 and BLOW5 files, folders of them, and patterns such as 'runs/**/*.blow5'
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order

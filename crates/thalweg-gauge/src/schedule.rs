@@ -35,11 +35,7 @@ impl Order {
                 }
             }
             Self::Random { seed } => {
-                let mut random = SplitMix(mix(seed) ^ round as u64);
-                // Fisher and Yates; a number below i + 1 that is biased by less than 2^-50.
-                for i in (1..arms).rev() {
-                    order.swap(i, (random.next() % (i as u64 + 1)) as usize);
-                }
+                SplitMix(mix(seed) ^ round as u64).shuffle(&mut order);
             }
         }
         order
@@ -54,6 +50,13 @@ impl SplitMix {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
+    }
+
+    /// Fisher and Yates; a number below i + 1 that is biased by less than 2^-50 where there are fewer than 2^14 items.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, (self.next() % (i as u64 + 1)) as usize);
+        }
     }
 }
 

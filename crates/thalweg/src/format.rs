@@ -34,17 +34,15 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Slow5, Self::Blow5, Self::Pod5, Self::Fast5];
 
-    /// First bytes of a POD5 file (POD5 specification, "Combined file layout").
-    const POD5_SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
     /// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0, "Superblock").
     const HDF5_SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
     /// The format of a file that begins with `head`. What is none of the others is taken for text: SLOW5 has no
     /// signature, and its parser says best what is wrong.
     pub fn of(head: &[u8]) -> Self {
-        if head.starts_with(b"BLOW5\x01") {
+        if head.starts_with(slow5::MAGIC) {
             Self::Blow5
-        } else if head.starts_with(&Self::POD5_SIGNATURE) {
+        } else if head.starts_with(&pod5::SIGNATURE) {
             Self::Pod5
         } else if head.starts_with(&Self::HDF5_SIGNATURE) {
             Self::Fast5

@@ -16,6 +16,7 @@ pub mod model;
 pub mod plan;
 pub mod reads;
 pub mod residency;
+mod splitmix;
 pub mod store;
 pub mod synth;
 #[doc(hidden)]

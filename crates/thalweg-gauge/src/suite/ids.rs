@@ -4,6 +4,7 @@ use toml::de::DeValue;
 
 use super::Scalar;
 use super::node::{Problems, Table, expected, whole};
+use crate::schedule::SplitMix;
 
 /// Which reads of a file, in which order. Neither depends on the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,12 +51,12 @@ impl IdList {
             Many::Share(share) => ((all.len() as f64 * share).round() as usize).max(1),
         };
         let mut chosen: Vec<usize> = (0..all.len()).collect();
-        shuffle(&mut chosen, self.seed);
+        SplitMix(self.seed).shuffle(&mut chosen);
         chosen.truncate(count);
         if self.run > 1 {
             chosen.sort_unstable();
             let mut runs: Vec<&[usize]> = chosen.chunks(self.run).collect();
-            shuffle(&mut runs, self.seed);
+            SplitMix(self.seed).shuffle(&mut runs);
             chosen = runs.concat();
         }
         chosen.iter().filter_map(|i| all.get(*i).copied()).collect()
@@ -70,18 +71,6 @@ impl IdList {
         let run = if self.run == 1 { String::new() } else { format!(".runs{}", self.run) };
         let seed = if self.seed == 1 { String::new() } else { format!(".seed{}", self.seed) };
         many + &run + &seed
-    }
-}
-
-/// Fisher-Yates with splitmix64 (Steele, Lea, Flood 2014): the same order everywhere.
-fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut state = seed;
-    for i in (1..items.len()).rev() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        items.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
     }
 }
 

@@ -32,6 +32,7 @@ mod version;
 pub use auxiliary::{AuxArray, AuxField, AuxType, AuxValue, AuxValues, Scalar};
 pub use coding::{Decoder, Encoder};
 pub use frame::{Frame, Framing};
+pub(super) use header::MAGIC;
 pub use header::{Attribute, Encoding, Header, Parsed};
 pub use index::{Entry, Index};
 pub use merge::Merged;

@@ -153,12 +153,11 @@ impl<C: Collect> ReadDecoder<C> {
         samples: &mut Vec<i16>,
     ) -> Result<bool> {
         let before = samples.len();
-        let Worker { unpacker, .. } = worker;
         let (record, sample_count) = if self.collect.wants_signal() {
-            let record = unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
+            let record = worker.unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
             (record, (samples.len() - before) as u64)
         } else {
-            unpacker.fields(&self.name, &self.header, extent, self.limit)?
+            worker.unpacker.fields(&self.name, &self.header, extent, self.limit)?
         };
         self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
         let read = Read {

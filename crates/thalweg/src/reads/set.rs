@@ -10,19 +10,17 @@ use arrow_schema::SchemaRef;
 use super::columns::Table;
 use super::{Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary, Visitor};
 use crate::error::{Error, Result};
+use crate::format::Format;
 use crate::format::slow5::Header;
 
 /// Files that stay open. Of others only the header is kept, and they are opened again when it is their turn: a data set
 /// may have more files than a process may open.
 const OPEN_FILES: usize = 64;
 
-/// Ends of the names of files that a folder is searched for.
-const EXTENSIONS: [&str; 4] = ["slow5", "blow5", "pod5", "fast5"];
-
 /// How many missing ids a message names.
 const NAMED: usize = 3;
 
-/// SLOW5 and BLOW5 files as one data set, read one after the other in the order of their paths.
+/// Files of reads as one data set, read one after the other in the order of their paths.
 ///
 /// Each file keeps its own header: a read group is a number within its file. Batches have the auxiliary fields of all
 /// files, null where a file does not have one; the labels of an enumeration are put together; a field of different types
@@ -90,8 +88,8 @@ pub struct Located<'a> {
 type Turn = (usize, Selection);
 
 impl ReadSet {
-    /// Opens files and reads their headers. Folders are searched, at any depth, for names that end in `.slow5` or
-    /// `.blow5`; a path that is not there but has one of `*?[` in it is a pattern, with `**` for folders at any depth. A
+    /// Opens files and reads their headers. Folders are searched, at any depth, for names that end as those of a
+    /// [`Format`] do; a path that is not there but has one of `*?[` in it is a pattern, with `**` for folders at any depth. A
     /// file that is named twice is read once.
     ///
     /// # Errors
@@ -383,7 +381,7 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     if found.len() == before {
         return Err(Error::NotFound {
             file: path.to_string_lossy().into(),
-            what: "files that end in .slow5, .blow5 or .fast5".into(),
+            what: "files that end in .slow5, .blow5, .pod5 or .fast5".into(),
             advice: "name the files themselves if they are called otherwise".into(),
         });
     }
@@ -399,7 +397,7 @@ fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
         let path = entry.path();
         if entry.file_type().map_err(failed)?.is_dir() {
             search(&path, found)?;
-        } else if path.extension().and_then(|e| e.to_str()).is_some_and(|e| EXTENSIONS.contains(&e)) && path.is_file() {
+        } else if Format::of_path(&path).is_some() && path.is_file() {
             found.push(path);
         }
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::{Request, Store};
 use crate::error::Result;
+use crate::splitmix::{STEP, mix};
 pub use limits::Limits;
 
 /// When requests would be answered: a pure function of [`Limits`] and of what was asked when.
@@ -62,12 +63,9 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.clamp(0.0, AN_HOUR))
 }
 
-/// A reproducible scramble (splitmix64, Steele et al. 2014).
+/// A reproducible scramble.
 pub(crate) fn splitmix(x: u64) -> u64 {
-    let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mix(x.wrapping_add(STEP))
 }
 
 /// Another store, answered as slowly as [`Limits`] say. Errors take as long as answers.

@@ -3,15 +3,7 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 
-/// The odd number nearest 2^64 over the golden ratio: steps of it visit every u64 once.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// SplitMix64's finaliser: a bijection that leaves no trace of its input's structure.
-pub(crate) fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
+use crate::splitmix::{STEP, mix};
 
 /// A number in [0, 1) that depends on all three arguments.
 pub(crate) fn hash01(seed: u64, purpose: u64, i: u64) -> f64 {

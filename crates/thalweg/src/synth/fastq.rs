@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use super::chance::{Chance, mix};
+use super::chance::Chance;
+use crate::splitmix::mix;
 use crate::{Error, Result};
 
 /// What a synthetic basecalled run looks like. The defaults imitate nanopore reads of R10.4.1 chemistry, called with a

@@ -1,7 +1,7 @@
 //! Header attributes: the names that a PromethION run of 2024 writes, with values that say that it never took place.
 
 use super::Recipe;
-use super::chance::mix;
+use crate::splitmix::mix;
 
 /// Attributes of one read group, sorted by name. Their values follow from the recipe, so that equal recipes give equal
 /// files; the ids differ between read groups.

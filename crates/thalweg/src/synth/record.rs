@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Recipe;
-use super::chance::{Chance, hash01, mix};
+use super::chance::{Chance, hash01};
+use crate::splitmix::mix;
 
 /// Labels of [`Aux::end_reason`], in the order of the files of a PromethION run.
 pub const END_REASONS: [&str; 8] = [

@@ -5,29 +5,21 @@ use std::sync::Arc;
 
 use thalweg::Error;
 use thalweg::engine::Delivery;
-use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
 use thalweg::model::{Origin, StoreModel};
 use thalweg::plan::Budget;
 use thalweg::reads::{Options, Read, ReadFile, Selection, StoreKind, Visitor};
-use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::write::{ReadWriter, save_index};
+use thalweg::synth::Recipe;
+use thalweg::write::save_index;
+
+use crate::files::synthetic;
 
 const READS: u64 = 120;
 
 /// A file of `READS` reads with its index; the ids in file order.
 fn file(path: &Path) -> Vec<String> {
     let recipe = Recipe { reads: READS, mean_length: 9_000.0, ..Recipe::default() };
-    let synth = Synth::new(recipe).unwrap();
-    let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
-    let mut out = ReadWriter::create(path, &header).unwrap();
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
-    let mut ids = Vec::new();
-    for i in 0..READS {
-        synth.read(i, &mut read);
-        out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();
-        ids.push(read.read_id.clone());
-    }
-    save_index(&out.finish().unwrap(), &thalweg::reads::index_path(path)).unwrap();
+    let (index, ids) = synthetic(path, recipe);
+    save_index(&index, &thalweg::reads::index_path(path)).unwrap();
     ids
 }
 

@@ -1,11 +1,14 @@
 //! Small files of every encoding and compression, for tests that damage them.
 
 use std::ops::Range;
+use std::path::Path;
 
 use thalweg::format::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Record, RecordPress, Scalar,
+    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Index, Record, RecordPress, Scalar,
     SignalPress, Version,
 };
+use thalweg::synth::{Recipe, Synth, SynthRead};
+use thalweg::write::ReadWriter;
 
 /// A file, and where its records are.
 #[derive(Debug, Clone)]
@@ -99,4 +102,19 @@ pub(crate) fn sample(name: &str, header: &Header, lengths: &[usize]) -> Sample {
 /// Every combination with the same reads.
 pub(crate) fn samples(lengths: &[usize]) -> Vec<Sample> {
     headers().iter().map(|(name, header)| sample(name, header, lengths)).collect()
+}
+
+/// Writes synthetic reads as BLOW5; the index of the file, and the ids in its order.
+pub(crate) fn synthetic(path: &Path, recipe: Recipe) -> (Index, Vec<String>) {
+    let synth = Synth::new(recipe).unwrap();
+    let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
+    let mut out = ReadWriter::create(path, &header).unwrap();
+    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    let mut ids = Vec::new();
+    for i in 0..synth.recipe().reads {
+        synth.read(i, &mut read);
+        out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();
+        ids.push(read.read_id.clone());
+    }
+    (out.finish().unwrap(), ids)
 }

@@ -6,28 +6,18 @@ use std::time::{Duration, Instant};
 
 use thalweg::Error;
 use thalweg::engine::Control;
-use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
 use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection, StoreKind, Visitor};
 use thalweg::store::throttled::Limits;
-use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::write::ReadWriter;
+use thalweg::synth::Recipe;
+
+use crate::files::synthetic;
 
 const READS: u64 = 60;
 
 fn file(folder: &Path, name: &str, seed: u64) -> (PathBuf, Vec<String>) {
-    let synth = Synth::new(Recipe { reads: READS, mean_length: 20_000.0, seed, ..Recipe::default() }).unwrap();
-    let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let path = folder.join(name);
-    let mut out = ReadWriter::create(&path, &header).unwrap();
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
-    let mut ids = Vec::new();
-    for i in 0..READS {
-        synth.read(i, &mut read);
-        out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();
-        ids.push(read.read_id.clone());
-    }
-    out.finish().unwrap();
+    let (_, ids) = synthetic(&path, Recipe { reads: READS, mean_length: 20_000.0, seed, ..Recipe::default() });
     (path, ids)
 }
 

@@ -23,6 +23,7 @@ use crate::Fault;
 use crate::format::pod5::RunInfo;
 use crate::format::pod5::fields::Stored;
 use crate::format::pod5::format_uuid;
+use crate::splitmix::{STEP, mix};
 
 pub use column::Value;
 pub use encode::{EncodedSignal, SignalEncoder};
@@ -94,13 +95,7 @@ pub struct Identity {
 impl Identity {
     /// One that follows from a number.
     pub fn from_seed(seed: u64) -> Self {
-        // The finalizer of SplitMix64, <https://prng.di.unimi.it/splitmix64.c>.
-        let word = |n: u64| {
-            let z = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            u128::from(z ^ (z >> 31))
-        };
+        let word = |n: u64| u128::from(mix(seed.wrapping_add(n.wrapping_mul(STEP))));
         let uuid_of = |n| {
             // Version 4, variant 1 (RFC 9562, section 5.4).
             let bits = (word(n) << 64 | word(n + 1)) & !(0xf << 76) & !(0x3 << 62);

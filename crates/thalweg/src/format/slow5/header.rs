@@ -11,7 +11,7 @@ mod write;
 use super::{AuxField, RecordPress, SignalPress, Version};
 
 /// First bytes of a BLOW5 file.
-const MAGIC: &[u8; 6] = b"BLOW5\x01";
+pub(in crate::format) const MAGIC: &[u8; 6] = b"BLOW5\x01";
 
 /// Where a BLOW5 header says how long its text is, as a `u32`; unused bytes before it are zero.
 const TEXT_LEN_AT: usize = 64;

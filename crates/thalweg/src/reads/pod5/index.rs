@@ -16,6 +16,7 @@ use super::tables::Tables;
 use crate::engine::Control;
 use crate::error::{Error, Fault, Result};
 use crate::format::pod5::UUID_BYTES;
+use crate::splitmix::{STEP, mix};
 use crate::store::{FileStore, MemoryStore, Store};
 use crate::write::NewFile;
 
@@ -56,13 +57,6 @@ impl Owner {
     }
 }
 
-/// Spreads bits: the finalizer of SplitMix64.
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
@@ -76,7 +70,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 /// Evenly spread, whatever the ids have in common.
 fn hash(id: &[u8; UUID_BYTES]) -> u64 {
     let (low, high) = id.split_at(8);
-    mix(mix(word(low).wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ word(high))
+    mix(mix(word(low).wrapping_add(STEP)) ^ word(high))
 }
 
 /// Where the bytes of a new index go.

@@ -4,12 +4,7 @@
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 
 use super::Identity;
-
-/// First and last bytes of the file.
-const SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
-
-/// Stands before the footer.
-const FOOTER_MAGIC: [u8; 8] = *b"FOOTER\0\0";
+use crate::format::pod5::{FOOTER_MAGIC, SIGNATURE};
 
 /// The version of the POD5 library that writes the same columns. Readers derive the version of the tables from it.
 pub(super) const POD5_VERSION: &str = "0.3.49";

@@ -7,8 +7,7 @@ use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
 use arrow_schema::Schema;
 use flatbuffers::FlatBufferBuilder;
 
-/// First and last bytes of the file; the first are padded to eight.
-const MAGIC: &[u8; 6] = b"ARROW1";
+use crate::format::pod5::MAGIC;
 
 /// Stands before the length of a message's metadata.
 const CONTINUATION: [u8; 4] = [0xff; 4];

@@ -1,0 +1,11 @@
+//! SplitMix64 (Steele, Lea, Flood 2014): numbers without a pattern, the same everywhere.
+
+/// The odd number nearest 2^64 over the golden ratio: steps of it visit every u64 once.
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The finaliser: a bijection that leaves no trace of its input's structure.
+pub(crate) fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
