@@ -59,7 +59,8 @@ pub struct Arm {
     pub needs: Needs,
     /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared by wall time.
     pub decoder: bool,
-    /// Arms with the same key must report the same digest; without a key all of a comparison must.
+    /// Arms with the same key must report the same digest; without a key all of a comparison must. One with
+    /// [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
     /// What sets it apart within its suite: swept variables, the place of its files, as in `{"threads": 4}`. For reports.
@@ -102,6 +103,9 @@ impl Counterfactuals {
 }
 
 impl Arm {
+    /// The key of arms that decode nothing, such as one that reads the device and drops what it read.
+    pub const NO_VALUES: &str = "none";
+
     /// A cold decoder that needs the whole `file`.
     pub fn new<S: Into<String>>(
         name: impl Into<String>,

@@ -125,6 +125,19 @@ fn foreign_commands_are_timed_by_the_wall() {
 }
 
 #[test]
+fn what_decodes_nothing_needs_no_digest_and_is_timed_by_its_own_word() {
+    let dir = scratch();
+    let file = data_file(&dir, "f", 1 << 16);
+    let decodes = arm("decodes", &file, 0.004, "d").level(Level::Lukewarm);
+    let report = "cat \"$0\" > /dev/null; echo '{\"open_to_last_s\":0.002}'";
+    let mut device = Arm::new("device", ["sh", "-c", report, "{file}"], &file).level(Level::Lukewarm);
+    device.values = Some(Arm::NO_VALUES.into());
+    let (c, _) = go(&Plan::new("device", vec![decodes, device]).rounds(2).control(false));
+    assert_eq!((c.refused.as_ref(), c.session.clock), (None, Clock::TimeToSamples));
+    assert_eq!((c.summaries[1].trials, c.summaries[1].failed.as_ref()), (2, None));
+}
+
+#[test]
 fn a_stop_keeps_what_has_finished() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);

@@ -166,13 +166,17 @@ impl<D: Decoder> Shared<D> {
         blocks_alive(state.depth.target(), self.shape.threads).min(self.shape.buffers)
     }
 
+    fn may_fetch(&self, state: &State<D::Batch>) -> bool {
+        state.in_flight < state.depth.target() && state.buffers_out < self.room(state)
+    }
+
     pub(super) fn next_request(&self, wait: bool) -> Next {
         let mut state = self.lock();
         loop {
             if state.stopped || state.failed.is_some() {
                 return self.no_more_requests();
             }
-            if state.in_flight < state.depth.target() && state.buffers_out < self.room(&state) {
+            if self.may_fetch(&state) {
                 let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
                     return self.no_more_requests();
                 };
@@ -180,7 +184,7 @@ impl<D: Decoder> Shared<D> {
                 state.in_flight += 1;
                 state.clocks.requests += 1;
                 let issued = Instant::now();
-                if state.in_flight < state.depth.target() {
+                if self.may_fetch(&state) {
                     self.can_fetch.notify_one();
                 }
                 if self.store.bytes().is_some() {
@@ -270,7 +274,7 @@ impl<D: Decoder> Shared<D> {
         let now = state.started.elapsed();
         state.depth.answered(waiting, self.shape.threads, now);
         state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
-        self.can_fetch.notify_one();
+        // Nobody else is told that one more may be fetched: whoever was answered asks next, and tells if there is more.
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();

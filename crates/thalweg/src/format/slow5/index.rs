@@ -118,9 +118,8 @@ impl Index {
         let mut index = Self { version, bytes, len: 0, slots: vec![0; slots_for(len)], hasher: RandomState::new() };
         let mut at = ENTRIES_AT;
         while let Some((id, _, next)) = entry(&index.bytes, at) {
-            let slot = index.vacant(id).map_err(|first| twice(id, at, first))?;
-            let value = index.slot_value(id, at);
-            index.fill(slot, value);
+            let (slot, tag) = index.vacant(id).map_err(|first| twice(id, at, first))?;
+            index.fill(slot, tag | (at as u64 + 1));
             at = next;
         }
         Ok(index)
@@ -138,9 +137,8 @@ impl Index {
         if slots_for(self.len + 1) > self.slots.len() {
             self.grow();
         }
-        let slot = self.vacant(read_id.as_bytes()).map_err(|first| twice(read_id.as_bytes(), at, first))?;
-        let value = self.slot_value(read_id.as_bytes(), at);
-        self.fill(slot, value);
+        let (slot, tag) = self.vacant(read_id.as_bytes()).map_err(|first| twice(read_id.as_bytes(), at, first))?;
+        self.fill(slot, tag | (at as u64 + 1));
         self.bytes.extend(id_len.to_le_bytes());
         self.bytes.extend(read_id.as_bytes());
         self.bytes.extend(place.offset.to_le_bytes());
@@ -215,15 +213,17 @@ impl Index {
         [&self.bytes, END_MARKER]
     }
 
-    /// The slot for a read that is not there; the entry's position as the error when it is.
-    fn vacant(&self, id: &[u8]) -> Result<usize, usize> {
+    /// The slot for a read that is not there and its tag, the top bits of its hash; the entry's position as the error when
+    /// it is there.
+    fn vacant(&self, id: &[u8]) -> Result<(usize, u64), usize> {
         let hash = self.hasher.hash_one(id);
+        let tag = hash >> POSITION_BITS << POSITION_BITS;
         let mask = self.slots.len().wrapping_sub(1);
         let mut slot = hash as usize & mask;
         // At least a quarter of the slots are empty, so the search ends; in no slots at all it does not start.
         while let Some(&value) = self.slots.get(slot) {
             if value == 0 {
-                return Ok(slot);
+                return Ok((slot, tag));
             }
             if value >> POSITION_BITS == hash >> POSITION_BITS {
                 let at = position(value);
@@ -233,12 +233,7 @@ impl Index {
             }
             slot = (slot + 1) & mask;
         }
-        Ok(0)
-    }
-
-    fn slot_value(&self, id: &[u8], at: usize) -> u64 {
-        let tag = self.hasher.hash_one(id) >> POSITION_BITS;
-        tag << POSITION_BITS | (at as u64 + 1)
+        Ok((0, tag))
     }
 
     fn fill(&mut self, slot: usize, value: u64) {
@@ -254,7 +249,7 @@ impl Index {
         self.len = 0;
         for value in old.into_iter().filter(|&value| value != 0) {
             let vacant = entry(&self.bytes, position(value)).and_then(|(id, ..)| self.vacant(id).ok());
-            if let Some(slot) = vacant {
+            if let Some((slot, _)) = vacant {
                 self.fill(slot, value);
             }
         }
