@@ -17,7 +17,7 @@ use crate::progress::Progress;
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// SLOW5 or BLOW5 files
+    /// Files of reads, in any format
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write every intact record to OUT, as it is stored; of one FILE only

@@ -106,6 +106,10 @@ impl ReadFile {
         if let Layout::Pod5(file) = &self.layout {
             return self.pod5_check(file);
         }
+        #[cfg(feature = "hdf5")]
+        if let Layout::Fast5(_) = &self.layout {
+            return self.fast5_check();
+        }
         let (mut report, found) = Walk::new(self, None).run()?;
         self.check_index(&mut report, &found);
         Ok(report)

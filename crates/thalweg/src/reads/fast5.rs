@@ -1,5 +1,8 @@
 //! FAST5 files behind the face of a [`ReadFile`].
 
+#[cfg(feature = "hdf5")]
+mod check;
+
 use std::sync::Arc;
 
 use super::Options;

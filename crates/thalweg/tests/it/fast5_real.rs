@@ -165,6 +165,29 @@ fn a_folder_of_single_reads_is_one_data_set() {
     assert_eq!(ids.len(), FILES.iter().map(|(_, count)| count).sum::<usize>());
 }
 
+#[test]
+fn a_check_decodes_every_read_and_names_what_is_damaged() {
+    let Some(folder) = nanopore() else { return };
+    for (name, count) in FILES {
+        let file = open(&path(&folder, name));
+        let samples: usize = all(&file).values().map(|(_, samples)| samples.len()).sum();
+        let report = file.check().unwrap();
+        assert!(report.is_whole(), "{name}: {:?}", report.defects);
+        assert_eq!((report.reads, report.samples), (count as u64, samples as u64), "{name}");
+        let out = tempfile::tempdir().unwrap();
+        let refused = file.salvage(&out.path().join("saved.fast5")).unwrap_err();
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+    }
+    let mut bytes = fs::read(path(&folder, "multi_fast5_zip")).unwrap();
+    // Inside the zlib stream of the first read's signal.
+    bytes[100_000] ^= 0x10;
+    let store = Arc::new(MemoryStore::new("damaged.fast5", bytes));
+    let report = ReadFile::from_store(store, Options::default()).unwrap().check().unwrap();
+    assert_eq!((report.reads, report.defect_count), (9, 1));
+    assert!(report.lost[0].contains(&100_000), "{:?}", report.lost);
+    assert!(report.defects[0].to_string().contains("read 0000173c"), "{}", report.defects[0]);
+}
+
 /// Opens bytes and decodes all that can be: the reads, or the error.
 fn try_all(bytes: Vec<u8>) -> Result<usize, Error> {
     let file = ReadFile::from_store(Arc::new(MemoryStore::new("cut.fast5", bytes)), Options::default())?;
