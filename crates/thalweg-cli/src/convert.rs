@@ -1,19 +1,18 @@
 //! `thalweg convert`: any format of reads to any other, any compression to any other, many files to one or one by one.
 
-mod coding;
 mod outputs;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
-use thalweg::convert::{Conversion, Report, convert};
+use thalweg::convert::convert;
+use thalweg::format::Format;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, output, read_ids};
+use crate::common::{Failure, Outcome, ReadArgs, open_set, read_ids};
 use crate::progress::Progress;
-use coding::CodingArgs;
+use crate::write::{WriteArgs, formats, say};
 use outputs::{Output, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
@@ -33,29 +32,23 @@ pub(crate) struct Args {
     /// The file to write, which appears when it is whole; with --per-file the folder
     #[arg(required = true, value_name = "OUT")]
     output: PathBuf,
-    #[command(flatten)]
-    coding: CodingArgs,
+    /// The format, where the name of OUT does not tell
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = formats())]
+    to: Option<Format>,
     /// Write one file for each, with its name, into the folder OUT
     #[arg(long)]
     per_file: bool,
     /// With --per-file: leave outputs alone that are whole and newer than their inputs
     #[arg(long, requires = "per_file")]
     resume: bool,
-    /// Go on where the format cannot hold all there is, and list what was lost
-    #[arg(long)]
-    lossy: bool,
-    /// Read what was written, and compare every read, before the file gets its name
-    #[arg(long)]
-    verify: bool,
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST", conflicts_with = "per_file")]
     ids: Option<PathBuf>,
     /// Sort the reads by id
     #[arg(long, conflicts_with_all = ["ids", "per_file"])]
     sort: bool,
-    /// Print what was done as JSON, a line for each file written
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    write: WriteArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -68,50 +61,21 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let selection = selection(args, &set)?;
     let _progress = Progress::watch(&control, set.bytes());
     for Output { path, format, files } in outputs {
-        let inputs = || set.paths().skip(files.start).take(files.len());
-        if args.resume && is_whole(&path, inputs(), &options) {
-            tell(args, &path, None)?;
+        let inputs = set.part(files);
+        if args.resume && is_whole(&path, inputs.paths(), &options) {
+            if args.write.json {
+                say(&json!({ "output": path.to_string_lossy(), "skipped": true }))?;
+            }
             continue;
         }
-        let conversion = Conversion {
-            coding: args.coding.coding(format)?,
-            selection: selection.clone(),
-            files: Some(files.clone()),
-            lossy: args.lossy,
-            verify: args.verify.then(|| options.clone()),
-        };
+        let conversion = args.write.conversion(format, &options)?;
         if let Some(folder) = path.parent().filter(|_| args.per_file) {
             std::fs::create_dir_all(folder)
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
         }
-        let report = convert(&set, &path, &conversion)?;
-        tell(args, &path, Some(&report))?;
+        let report = convert(&inputs, &selection, &path, &conversion)?;
+        args.write.tell(&path, &report, Some(("skipped", false.into())))?;
     }
-    Ok(())
-}
-
-/// Says what was done: losses always, the rest where it is asked for.
-fn tell(args: &Args, path: &std::path::Path, report: Option<&Report>) -> Outcome {
-    for lost in report.into_iter().flat_map(|report| &report.lost) {
-        let reads = lost.reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
-        let first = lost.first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
-        complain(&format!("{}: lost: {}{reads}{first}", path.display(), lost.what));
-    }
-    if !args.json {
-        return Ok(());
-    }
-    let lost = |lost: &thalweg::convert::Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
-    let line = json!({
-        "output": path.to_string_lossy(),
-        "skipped": report.is_none(),
-        "reads": report.map(|r| r.reads),
-        "samples": report.map(|r| r.samples),
-        "verified": report.map(|r| r.verified),
-        "lost": report.map(|r| r.lost.iter().map(lost).collect::<Vec<_>>()),
-    });
-    let mut out = output();
-    writeln!(out, "{line}")?;
-    out.flush()?;
     Ok(())
 }
 

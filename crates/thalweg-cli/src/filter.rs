@@ -7,13 +7,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use thalweg::condition::Condition;
+use thalweg::convert::Part;
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
-use thalweg::write::ReadWriter;
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, read_ids};
-use crate::pour::{Coding, Target, merged, pour};
-use crate::progress::Progress;
+use crate::common::{Failure, Outcome, complain, read_ids};
+use crate::write::IntoOne;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
 ///
@@ -25,12 +24,8 @@ use crate::progress::Progress;
 /// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
-    #[arg(value_name = "PATH", required = true)]
-    paths: Vec<PathBuf>,
-    /// The file to write; it appears when it is whole
-    #[arg(long, value_name = "OUT")]
-    to: PathBuf,
+    #[command(flatten)]
+    files: IntoOne,
     /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the attributes
     #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]
     condition: Option<String>,
@@ -43,41 +38,19 @@ pub(crate) struct Args {
     /// Ids that no file has are no error
     #[arg(long)]
     missing_ok: bool,
-    #[command(flatten)]
-    coding: Coding,
-    #[command(flatten)]
-    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    args.coding.check(&args.to)?;
     let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
     let listed = match (&args.ids, &args.bam) {
         (Some(list), _) => Some(read_ids(list)?),
         (None, Some(bam)) => Some(of_bam(bam)?),
         (None, None) => None,
     };
-    let options = args.read.options();
-    let control = options.control.clone();
-    let set = open_set(&args.paths, options)?;
-    let _progress = Progress::watch(&control, set.bytes());
-    let chosen = choose(&set, listed, condition, args.missing_ok)?;
-    let merged = merged(&set)?;
-    let header = args.coding.header(&args.to, merged.header());
-    let mut out = ReadWriter::create(&args.to, &header)?;
-    let targets = Arc::new(vec![Target { path: args.to.clone(), merged, header }]);
-    for (file, ids) in chosen {
-        pour(
-            &set,
-            file,
-            &Selection::Ids(Arc::new(ids)),
-            &targets,
-            |_| Some(0),
-            |frame| Ok(out.push(&frame.read_id, &frame.bytes)?),
-        )?;
-    }
-    out.finish()?;
-    Ok(())
+    args.files.run(|set| {
+        let chosen = choose(set, listed, condition, args.missing_ok)?;
+        Ok(chosen.into_iter().map(|(file, ids)| Part::new(file, Selection::Ids(Arc::new(ids)))).collect())
+    })
 }
 
 /// The distinct ids of a BAM file, in its order.

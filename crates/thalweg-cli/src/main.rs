@@ -13,13 +13,13 @@ mod index;
 mod info;
 mod merge;
 mod plot;
-mod pour;
 mod probe;
 mod progress;
 mod read;
 mod scan;
 mod split;
 mod synth;
+mod write;
 
 use std::process::ExitCode;
 

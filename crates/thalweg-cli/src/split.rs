@@ -3,15 +3,19 @@
 mod plan;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
+use thalweg::convert::{Conversion, Made, Output, Part, make, merged};
+use thalweg::format::Format;
+use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
-use thalweg::write::ReadWriter;
 
 use crate::common::{Failure, Outcome, ReadArgs, open_set, output, parse_count};
-use crate::pour::{Coding, Target, merged, pour};
 use crate::progress::Progress;
+use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};
 
 /// Split a data set into files: by run, by any column or attribute, or by number of reads
@@ -36,26 +40,28 @@ pub(crate) struct Args {
     /// A file for so many reads, in their order, as in 4000 or 4k
     #[arg(long, value_name = "N", conflicts_with = "by", value_parser = parse_count)]
     reads: Option<u64>,
-    /// End of the new files' names: blow5 or slow5
-    #[arg(long, value_name = "FORMAT", default_value = "blow5")]
-    format: String,
+    /// The format of the new files
+    #[arg(long, value_name = "FORMAT", default_value = "blow5", value_parser = formats())]
+    format: Format,
     /// More files than this are a mistake
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     most: usize,
-    /// Print one JSON line a new file
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    coding: Coding,
+    write: WriteArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
-/// Files that are written side by side: each has a buffer of some MiB.
-const OPEN: usize = 16;
+/// Files that are written side by side, by what each holds in memory: buffers of some MiB; POD5 batches of signal and
+/// rows for later; FAST5 what libhdf5 caches.
+const fn side_by_side(format: Format) -> usize {
+    match format {
+        Format::Slow5 | Format::Blow5 => 16,
+        Format::Pod5 | Format::Fast5 => 4,
+    }
+}
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    args.coding.check(&PathBuf::from(format!("out.{}", args.format)))?;
     let rule = match (&args.by, args.reads) {
         (Some(name), _) => Rule::Value(name.clone()),
         (None, Some(reads @ 1..)) => Rule::Reads(reads),
@@ -63,98 +69,83 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let options = args.read.options();
     let control = options.control.clone();
+    let conversion = args.write.conversion(args.format, &options)?;
     let set = open_set(&args.paths, options)?;
-    let merged = merged(&set)?;
+    let headers = merged(&set)?;
     let progress = Progress::watch(&control, set.bytes());
-    let plan = Plan::make(&set, &merged, &rule)?;
+    let plan = Plan::make(&set, &headers, &rule)?;
     drop(progress);
     if plan.parts.len() > args.most {
         let message = format!("{} files would be made; --most {} allows them", plan.parts.len(), plan.parts.len());
         return Err(Failure::Usage(message));
     }
     fs::create_dir_all(&args.to).map_err(|e| thalweg::Error::io(&args.to.to_string_lossy().into(), "creating", e))?;
-    let targets = targets(args, &plan, &merged)?;
+    let outputs = outputs(args, &plan, &headers)?;
+    let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
     let _progress = Progress::watch(&control, set.bytes());
-    let mut made = Made::default();
-    for first in (0..targets.len()).step_by(OPEN) {
-        pass(&set, &plan, &targets, first, &mut made)?;
+    let mut made = Vec::with_capacity(outputs.len());
+    let side_by_side = side_by_side(args.format);
+    for (pass, outputs) in outputs.chunks(side_by_side).enumerate() {
+        made.extend(write(&set, &plan, pass * side_by_side, outputs, &conversion)?);
     }
-    made.keep = true;
-    report(args.json, &plan, &targets)
+    publish(args, &plan, &paths, made)
 }
 
 /// The new files, none of which may be there yet.
-fn targets(args: &Args, plan: &Plan, merged: &thalweg::format::slow5::Merged) -> Result<Arc<Vec<Target>>, Failure> {
-    let mut targets = Vec::with_capacity(plan.parts.len());
+fn outputs(args: &Args, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
+    let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
-        let path = args.to.join(format!("{}.{}", part.name, args.format));
+        let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
         if path.symlink_metadata().is_ok() {
             return Err(Failure::Said(format!("{}: is there already; name another folder", path.display())));
         }
-        let merged = merged.only(&part.groups);
-        let header = args.coding.header(&path, merged.header());
-        targets.push(Target { path, merged, header });
+        outputs.push(Output { path, headers: headers.only(&part.groups) });
     }
-    Ok(Arc::new(targets))
+    Ok(outputs)
 }
 
-/// Files that were made; they go again unless all are to stay.
-#[derive(Debug, Default)]
-struct Made {
-    paths: Vec<PathBuf>,
-    keep: bool,
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        for path in self.paths.iter().filter(|_| !self.keep) {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Writes the targets from number `first` on, as many as may be open.
-fn pass(set: &ReadSet, plan: &Plan, targets: &Arc<Vec<Target>>, first: usize, made: &mut Made) -> Outcome {
-    let here = first..targets.len().min(first + OPEN);
-    let mut writers = Vec::with_capacity(OPEN);
-    for target in targets.get(here.clone()).unwrap_or_default() {
-        writers.push(ReadWriter::create(&target.path, &target.header)?);
-    }
+/// Writes some files side by side, the first of which is number `first`.
+fn write(
+    set: &ReadSet,
+    plan: &Plan,
+    first: usize,
+    outputs: &[Output],
+    conversion: &Conversion,
+) -> Result<Vec<Made>, Failure> {
+    let mut parts = Vec::new();
     for file in 0..set.paths().len() {
         let reads = plan.reads(file);
-        let wanted: Vec<_> = reads.iter().filter(|read| here.contains(&(read.part as usize))).collect();
+        let to = |part: u32| (part as usize).checked_sub(first).filter(|&to| to < outputs.len());
+        let wanted: Vec<_> = reads.iter().filter_map(|read| Some((read, to(read.part)? as u32))).collect();
         let selection = match wanted.len() {
             0 => continue,
             all if all == reads.len() => Selection::All,
-            _ => Selection::Ids(Arc::new(wanted.iter().map(|read| read.id.to_string()).collect())),
+            _ => Selection::Ids(Arc::new(wanted.iter().map(|(read, _)| read.id.to_string()).collect())),
         };
-        let parts: Vec<u32> = wanted.iter().map(|read| read.part).collect();
-        let target = move |ordinal| parts.get(ordinal as usize).map(|&part| part as usize);
-        pour(set, file, &selection, targets, target, |frame| {
-            if let Some(writer) = writers.get_mut(frame.target - first) {
-                writer.push(&frame.read_id, &frame.bytes)?;
-            }
-            Ok(())
-        })?;
+        parts.push(Part { file, selection, to: wanted.iter().map(|(_, to)| *to).collect() });
     }
-    for (writer, target) in writers.into_iter().zip(&targets[here]) {
-        writer.finish()?;
-        made.paths.push(target.path.clone());
-    }
-    Ok(())
+    Ok(make(set, parts, outputs.to_vec(), conversion)?)
 }
 
-fn report(as_json: bool, plan: &Plan, targets: &[Target]) -> Outcome {
-    use std::io::Write;
-    let mut out = output();
-    for (part, target) in plan.parts.iter().zip(targets) {
-        let path = target.path.display().to_string();
-        if as_json {
-            writeln!(out, "{}", serde_json::json!({ "file": path, "value": part.value, "reads": part.reads }))?;
-        } else {
-            writeln!(out, "{path}\t{} reads", part.reads)?;
+/// Gives all files their names, or none, and tells of them.
+fn publish(args: &Args, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
+    let mut reports = Vec::with_capacity(made.len());
+    for made in made {
+        match made.publish() {
+            Ok(report) => reports.push(report),
+            Err(error) => {
+                for path in paths.iter().take(reports.len()) {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(error.into());
+            }
         }
     }
-    out.flush()?;
+    for ((part, path), report) in plan.parts.iter().zip(paths).zip(&reports) {
+        args.write.tell(path, report, Some(("value", json!(part.value))))?;
+        if !args.write.json {
+            writeln!(output(), "{}\t{} reads", path.display(), report.reads)?;
+        }
+    }
     Ok(())
 }

@@ -111,16 +111,17 @@ fn reads(path: &Path, synth: &Synth, header: &Header, coding: Coding, stopped: &
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         Failure::Failed(Error::Usage(message.into()))
     };
-    let target = Target::new(coding, header).map_err(failed)?;
+    let target = Target::new(coding.clone(), header).map_err(failed)?;
     let mut out = target.create(path)?;
     let bar = bar((synth.recipe().reads as f64 * synth.recipe().mean_length) as u64 * 2);
     let make = || {
-        let (mut read, mut aux, mut encoder) = (SynthRead::default(), Vec::new(), target.encoder());
+        let (target, mut encoder) = (&target, coding.encoder());
+        let (mut read, mut aux) = (SynthRead::default(), Vec::new());
         move |i| {
             synth.read(i, &mut read);
             let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
             let record = read.record(header, &mut aux)?;
-            Ok::<_, thalweg::Fault>((read.samples.len(), encoder.encode(&record, &read.samples)?))
+            Ok::<_, thalweg::Fault>((read.samples.len(), encoder.encode(target, &record, &read.samples)?))
         }
     };
     in_order(synth.recipe().reads, make, stopped, |made| {

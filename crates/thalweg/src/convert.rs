@@ -1,12 +1,13 @@
-//! Reads from files of any format into a file of any format.
+//! Reads from files of any format into files of any format.
 //!
 //! ```no_run
 //! use thalweg::convert::{Conversion, convert};
-//! use thalweg::reads::{Options, ReadSet};
+//! use thalweg::reads::{Options, ReadSet, Selection};
 //! use thalweg::write::Coding;
 //!
 //! let set = ReadSet::open(["runs/today"], Options::default())?;
-//! let report = convert(&set, "today.pod5".as_ref(), &Conversion::new(Coding::Pod5(Default::default())))?;
+//! let conversion = Conversion::new(Coding::Pod5(Default::default()));
+//! let report = convert(&set, &Selection::All, "today.pod5".as_ref(), &conversion)?;
 //! println!("{} reads, {} samples", report.reads, report.samples);
 //! # Ok::<(), thalweg::Error>(())
 //! ```
@@ -14,16 +15,16 @@
 mod digest;
 mod verify;
 
-use std::ops::Range;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Fault;
 use crate::error::{Error, Result};
-use crate::format::slow5::{Header, Index, Merged};
+use crate::format::slow5::{Index, Merged};
 use crate::format::{Loss, Losses};
 use crate::reads::{Options, Read, ReadSet, Selection};
-use crate::write::{Coding, Encoded, ReadEncoder, Target};
+use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 
 use digest::{Digest, Fields};
 use verify::Wanted;
@@ -33,10 +34,6 @@ use verify::Wanted;
 pub struct Conversion {
     /// The format, and what can be chosen about it.
     pub coding: Coding,
-    /// Which reads; ids only of a single file.
-    pub selection: Selection,
-    /// Which files of the set; all if `None`.
-    pub files: Option<Range<usize>>,
     /// Whether to go on where the format cannot hold all there is. [`Report::lost`] says what was lost.
     pub lossy: bool,
     /// Whether to read what was written, and compare it, before the file gets its name; with these options.
@@ -44,10 +41,37 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Everything, without loss, and believed to be written well.
+    /// Without loss, and believed to be written well.
     pub fn new(coding: Coding) -> Self {
-        Self { coding, selection: Selection::All, files: None, lossy: false, verify: None }
+        Self { coding, lossy: false, verify: None }
     }
+}
+
+/// Reads of one file of a set, and where they go.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The file's number in the set.
+    pub file: usize,
+    /// Its reads.
+    pub selection: Selection,
+    /// For each of them, by its place in the selection, the number of its output. Reads beyond the end go to the first.
+    pub to: Vec<u32>,
+}
+
+impl Part {
+    /// Reads that go to the first output.
+    pub fn new(file: usize, selection: Selection) -> Self {
+        Self { file, selection, to: Vec::new() }
+    }
+}
+
+/// A file to write.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Where.
+    pub path: PathBuf,
+    /// The headers of all files of the set: its own, and how records go under it.
+    pub headers: Merged,
 }
 
 /// Something that the format could not hold.
@@ -76,107 +100,179 @@ pub struct Report {
     pub verified: bool,
 }
 
-/// What a worker keeps from read to read.
-struct Worker {
-    encoder: Result<ReadEncoder, Fault>,
-    aux: Vec<u8>,
-    fields: Option<Fields>,
+/// A file that is whole but for its name. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Made {
+    sealed: Sealed,
+    lost: Vec<Lost>,
+    verified: bool,
 }
 
-/// Converts files of `set` to one at `path`, which appears when it is whole.
+impl Made {
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn publish(self) -> Result<Report> {
+        let written = self.sealed.publish()?;
+        Ok(Report {
+            reads: written.reads,
+            samples: written.samples,
+            lost: self.lost,
+            index: written.index,
+            verified: self.verified,
+        })
+    }
+}
+
+/// Converts reads of all files of `set` to one file at `path`, which appears when it is whole. Ids are those of a single
+/// file.
+///
+/// # Errors
+/// As for [`make`].
+pub fn convert(set: &ReadSet, selection: &Selection, path: &Path, conversion: &Conversion) -> Result<Report> {
+    let parts = (0..set.paths().len()).map(|file| Part::new(file, selection.clone())).collect();
+    let output = Output { path: path.to_owned(), headers: merged(set)? };
+    make(set, parts, vec![output], conversion)?.into_iter().try_fold(Report::default(), |_, made| made.publish())
+}
+
+/// The headers of all files of a set as one.
+///
+/// # Errors
+/// [`Error::Unsupported`] about a file whose fields do not go with those of the others.
+pub fn merged(set: &ReadSet) -> Result<Merged> {
+    Merged::new(set.headers()).map_err(|(file, fault)| Error::Unsupported {
+        file: set.paths().nth(file).map_or_else(String::new, |path| path.display().to_string()).into(),
+        what: format!("{} (expected {}) beside the other files", fault.found, fault.expected).into(),
+        advice: "convert files with different fields on their own".into(),
+    })
+}
+
+/// Writes reads of `set` to any number of files side by side, whole but for their names. Each is open meanwhile, and has
+/// some MiB of buffers.
 ///
 /// # Errors
 /// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows losses;
 /// [`Error::Malformed`] for defects of what is read and, in a verified conversion, of what was written; [`Error::Io`];
-/// [`Error::Usage`] for files that cannot be one, and for a read id that comes twice where the format forbids that.
-pub fn convert(set: &ReadSet, path: &Path, conversion: &Conversion) -> Result<Report> {
-    let files = conversion.files.clone().unwrap_or(0..set.paths().len());
-    let name: Arc<str> = path.to_string_lossy().into();
-    let refused = |fault: Fault| Error::Usage(format!("{name}: {}, expected {}", fault.found, fault.expected).into());
-    let merged = Arc::new(one_header(set, files.clone())?);
-    let header = Arc::new(merged.header().clone());
-    let target = Target::new(conversion.coding.clone(), &header).map_err(refused)?;
-    let mut lost = Losing::new(&target, conversion, &name)?;
-    let fields = conversion.verify.as_ref().map(|_| Fields::of(&header, |name| target.holds(name)));
+/// [`Error::Usage`] for what the format cannot hold at all, and for a read id that comes twice where it forbids that.
+pub fn make(set: &ReadSet, parts: Vec<Part>, outputs: Vec<Output>, conversion: &Conversion) -> Result<Vec<Made>> {
+    let (mut writings, mut places) = (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
+    for output in outputs {
+        let (writing, place) = Writing::start(output, conversion)?;
+        writings.push(writing);
+        places.push(place);
+    }
+    let places = Arc::new(places);
+    for part in parts {
+        pour(set, part, &places, &mut writings, conversion)?;
+    }
+    writings.into_iter().zip(&*places).map(|(writing, place)| writing.end(place, conversion)).collect()
+}
 
-    let mut sink = target.create(path)?;
-    let mut digests = Vec::new();
-    for (index, file) in files.clone().enumerate() {
-        let file = set.file(file)?;
-        lost.leave_out(file.left_out(), file.store().name())?;
-        let (target, merged, fields) = (target.clone(), merged.clone(), fields.clone());
-        let worker = move || Worker { encoder: target.encoder(), aux: Vec::new(), fields: fields.clone() };
-        let rows =
-            file.map_with(&conversion.selection, worker, move |worker, read| worker.encode(read, &merged, index))?;
-        for row in rows {
-            let (encoded, digest) = row?.map_err(refused)?;
-            let id = encoded.read_id.clone();
-            let losses = sink.push(encoded)?;
-            lost.note(losses, &id)?;
-            if let Some(digest) = digest {
-                digests.push(if losses.is_empty() { digest } else { digest.without_fields() });
-            }
+/// What workers know of an output.
+#[derive(Debug)]
+struct Place {
+    headers: Merged,
+    target: Target,
+    /// What verification compares.
+    fields: Option<Fields>,
+}
+
+/// An output being written.
+struct Writing {
+    name: Arc<str>,
+    sink: ReadSink,
+    losing: Losing,
+    digests: Vec<Digest>,
+}
+
+/// What a worker keeps from read to read.
+struct Worker {
+    encoder: Result<ReadEncoder, Fault>,
+    aux: Vec<u8>,
+}
+
+/// Writes one part.
+fn pour(
+    set: &ReadSet,
+    part: Part,
+    places: &Arc<Vec<Place>>,
+    writings: &mut [Writing],
+    conversion: &Conversion,
+) -> Result<()> {
+    let Part { file, selection, to } = part;
+    let source = set.file(file)?;
+    let fed: BTreeSet<u32> = if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
+    for output in fed {
+        if let Some(writing) = writings.get_mut(output as usize) {
+            writing.losing.leave_out(source.left_out(), source.store().name())?;
         }
     }
-    let sealed = sink.seal()?;
-    if let (Some(options), Some(fields)) = (&conversion.verify, &fields) {
-        let ordered = target.keeps_order();
-        let wanted = Wanted { fields, digests, ordered, attributes: ordered && lost.lost.is_empty() };
-        verify::verify(sealed.path(), &name, options, &header, wanted)?;
+    let (coding, places) = (conversion.coding.clone(), places.clone());
+    let worker = move || Worker { encoder: coding.encoder(), aux: Vec::new() };
+    let rows = source.map_with(&selection, worker, move |worker, read| {
+        let output = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
+        let place = places.get(output)?;
+        Some((output, worker.encode(read, place, file)))
+    })?;
+    for row in rows {
+        let Some((output, encoded)) = row? else { continue };
+        if let Some(writing) = writings.get_mut(output) {
+            writing.push(encoded)?;
+        }
     }
-    let written = sealed.publish()?;
-    Ok(Report {
-        reads: written.reads,
-        samples: written.samples,
-        lost: lost.lost,
-        index: written.index,
-        verified: conversion.verify.is_some(),
-    })
+    Ok(())
 }
 
 impl Worker {
     /// Encodes a read of the `file`-th file.
-    fn encode(&mut self, read: &Read<'_>, merged: &One, file: usize) -> Result<(Encoded, Option<Digest>), Fault> {
-        let record = match merged {
-            One::File(_) => *read.record,
-            One::Of(merged) => merged.record(file, read.header, read.record, &mut self.aux)?,
-        };
-        let digest = match &self.fields {
-            Some(fields) => Some(fields.digest(&record, merged.header(), read.samples)?),
-            None => None,
-        };
+    fn encode(&mut self, read: &Read<'_>, place: &Place, file: usize) -> Result<(Encoded, Option<Digest>), Fault> {
+        let Place { headers, target, fields } = place;
+        let record = headers.record(file, read.header, read.record, &mut self.aux)?;
+        let digest =
+            fields.as_ref().map(|fields| fields.digest(&record, headers.header(), read.samples)).transpose()?;
         let encoder = self.encoder.as_mut().map_err(|fault| fault.clone())?;
-        Ok((encoder.encode(&record, read.samples)?, digest))
+        Ok((encoder.encode(target, &record, read.samples)?, digest))
     }
 }
 
-/// The header of all files.
-enum One {
-    /// There is one file, whose header stays as it is.
-    File(Header),
-    /// There are several.
-    Of(Merged),
-}
+impl Writing {
+    fn start(output: Output, conversion: &Conversion) -> Result<(Self, Place)> {
+        let Output { path, headers } = output;
+        let name: Arc<str> = path.to_string_lossy().into();
+        let header = headers.header();
+        let target = Target::new(conversion.coding.clone(), header).map_err(|fault| refused(&name, &fault))?;
+        let losing = Losing::new(&target, conversion, &name)?;
+        let fields = conversion.verify.as_ref().map(|_| Fields::of(header, |name| target.holds(name)));
+        let sink = target.create(&path)?;
+        Ok((Self { name, sink, losing, digests: Vec::new() }, Place { headers, target, fields }))
+    }
 
-impl One {
-    fn header(&self) -> &Header {
-        match self {
-            Self::File(header) => header,
-            Self::Of(merged) => merged.header(),
+    fn push(&mut self, encoded: Result<(Encoded, Option<Digest>), Fault>) -> Result<()> {
+        let (encoded, digest) = encoded.map_err(|fault| refused(&self.name, &fault))?;
+        let id = encoded.read_id.clone();
+        let losses = self.sink.push(encoded)?;
+        self.losing.note(losses, &id)?;
+        self.digests.extend(digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }));
+        Ok(())
+    }
+
+    /// Ends the file and, where that is asked for, compares it.
+    fn end(self, place: &Place, conversion: &Conversion) -> Result<Made> {
+        let Self { name, sink, losing, digests } = self;
+        let sealed = sink.seal()?;
+        let lost = losing.lost;
+        if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
+            let ordered = place.target.keeps_order();
+            let wanted = Wanted { fields, digests, ordered, attributes: ordered && lost.is_empty() };
+            verify::verify(sealed.path(), &name, options, place.headers.header(), wanted)?;
         }
+        Ok(Made { sealed, lost, verified: conversion.verify.is_some() })
     }
 }
 
-fn one_header(set: &ReadSet, files: Range<usize>) -> Result<One> {
-    let headers: Vec<&Header> = set.headers().skip(files.start).take(files.len()).collect();
-    if let [only] = headers.as_slice() {
-        return Ok(One::File((*only).clone()));
-    }
-    Merged::new(headers).map(One::Of).map_err(|(file, fault)| Error::Unsupported {
-        file: set.paths().nth(files.start + file).map_or_else(String::new, |path| path.display().to_string()).into(),
-        what: format!("{} (expected {}) beside the other files", fault.found, fault.expected).into(),
-        advice: "convert files with different fields on their own".into(),
-    })
+fn refused(name: &str, fault: &Fault) -> Error {
+    Error::Usage(format!("{name}: {}, expected {}", fault.found, fault.expected).into())
 }
 
 /// Keeps count of losses, or refuses them.

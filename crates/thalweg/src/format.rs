@@ -16,6 +16,9 @@ pub use loss::{Loss, Losses};
 
 use std::fmt;
 use std::path::Path;
+use std::str::FromStr;
+
+use crate::Fault;
 
 /// The formats that reads come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,8 +56,7 @@ impl Format {
 
     /// The format that a path's extension stands for.
     pub fn of_path(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?;
-        Self::ALL.into_iter().find(|format| format.extension() == extension)
+        path.extension()?.to_str()?.parse().ok()
     }
 
     /// The end of the names of its files, without the dot.
@@ -75,6 +77,16 @@ impl Format {
             Self::Pod5 => "POD5",
             Self::Fast5 => "FAST5",
         }
+    }
+}
+
+/// By the end of its files' names.
+impl FromStr for Format {
+    type Err = Fault;
+
+    fn from_str(name: &str) -> Result<Self, Fault> {
+        let known = Self::ALL.into_iter().find(|format| format.extension() == name);
+        known.ok_or_else(|| Fault::new(0, format!("{name:?}"), "a format: slow5, blow5, pod5 or fast5"))
     }
 }
 

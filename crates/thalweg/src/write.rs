@@ -32,9 +32,11 @@ pub struct NewFile {
     name: Arc<str>,
     path: PathBuf,
     temporary: PathBuf,
+    /// Until it is sealed: files that wait for their names take no descriptor, and no buffer.
     file: Option<File>,
     buffer: Vec<u8>,
     written: u64,
+    named: bool,
 }
 
 impl NewFile {
@@ -56,7 +58,8 @@ impl NewFile {
         let temporary = PathBuf::from(temporary);
         let file = File::create(&temporary).map_err(|e| Error::io(&name, "creating", e))?;
         let path = path.to_owned();
-        Ok(Self { name, path, temporary, file: Some(file), buffer: Vec::with_capacity(BUFFER), written: 0 })
+        let buffer = Vec::with_capacity(BUFFER);
+        Ok(Self { name, path, temporary, file: Some(file), buffer, written: 0, named: false })
     }
 
     /// Appends bytes.
@@ -112,13 +115,14 @@ impl NewFile {
         &self.temporary
     }
 
-    /// Makes the bytes durable.
+    /// Makes the bytes durable. No more can be appended.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
     pub fn seal(&mut self) -> Result<()> {
         self.flush()?;
-        let Some(file) = &self.file else { return Ok(()) };
+        self.buffer = Vec::new();
+        let Some(file) = self.file.take() else { return Ok(()) };
         file.sync_all().map_err(|e| Error::io(&self.name, "finishing", e))
     }
 
@@ -129,14 +133,14 @@ impl NewFile {
     pub fn finish(mut self) -> Result<()> {
         self.seal()?;
         fs::rename(&self.temporary, &self.path).map_err(|e| Error::io(&self.name, "finishing", e))?;
-        self.file = None;
+        self.named = true;
         Ok(())
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if self.file.is_some() {
+        if !self.named {
             let _ = fs::remove_file(&self.temporary);
         }
     }

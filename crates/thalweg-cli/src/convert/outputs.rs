@@ -11,6 +11,7 @@ use thalweg::reads::{Options, ReadFile, ReadSet};
 
 use super::Args;
 use crate::common::Failure;
+use crate::write::format_of;
 
 /// A file to write.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +24,12 @@ pub(super) struct Output {
 
 /// The files to write, in the order of the set.
 pub(super) fn outputs(args: &Args, set: &ReadSet) -> Result<Vec<Output>, Failure> {
-    let format = args.coding.format((!args.per_file).then_some(&args.output))?;
+    let format = match args.to {
+        None if args.per_file => {
+            return Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()));
+        }
+        asked => format_of(asked, "--to", &args.output)?,
+    };
     let inputs: Vec<&Path> = set.paths().collect();
     let outputs = if args.per_file {
         let place = |(i, input): (usize, &&Path)| {

@@ -26,7 +26,6 @@ pub(super) struct Part {
     /// Its name without an ending.
     pub(super) name: String,
     pub(super) value: Option<String>,
-    pub(super) reads: u64,
     /// The read groups of the merged header that its reads have.
     pub(super) groups: BTreeSet<u32>,
 }
@@ -88,7 +87,6 @@ impl Plan {
             };
             let part = makers.part(value, &mut self.parts);
             if let Some(part) = self.parts.get_mut(part as usize) {
-                part.reads += 1;
                 part.groups.extend(group);
             }
             if let Some(reads) = self.files.get_mut(file) {
@@ -136,7 +134,7 @@ impl Makers<'_> {
             again += 1;
             name = format!("{stem}-{again}");
         }
-        parts.push(Part { name, value, reads: 0, groups: BTreeSet::new() });
+        parts.push(Part { name, value, groups: BTreeSet::new() });
         (parts.len() - 1) as u32
     }
 }

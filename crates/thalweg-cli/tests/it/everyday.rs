@@ -92,6 +92,121 @@ fn a_run_in_a_few_figures() {
     folder.fails(1, &["info", "in/*.none"]);
 }
 
+/// Formats that this build writes.
+const FORMATS: &[&str] =
+    if cfg!(feature = "hdf5") { &["slow5", "blow5", "pod5", "fast5"] } else { &["slow5", "blow5", "pod5"] };
+
+/// Reads of text lose digits in POD5: that has to be allowed.
+#[test]
+fn every_verb_writes_every_format() {
+    let folder = runs();
+    let all = digests(&folder, "in");
+    let of = |line: &serde_json::Value| line["output"].as_str().unwrap().to_owned();
+    for format in FORMATS {
+        let to = |name: &str| format!("{name}.{format}");
+        let (merged, filtered) = (to("merged"), to("filtered"));
+        let told = folder.run(&[
+            "merge",
+            "in",
+            "--to",
+            &merged,
+            "--lossy",
+            "--verify",
+            "--json",
+            "--threads",
+            "2",
+            "--memory",
+            "64MiB",
+        ]);
+        assert!(told.status.success(), "{format}: {told:?}");
+        let line: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!((of(&line), &line["verified"]), (merged.clone(), &true.into()));
+        let samples: u64 = all.iter().map(|row| row.split('\t').nth(1).unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!((line["reads"].as_u64(), line["samples"].as_u64()), (Some(all.len() as u64), Some(samples)));
+        assert_eq!(digests(&folder, &merged), all, "{format}");
+        let info = &folder.json(&["info", "--json", &merged])[0];
+        assert_eq!((&info["format"], &info["read_groups"]), (&format.to_uppercase().into(), &2.into()));
+
+        let chosen = ["filter", "in", "--to", &filtered, "--where", "run_id == another", "--lossy", "--verify"];
+        folder.ok(&chosen);
+        assert_eq!(digests(&folder, &filtered), digests(&folder, "in/c.slow5"), "{format}");
+
+        let parts = folder.json(&[
+            "split", "in", "--by", "run_id", "--to", format, "--format", format, "--lossy", "--verify", "--json",
+        ]);
+        assert_eq!(left(&folder, format).len(), 2);
+        let mut seen = BTreeSet::new();
+        for part in &parts {
+            assert_eq!(part["verified"], true);
+            let columns = ["scan", &of(part), "--columns", "run_id"].map(str::to_owned);
+            let runs: BTreeSet<String> =
+                folder.ok(&columns.each_ref().map(String::as_str)).lines().skip(1).map(str::to_owned).collect();
+            assert_eq!(runs, [part["value"].as_str().unwrap().to_owned()].into());
+            seen.extend(digests(&folder, &of(part)));
+        }
+        assert_eq!(seen, all, "{format}");
+        // More files than are written side by side.
+        folder.ok(&["split", "ab.blow5", "--by", "read_id", "--to", &to("each"), "--format", format]);
+        assert!(left(&folder, &to("each")).len() > 16);
+        assert_eq!(digests(&folder, &to("each")), digests(&folder, "ab.blow5"), "{format}");
+
+        // The name does not tell: --format does.
+        folder.ok(&["merge", "in/a.blow5", "--to", "named", "--format", format]);
+        assert_eq!(folder.json(&["info", "--json", "named"])[0]["format"], format.to_uppercase());
+        folder.ok(&["convert", "in/a.blow5", "other", "--format", format]);
+        assert_eq!(digests(&folder, "other"), digests(&folder, "named"));
+    }
+    // The options of each format, and what they are not for.
+    let size = |name: &str| fs::metadata(folder.path(name)).unwrap().len();
+    folder.ok(&[
+        "merge",
+        "in/a.blow5",
+        "in/b.blow5",
+        "--to",
+        "plain.pod5",
+        "--signal",
+        "none",
+        "--row-samples",
+        "5000",
+    ]);
+    assert!(size("plain.pod5") > size("ab.blow5"));
+    assert_eq!(digests(&folder, "plain.pod5"), digests(&folder, "ab.blow5"));
+    folder.fails(2, &["merge", "in", "--to", "all.pod5", "--record", "zstd"]);
+    folder.fails(2, &["filter", "in", "--to", "all.blow5", "--where", "samples > 0", "--level", "3"]);
+    folder.fails(2, &["split", "in", "--by", "run_id", "--to", "none", "--row-samples", "5000"]);
+    folder.fails(2, &["merge", "in", "--to", "all.blow5", "--signal", "svb16-zd"]);
+    folder.ok(&["merge", "in", "--to", "all.blow5", "--signal", "svb16-zd", "--experimental"]);
+    assert_eq!(digests(&folder, "all.blow5"), all);
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_refused_or_told_by_every_verb() {
+    let folder = runs();
+    let by_verb: [&[&str]; 3] = [
+        &["merge", "in", "--to", "out/all.pod5"],
+        &["filter", "in", "--to", "out/all.pod5", "--where", "samples > 0"],
+        &["split", "in", "--by", "run_id", "--to", "out", "--format", "pod5"],
+    ];
+    for args in by_verb {
+        fs::create_dir(folder.path("out")).unwrap();
+        let said = folder.fails(1, args);
+        assert!(said.contains("POD5 without loss") && said.contains("--lossy"), "{said}");
+        // Not even those of its files that lose nothing.
+        assert_eq!(left(&folder, "out"), [""; 0], "{args:?}");
+        let output = folder.run(&[args, &["--lossy", "--json"]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.contains("lost: "), "{said}");
+        let lines = crate::common::json(std::str::from_utf8(&output.stdout).unwrap());
+        let lost: usize = lines.iter().map(|line| line["lost"].as_array().unwrap().len()).sum();
+        assert_eq!(lost, said.lines().count());
+        assert!(lost > 0);
+        fs::remove_dir_all(folder.path("out")).unwrap();
+    }
+    // The reads of a list that lose nothing are written without a word.
+    folder.ok(&["filter", "in", "--to", "out.pod5", "--where", "run_id != another"]);
+    assert_eq!(digests(&folder, "out.pod5"), digests(&folder, "ab.blow5"));
+}
+
 #[test]
 fn merged_reads_are_those_of_all_files_with_their_run() {
     let folder = runs();
@@ -113,6 +228,8 @@ fn merged_reads_are_those_of_all_files_with_their_run() {
     fs::copy(folder.path("in/a.blow5"), folder.path("in/z.blow5")).unwrap();
     assert!(folder.fails(1, &["merge", "in", "--to", "twice.blow5"]).contains("twice.blow5"));
     assert!(folder.fails(2, &["merge", "in", "--to", "in/a.blow5"]).contains("is one of the files"));
+    let into_itself = ["filter", "in", "--to", "in/a.blow5", "--where", "samples > 0"];
+    assert!(folder.fails(2, &into_itself).contains("is one of the files"));
     folder.fails(2, &["merge", "in", "--to", "all.txt"]);
     folder.fails(2, &["merge", "in", "--to", "all.slow5", "--record", "zstd"]);
     assert!(!left(&folder, ".").iter().any(|name| name.contains("twice") || name.contains("all.txt")));
@@ -230,7 +347,7 @@ fn parts_of_a_split_are_the_whole() {
         let made = folder.json(&["split", "in", "--by", by, "--to", by, "--json"]);
         let mut seen = BTreeSet::new();
         for part in &made {
-            let file = part["file"].as_str().unwrap();
+            let file = part["output"].as_str().unwrap();
             let rows = digests(&folder, file);
             assert_eq!(part["reads"].as_u64(), Some(rows.len() as u64));
             let values = folder.ok(&["scan", file, "--columns", columns]);

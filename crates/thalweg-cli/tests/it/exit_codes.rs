@@ -101,8 +101,8 @@ fn long_file(path: &Path, distinct_ids: bool) -> String {
     let mut bytes = kind.write().unwrap();
     let samples = vec![7; 1 << 20];
     if distinct_ids {
-        for i in 0..300 {
-            bytes.extend(frame(&kind, &format!("read-{i}"), &samples));
+        for i in 0..900 {
+            bytes.extend(frame(&kind, &format!("{i:08}-0000-4000-8000-000000000000"), &samples));
         }
     } else {
         let record = frame(&kind, "again", &samples);
@@ -123,8 +123,10 @@ fn interrupt(args: &[&str], ready: impl Fn() -> bool) -> (Ended, Duration) {
     while !ready() && started.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(child.try_wait().unwrap().is_none(), "{args:?}: over before it could be interrupted");
+    std::thread::sleep(Duration::from_millis(100));
+    if child.try_wait().unwrap().is_some() {
+        panic!("{args:?}: over before it could be interrupted: {:?}", wait(child));
+    }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let sent = Instant::now();
@@ -144,28 +146,58 @@ fn interrupted_commands_leave_nothing() {
     let work = tempfile::tempdir().unwrap();
     let again = long_file(&folder.path().join("again.blow5"), false);
     let long = long_file(&folder.path().join("long.blow5"), true);
-    let out = |name: &str| work.path().join(name).to_str().unwrap().to_owned();
-    let writing = || !names(work.path()).is_empty();
-    let salvaged = out("salvaged.blow5");
-    let converted = out("converted.slow5");
-    let made = out("made.blow5");
-    let pod5 = out("made.pod5");
-    type Ready<'a> = &'a dyn Fn() -> bool;
-    let cases: [(&[&str], Ready<'_>); 6] = [
-        (&["read", &again, "-t", "1"], &|| true),
-        (&["check", &again, "-t", "1"], &|| true),
-        (&["check", &again, "-t", "1", "--salvage", &salvaged], &writing),
-        (&["convert", &long, &converted, "-t", "1"], &writing),
-        (&["synth", &made, "--samples", "2G"], &writing),
-        (&["synth", &pod5, "--kind", "pod5", "--samples", "2G"], &writing),
+    let parts = work.path().join("parts");
+    let writing = || names(work.path()).iter().any(|name| name != "parts") || !names(&parts).is_empty();
+    let at_once = || true;
+    // What is written, and when it is time to interrupt: at once, or when there is something to leave.
+    let cases: [(&str, bool); 24] = [
+        ("read AGAIN", false),
+        ("check AGAIN", false),
+        ("check AGAIN --salvage OUT/salvaged.blow5", true),
+        ("convert LONG OUT/converted.slow5", true),
+        ("convert LONG OUT/converted.blow5", true),
+        ("convert LONG OUT/converted.pod5", true),
+        ("convert LONG OUT/converted.fast5", true),
+        ("filter LONG --where samples>0 --to OUT/some.slow5", true),
+        ("filter LONG --where samples>0 --to OUT/some.pod5", true),
+        ("filter AGAIN --where samples>0 --to OUT/some.pod5", false),
+        ("merge LONG --to OUT/all.slow5", true),
+        ("merge LONG --to OUT/all.pod5", true),
+        ("merge LONG --to OUT/all.fast5", true),
+        ("split AGAIN --reads 4k --to OUT/parts", false),
+        ("split LONG --reads 50 --to OUT/parts --format slow5", true),
+        ("split LONG --reads 50 --to OUT/parts --format pod5", true),
+        ("split LONG --reads 50 --to OUT/parts --format fast5", true),
+        ("scan AGAIN --to OUT/table.csv", true),
+        ("scan AGAIN --to OUT/table.arrow", true),
+        ("scan AGAIN --to OUT/table.parquet", true),
+        ("plot AGAIN --to OUT/run.html", false),
+        ("plot AGAIN --to OUT/run.png", false),
+        ("synth OUT/made.blow5 --samples 2G", true),
+        ("synth OUT/made.pod5 --kind pod5 --samples 2G", true),
     ];
-    for (args, ready) in cases {
-        let (ended, took) = interrupt(args, ready);
-        assert_eq!(ended.code, Some(130), "{args:?}: {ended:?}");
-        assert_eq!(ended.err, "thalweg: interrupted\n", "{args:?}");
+    for (case, when_writing) in cases {
+        if case.contains("fast5") && cfg!(not(feature = "hdf5")) {
+            continue;
+        }
+        std::fs::create_dir_all(&parts).unwrap();
+        let place = work.path().to_str().unwrap();
+        let fill = |word: &str| word.replace("AGAIN", &again).replace("LONG", &long).replace("OUT", place);
+        let mut args: Vec<String> = case.split(' ').map(fill).collect();
+        if !case.starts_with("synth") {
+            args.extend(["-t".into(), "1".into()]);
+        }
+        // The calibration of these reads loses digits there.
+        if case.contains("pod5") && case.contains("LONG") {
+            args.push("--lossy".into());
+        }
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (ended, took) = if when_writing { interrupt(&args, writing) } else { interrupt(&args, at_once) };
+        assert_eq!(ended.code, Some(130), "{case}: {ended:?}");
+        assert_eq!(ended.err, "thalweg: interrupted\n", "{case}");
         // A second is promised; a loaded machine gets more.
-        assert!(took < Duration::from_secs(5), "{args:?}: {took:?}");
-        assert_eq!(names(work.path()), [""; 0], "{args:?}");
+        assert!(took < Duration::from_secs(5), "{case}: {took:?}");
+        assert_eq!((names(work.path()), names(&parts)), (vec!["parts".to_owned()], Vec::new()), "{case}");
     }
 }
 

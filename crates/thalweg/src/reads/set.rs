@@ -1,6 +1,7 @@
 //! Many files as one data set.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io};
@@ -44,7 +45,7 @@ struct Files {
     options: Options,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Member {
     path: PathBuf,
     name: Arc<str>,
@@ -137,6 +138,13 @@ impl ReadSet {
     /// [`Error::Usage`] where there is no such number; as for [`ReadFile::open`].
     pub fn file(&self, index: usize) -> Result<Arc<ReadFile>> {
         self.0.file(index)
+    }
+
+    /// Some of the files, numbered from 0, as a set.
+    #[must_use]
+    pub fn part(&self, files: Range<usize>) -> Self {
+        let files = self.0.files.iter().skip(files.start).take(files.len()).cloned().collect();
+        Self(Arc::new(Files { files, options: self.0.options.clone() }))
     }
 
     /// What [`ReadFile::note`] says of files; not of those that are not kept open.

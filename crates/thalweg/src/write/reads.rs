@@ -42,6 +42,19 @@ impl Coding {
             Self::Fast5(_) => Format::Fast5,
         }
     }
+
+    /// What encodes reads on one worker, for any target of this coding.
+    ///
+    /// # Errors
+    /// When there is no memory for its contexts, or for a compression level that there is not.
+    pub fn encoder(&self) -> Result<ReadEncoder, Fault> {
+        Ok(ReadEncoder(match self {
+            Self::Slow5 | Self::Blow5(..) => EncoderKind::Slow5(slow5::Encoder::new()?),
+            Self::Pod5(layout) => EncoderKind::Pod5(SignalEncoder::new(layout.coding, layout.row_samples)?),
+            #[cfg(feature = "hdf5")]
+            Self::Fast5(compression) => EncoderKind::Fast5(fast5::Compressor::new(*compression)?),
+        }))
+    }
 }
 
 /// How the reads of one header are written in a format.
@@ -115,20 +128,6 @@ impl Target {
         }
     }
 
-    /// What encodes reads on one worker.
-    ///
-    /// # Errors
-    /// When there is no memory for its contexts, or for a compression level that there is not.
-    pub fn encoder(&self) -> Result<ReadEncoder, Fault> {
-        let encoder = match &*self.0 {
-            Kind::Slow5(_) => EncoderKind::Slow5(slow5::Encoder::new()?),
-            Kind::Pod5 { layout, .. } => EncoderKind::Pod5(SignalEncoder::new(layout.coding, layout.row_samples)?),
-            #[cfg(feature = "hdf5")]
-            Kind::Fast5 { compression, .. } => EncoderKind::Fast5(fast5::Compressor::new(*compression)?),
-        };
-        Ok(ReadEncoder { target: self.clone(), encoder })
-    }
-
     /// Starts a file.
     ///
     /// # Errors
@@ -151,10 +150,7 @@ impl Target {
 
 /// Encodes reads for one worker.
 #[derive(Debug)]
-pub struct ReadEncoder {
-    target: Target,
-    encoder: EncoderKind,
-}
+pub struct ReadEncoder(EncoderKind);
 
 #[derive(Debug)]
 enum EncoderKind {
@@ -190,9 +186,9 @@ impl ReadEncoder {
     ///
     /// # Errors
     /// When the format cannot hold it at all: a read id that is no UUID in POD5.
-    pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
+    pub fn encode(&mut self, target: &Target, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
         let mut losses = Losses::default();
-        let body = match (&mut self.encoder, &*self.target.0) {
+        let body = match (&mut self.0, &*target.0) {
             (EncoderKind::Slow5(encoder), Kind::Slow5(header)) => {
                 let mut frame = Vec::new();
                 encoder.record(header, record, samples, &mut frame)?;

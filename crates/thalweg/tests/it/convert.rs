@@ -67,7 +67,7 @@ fn with_fields_of(reads: &[Seen], others: &[Seen]) -> Vec<Seen> {
 }
 
 fn converted(from: &[&Path], to: &Path, conversion: &Conversion) -> Result<Report, Error> {
-    convert(&ReadSet::open(from, Options::default()).unwrap(), to, conversion)
+    convert(&ReadSet::open(from, Options::default()).unwrap(), &Selection::All, to, conversion)
 }
 
 fn exactly(from: &Path, to: &Path, coding: Coding) {
@@ -155,8 +155,8 @@ fn many_files_become_one() {
     // The same run in two files is one read group.
     synth(&at("d.blow5"), small(1, 8));
     let ids = seen(&at("d.blow5"))[5..].iter().map(|read| read.read_id.clone()).collect();
-    let rest = Conversion { selection: Selection::Ids(Arc::new(ids)), ..Conversion::new(BLOW5) };
-    converted(&[&at("d.blow5")], &at("e.blow5"), &rest).unwrap();
+    let d = ReadSet::open([at("d.blow5")], Options::default()).unwrap();
+    convert(&d, &Selection::Ids(Arc::new(ids)), &at("e.blow5"), &Conversion::new(BLOW5)).unwrap();
     converted(&[&at("a.blow5"), &at("e.blow5")], &at("ae.blow5"), &Conversion::new(BLOW5)).unwrap();
     let header = ReadFile::open(at("ae.blow5"), Options::default()).unwrap().header().clone();
     assert_eq!((header.read_groups, seen(&at("ae.blow5")).len()), (1, 8));

@@ -28,7 +28,8 @@ struct Place {
 }
 
 impl Merged {
-    /// Puts headers together. The encoding and the compressions are those of the first, the version is the newest.
+    /// Puts headers together. The encoding and the compressions are those of the first, the version is the newest. One
+    /// header alone stays as it is.
     ///
     /// # Errors
     /// The number of a header, and why it does not go with those before it: a field of another type, or more labels of an
@@ -36,6 +37,11 @@ impl Merged {
     pub fn new<'a>(headers: impl IntoIterator<Item = &'a Header>) -> Result<Self, (usize, Fault)> {
         let headers: Vec<&Header> = headers.into_iter().collect();
         let Some(first) = headers.first() else { return Err((0, Fault::new(0, "no headers", "at least one"))) };
+        if let [only] = headers.as_slice() {
+            let groups = (0..only.read_groups).map(Some).collect();
+            let places = vec![Place::new(groups, &only.aux, &only.aux)];
+            return Ok(Self { header: (*first).clone(), places });
+        }
         let mut aux: Vec<AuxField> = Vec::new();
         for (i, header) in headers.iter().enumerate() {
             for field in &header.aux {

@@ -1,8 +1,5 @@
 //! What can be chosen about each format that is written.
 
-use std::path::Path;
-
-use clap::ValueEnum;
 use thalweg::format::Format;
 #[cfg(feature = "hdf5")]
 use thalweg::format::fast5::Compression;
@@ -16,12 +13,9 @@ use crate::common::Failure;
 #[cfg(feature = "hdf5")]
 const FAST5_GZIP_LEVEL: i32 = 1;
 
-/// How reads are written, for every verb that writes them.
+/// How reads are stored, for every verb that writes them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CodingArgs {
-    /// The format, where the name of OUT does not tell
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    to: Option<Written>,
     /// BLOW5: compression of each record: none, zlib or zstd
     #[arg(long, value_name = "NAME")]
     record: Option<RecordPress>,
@@ -45,37 +39,7 @@ pub(crate) struct CodingArgs {
     reads_rows: Option<u32>,
 }
 
-/// Formats that reads can be written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Written {
-    Slow5,
-    Blow5,
-    Pod5,
-    Fast5,
-}
-
 impl CodingArgs {
-    /// The format to write: what was asked for, else what the name says.
-    pub(crate) fn format(&self, path: Option<&Path>) -> Result<Format, Failure> {
-        let named = path.and_then(Format::of_path);
-        let asked = self.to.map(|to| match to {
-            Written::Slow5 => Format::Slow5,
-            Written::Blow5 => Format::Blow5,
-            Written::Pod5 => Format::Pod5,
-            Written::Fast5 => Format::Fast5,
-        });
-        match (asked, named, path) {
-            (Some(format), _, _) | (None, Some(format), _) => Ok(format),
-            (None, None, Some(path)) => Err(Failure::Usage(format!(
-                "{}: the name must end in .slow5, .blow5, .pod5 or .fast5, or --to must say which",
-                path.display()
-            ))),
-            (None, None, None) => {
-                Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()))
-            }
-        }
-    }
-
     /// The coding in a format.
     pub(crate) fn coding(&self, format: Format) -> Result<Coding, Failure> {
         let rows = self.row_samples.is_some() || self.signal_rows.is_some() || self.reads_rows.is_some();

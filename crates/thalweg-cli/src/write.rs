@@ -1,0 +1,126 @@
+//! How reads are written: what `convert`, `filter`, `merge` and `split` share.
+
+mod coding;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::{Value, json};
+use thalweg::convert::{Conversion, Lost, Output, Part, Report, make, merged};
+use thalweg::format::Format;
+use thalweg::reads::{Options, ReadSet};
+
+use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, output};
+use crate::progress::Progress;
+use coding::CodingArgs;
+
+/// How files of reads are written.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct WriteArgs {
+    #[command(flatten)]
+    coding: CodingArgs,
+    /// Go on where the format cannot hold all there is, and list what was lost
+    #[arg(long)]
+    lossy: bool,
+    /// Read what was written, and compare every read, before the file gets its name
+    #[arg(long)]
+    verify: bool,
+    /// Print what was done as JSON, a line for each file written
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Any number of files, and one to write.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct IntoOne {
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The file to write; it appears when it is whole. Its name ends in .slow5, .blow5, .pod5 or .fast5
+    #[arg(long, value_name = "OUT")]
+    to: PathBuf,
+    /// The format, where the name of OUT does not tell
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    format: Option<Format>,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// The names of formats, as an argument.
+pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::extension)).try_map(|name| name.parse())
+}
+
+/// The format to write: what was asked for, else what the name says.
+pub(crate) fn format_of(asked: Option<Format>, option: &str, path: &Path) -> Result<Format, Failure> {
+    asked.or_else(|| Format::of_path(path)).ok_or_else(|| {
+        let path = path.display();
+        let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
+        Failure::Usage(format!("{path}: {endings}, or {option} must say which"))
+    })
+}
+
+impl WriteArgs {
+    /// The conversion to a format. Files that are to be verified are read with `options`.
+    pub(crate) fn conversion(&self, format: Format, options: &Options) -> Result<Conversion, Failure> {
+        let verify = self.verify.then(|| options.clone());
+        Ok(Conversion { coding: self.coding.coding(format)?, lossy: self.lossy, verify })
+    }
+
+    /// Says what was lost, and where it is asked for what was written; `more` is part of that.
+    pub(crate) fn tell(&self, path: &Path, report: &Report, more: Option<(&str, Value)>) -> Outcome {
+        for Lost { what, reads, first } in &report.lost {
+            let reads = reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
+            let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
+            complain(&format!("{}: lost: {what}{reads}{first}", path.display()));
+        }
+        if !self.json {
+            return Ok(());
+        }
+        let lost = |lost: &Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
+        let mut line = json!({
+            "output": path.to_string_lossy(),
+            "reads": report.reads,
+            "samples": report.samples,
+            "verified": report.verified,
+            "lost": report.lost.iter().map(lost).collect::<Vec<_>>(),
+        });
+        if let (Some(line), Some((name, value))) = (line.as_object_mut(), more) {
+            line.insert(name.to_owned(), value);
+        }
+        say(&line)
+    }
+}
+
+/// Prints a line of JSON.
+pub(crate) fn say(line: &Value) -> Outcome {
+    let mut out = output();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}
+
+impl IntoOne {
+    /// Opens the files, and writes what `choose` takes of each.
+    pub(crate) fn run(&self, choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>) -> Outcome {
+        let options = self.read.options();
+        let control = options.control.clone();
+        let conversion = self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
+        let set = open_set(&self.paths, options)?;
+        let here = fs::canonicalize(&self.to).ok();
+        if here.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == here) {
+            return Err(Failure::Usage(format!("{}: is one of the files to read; name another", self.to.display())));
+        }
+        let _progress = Progress::watch(&control, set.bytes());
+        let parts = choose(&set)?;
+        let output = Output { path: self.to.clone(), headers: merged(&set)? };
+        for made in make(&set, parts, vec![output], &conversion)? {
+            self.write.tell(&self.to, &made.publish()?, None)?;
+        }
+        Ok(())
+    }
+}
