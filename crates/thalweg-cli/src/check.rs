@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use thalweg::Error;
-use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report};
+use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report, find};
 
 use crate::common::{Failure, Outcome, ReadArgs, complain, output};
 use crate::progress::Progress;
@@ -17,10 +17,10 @@ use crate::progress::Progress;
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files of reads, in any format
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Write every intact record to OUT, as it is stored; of one FILE only
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Write every intact record to OUT, as it is stored; of one file only
     #[arg(long, value_name = "OUT")]
     salvage: Option<PathBuf>,
     /// Print one JSON line for each file
@@ -34,13 +34,14 @@ pub(crate) struct Args {
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    if args.salvage.is_some() && args.files.len() > 1 {
+    let files = find(&args.paths)?;
+    if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
     }
     let options = args.read.options();
     let mut out = output();
     let mut damaged = 0;
-    for path in &args.files {
+    for path in &files {
         match check(path, args, &options) {
             Ok(report) => {
                 damaged += usize::from(!report.is_whole());
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Failure::Said(format!("{n} of {} files damaged or unreadable", args.files.len()))),
+        n => Err(Failure::Said(format!("{n} of {} files damaged or unreadable", files.len()))),
     }
 }
 

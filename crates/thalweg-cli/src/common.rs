@@ -205,7 +205,7 @@ impl ReadArgs {
 pub(crate) fn open(path: &Path, options: Options) -> Result<ReadFile, Failure> {
     let file = ReadFile::open(path, options)?;
     if let Some(note) = file.note() {
-        complain(&format!("{}: going on through the page cache: {note}", path.display()));
+        complain(&format!("{}: {note}", path.display()));
     }
     Ok(file)
 }
@@ -214,7 +214,7 @@ pub(crate) fn open(path: &Path, options: Options) -> Result<ReadFile, Failure> {
 pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, Failure> {
     let set = ReadSet::open(paths, options)?;
     for (path, note) in set.notes() {
-        complain(&format!("{}: going on through the page cache: {note}", path.display()));
+        complain(&format!("{}: {note}", path.display()));
     }
     Ok(set)
 }

@@ -58,7 +58,7 @@ pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
-pub use set::{Located, ReadSet};
+pub use set::{Located, ReadSet, find};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 
 /// How to read: everything has a default that is right without thought.
@@ -191,7 +191,7 @@ impl ReadFile {
         (self.model, self.origin)
     }
 
-    /// What is not as the caller asked for it, if anything: io_uring that is forbidden here.
+    /// What is not as it should be, if anything: io_uring that is forbidden here, a POD5 file without its footer.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }

@@ -1,4 +1,4 @@
-//! `read` of several files and folders, and its Arrow files.
+//! Several files and folders: `read` and its Arrow files, `check`, `index`.
 
 use std::fs;
 
@@ -26,6 +26,31 @@ fn a_folder_is_read_file_by_file() {
     fs::write(folder.path("ids"), ids.join("\n")).unwrap();
     let backwards: Vec<&str> = one_by_one.lines().rev().collect();
     assert_eq!(folder.ok(&["read", "run", "--ids", "ids", "--digest"]).lines().collect::<Vec<_>>(), backwards);
+}
+
+#[test]
+fn a_folder_is_checked_and_indexed() {
+    let folder = folder();
+    folder.ok(&["convert", "run/b.blow5", "run/b.pod5"]);
+    let told = folder.ok(&["check", "run"]);
+    assert_eq!(told.matches(": whole; ").count(), 3, "{told}");
+    folder.ok(&["index", "run"]);
+    assert!(
+        ["b.blow5.idx", "b.pod5.idx", "deep/a.blow5.idx"].iter().all(|name| folder.path("run").join(name).exists())
+    );
+    folder.fails(2, &["index", "run", "--output", "all.idx"]);
+
+    // What a writer leaves that was killed before the footer: readable here, but not whole.
+    let whole = fs::read(folder.path("run/b.pod5")).unwrap();
+    fs::write(folder.path("run/b.pod5"), &whole[..whole.len() - 60]).unwrap();
+    let output = folder.run(&["read", "run/b.pod5", "--digest"]);
+    assert_eq!(output.stdout, folder.ok(&["read", "run/b.blow5", "--digest"]).into_bytes());
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(note.contains("footer") && !note.contains("page cache"), "{note}");
+    let output = folder.run(&["check", "run"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), told.matches(": damaged; ").count()), (Some(1), 1), "{told}");
+    assert!(told.contains("footer: found"), "{told}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::ThrottledStore;
 use crate::store::{FileStore, MemoryStore, MmapStore, Store};
 
+/// What happens where io_uring cannot be had.
+const INSTEAD: &str = "going on through the page cache";
+
 /// A store, what is known of the device beneath it, and what is not as it was asked for.
 struct Opened {
     store: Arc<dyn Store>,
@@ -64,13 +67,13 @@ impl Opened {
             StoreKind::Uring => {
                 let store = crate::store::UringStore::open(path, true)?;
                 if let Some(why) = store.refused() {
-                    return plain(FileStore::open(path)?, Some(why.to_owned()));
+                    return plain(FileStore::open(path)?, Some(format!("{INSTEAD}: {why}")));
                 }
                 let model = known(store.file().file());
                 Ok(Self { store: Arc::new(store), model, note: None })
             }
             #[cfg(not(target_os = "linux"))]
-            StoreKind::Uring => plain(FileStore::open(path)?, Some("this system has no io_uring".into())),
+            StoreKind::Uring => plain(FileStore::open(path)?, Some(format!("{INSTEAD}: this system has no io_uring"))),
         }
     }
 }

@@ -89,24 +89,12 @@ pub struct Located<'a> {
 type Turn = (usize, Selection);
 
 impl ReadSet {
-    /// Opens files and reads their headers. Folders are searched, at any depth, for names that end as those of a
-    /// [`Format`] do; a path that is not there but has one of `*?[` in it is a pattern, with `**` for folders at any depth. A
-    /// file that is named twice is read once.
+    /// Opens the files that [`find`] finds, and reads their headers.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing; as for
-    /// [`ReadFile::open`].
+    /// As for [`find`] and [`ReadFile::open`].
     pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>, options: Options) -> Result<Self> {
-        let mut found = Vec::new();
-        for path in paths {
-            let path = path.as_ref();
-            match pattern(path) {
-                Some(pattern) => expand(pattern, &mut found)?,
-                None => add(path, &mut found)?,
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
+        let found = find(paths)?;
         let mut files = Vec::with_capacity(found.len());
         for path in found {
             let file = ReadFile::open(&path, options.clone())?;
@@ -357,6 +345,26 @@ impl ReadSet {
             advice: "check the ids; if a file has changed, delete its .idx".into(),
         })
     }
+}
+
+/// Files of reads, sorted, each once. Folders are searched, at any depth, for names that end as those of a [`Format`] do; a
+/// path that is not there but has one of `*?[` in it is a pattern, with `**` for folders at any depth.
+///
+/// # Errors
+/// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing; [`Error::Io`] for a
+/// folder that can't be listed.
+pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        match pattern(path) {
+            Some(pattern) => expand(pattern, &mut found)?,
+            None => add(path, &mut found)?,
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// The pattern that `path` is, if it is one.

@@ -92,6 +92,16 @@ impl ReadFile {
             }
             run.recycle(batch);
         }
+        if file.is_recovered {
+            report.defect(Error::Malformed {
+                file: self.store.name().clone(),
+                what: "footer".into(),
+                offset: self.store.size(),
+                found: "no footer before the end, or a damaged one".into(),
+                expected: "one, without which POD5's own programs open no file; `thalweg convert` makes it whole"
+                    .into(),
+            });
+        }
         match file.saved_index(self) {
             Ok(None) => {}
             Ok(Some(index)) => match index.verify() {
