@@ -7,7 +7,7 @@ import subprocess
 
 HERE = pathlib.Path(__file__).parent
 REPOSITORY = HERE.parent.parent
-SHARED = pathlib.Path(os.environ.get("THALWEG_SHARED", REPOSITORY.parent / "shared/data/nanopore"))
+SHARED = pathlib.Path(os.environ.get("THALWEG_SHARED", REPOSITORY.parent / "shared")) / "data/nanopore"
 
 RECORD = ["none", "zlib", "zstd"]
 SIGNAL = ["none", "svb-zd", "ex-zd"]

@@ -34,7 +34,7 @@ mod slow5;
 use crate::{Error, Result};
 pub use fastq::Basecalls;
 pub use header::attributes;
-pub use record::{Aux, END_REASONS, SynthRead};
+pub use record::{Aux, SynthRead};
 
 /// What a synthetic run looks like. Currents are in picoampere, times in samples unless named otherwise.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,18 +6,6 @@ use super::Recipe;
 use super::chance::{Chance, hash01};
 use crate::splitmix::mix;
 
-/// Labels of [`Aux::end_reason`], in the order of the files of a PromethION run.
-pub const END_REASONS: [&str; 8] = [
-    "unknown",
-    "mux_change",
-    "unblock_mux_change",
-    "data_service_unblock_mux_change",
-    "signal_positive",
-    "signal_negative",
-    "api_request",
-    "device_data_error",
-];
-
 /// One read. Its buffers are reused from call to call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SynthRead {
@@ -54,7 +42,7 @@ pub struct Aux {
     pub start_mux: u8,
     /// First sample, counted from the start of the run.
     pub start_time: u64,
-    /// Index into [`END_REASONS`].
+    /// Index into [`END_REASONS`](crate::format::pod5::fields::END_REASONS).
     pub end_reason: u8,
     /// Scaling that the run's software measured: shift.
     pub tracked_scaling_shift: f32,

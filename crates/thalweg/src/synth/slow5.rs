@@ -1,7 +1,8 @@
 //! Synthetic reads as SLOW5 records.
 
-use super::{END_REASONS, Synth, SynthRead};
+use super::{Synth, SynthRead};
 use crate::Fault;
+use crate::format::pod5::fields::END_REASONS;
 use crate::format::slow5::{
     Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar, SignalPress,
     Version,

@@ -1,7 +1,8 @@
 //! Synthetic reads are reproducible, as long as asked for, and as hard to compress as real ones.
 
 use sha2::{Digest, Sha256};
-use thalweg::synth::{Basecalls, END_REASONS, Recipe, Synth, SynthRead};
+use thalweg::format::pod5::fields::END_REASONS;
+use thalweg::synth::{Basecalls, Recipe, Synth, SynthRead};
 
 fn read(synth: &Synth, i: u64) -> SynthRead {
     let mut read = SynthRead::default();

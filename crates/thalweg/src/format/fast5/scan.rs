@@ -182,11 +182,10 @@ impl<'a> Scan<'a> {
         if self.control.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let Parts { raw, channel_id, tracking_id, context_tags, own, named } = parts;
+        let Parts { raw, channel_id, tracking_id, context_tags, mut own, named } = parts;
         let Some(raw) = raw else { return Err(self.missing(path, "a group Raw")) };
         let Some(signal) = raw.child(c"Signal")? else { return Err(self.missing(path, "a dataset Signal")) };
         let signal = Signal::new(signal.samples()?, &mut self.pipelines);
-        let read_group = self.group(file, own, tracking_id, context_tags)?;
         let mut values = Vec::new();
         let mut read_id = None;
         for (name, value) in raw.attributes()? {
@@ -198,6 +197,9 @@ impl<'a> Scan<'a> {
                 (_, value) => values.push((name, value)),
             }
         }
+        // What is a field of the read need not be an attribute of its group.
+        own.retain(|attribute| !values.contains(attribute));
+        let read_group = self.group(file, own, tracking_id, context_tags)?;
         let mut calibration = Calibration::UNKNOWN;
         for (name, value) in channel_id.map_or_else(|| Ok(Vec::new()), |node| node.attributes())? {
             if calibration.take(&name, &value) {

@@ -7,46 +7,34 @@ use crate::Fault;
 use crate::codec::{deflate, vbz};
 use crate::error::{Error, Result};
 use crate::format::hdf5::{Enumeration, Group, Number, Stored, Writer};
+use crate::format::pod5::fields::CONTEXT_TAGS;
 use crate::format::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
-/// Which attributes of a read group ONT keeps in `context_tags`; all others are in `tracking_id`.
-const CONTEXT_TAGS: [&str; 27] = [
-    "barcoding_enabled",
-    "barcoding_kits",
-    "basecall_config_filename",
-    "basecall_models",
-    "experiment_duration_set",
-    "experiment_type",
-    "fast5_output_fastq_in_hdf",
-    "fast5_raw",
-    "fast5_reads_per_folder",
-    "fastq_enabled",
-    "fastq_reads_per_file",
-    "filename",
-    "flowcell_type",
-    "kit_classification",
-    "local_basecalling",
-    "local_bc_comp_model",
-    "local_bc_temp_model",
-    "model_type",
-    "package",
-    "package_version",
-    "sample_frequency",
-    "selected_speed_bases_per_second",
-    "sequencing_kit",
-    "set_temperature",
-    "basecaller_version",
-    "user_filename_input",
-    "protocol_type",
-];
+/// An attribute that stands at the read itself, where ONT's readers look for it. A field of this name stands there, too.
+const PORE_TYPE: &str = "pore_type";
 
-/// Attributes that stand at the read itself, and those that stand at the file.
-const OF_READ: [&str; 2] = ["run_id", "pore_type"];
+/// Attributes that stand at the file.
 const OF_FILE: [&str; 2] = ["file_type", "file_version"];
 
 /// What a multi-read file says that it is, and in which version of the layout, unless the source says so itself.
 const FILE_TYPE: &str = "multi-read";
 const FILE_VERSION: &str = "2.3";
+
+/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. Those after the seventh are
+/// newer than the format, and have the codes that pod5's converter gives them.
+const END_REASONS: [&str; 11] = [
+    "unknown",
+    "partial",
+    "mux_change",
+    "unblock_mux_change",
+    "data_service_unblock_mux_change",
+    "signal_positive",
+    "signal_negative",
+    "api_request",
+    "device_data_error",
+    "analysis_config_change",
+    "paused",
+];
 
 /// The filter deflate of HDF5.
 const DEFLATE: i32 = 1;
@@ -146,8 +134,23 @@ struct Place {
 enum Kind {
     Number(Number),
     Text,
-    Enum(Enumeration),
+    /// With the code that each code of the header becomes.
+    Enum(Enumeration, Vec<u8>),
     Lost,
+}
+
+/// The labels of an enumeration by their code in FAST5, and what the codes of the field become.
+fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
+    let own = &field.labels;
+    let mut labels = own.clone();
+    if field.name == "end_reason" && !own.iter().map(String::as_str).eq(END_REASONS.into_iter().take(own.len())) {
+        labels = END_REASONS.map(String::from).to_vec();
+        labels.extend(own.iter().filter(|label| !END_REASONS.contains(&label.as_str())).cloned());
+        labels.truncate(usize::from(u8::MAX));
+    }
+    let code = |label| labels.iter().position(|known| known == label).and_then(|code| u8::try_from(code).ok());
+    let codes = own.iter().map(|label| code(label).unwrap_or(u8::MAX)).collect();
+    (labels, codes)
 }
 
 /// What of a header FAST5 has no place for, in words.
@@ -208,7 +211,10 @@ impl FileWriter {
         }
         let place = |field: &AuxField| -> Result<Place> {
             let kind = match kind_of(field) {
-                Some(_) if field.kind == AuxType::Scalar(Scalar::Enum) => Kind::Enum(file.enumeration(&field.labels)?),
+                Some(_) if field.kind == AuxType::Scalar(Scalar::Enum) => {
+                    let (labels, codes) = labels(field);
+                    Kind::Enum(file.enumeration(&labels)?, codes)
+                }
                 kind => kind.unwrap_or(Kind::Lost),
             };
             Ok(match field.name.strip_prefix("channel_id/") {
@@ -229,10 +235,8 @@ impl FileWriter {
         let Self { file, header, .. } = self;
         let group = read.read_group;
         let node = file.group(None, &format!("read_{}", read.read_id))?;
-        for name in OF_READ {
-            if let Some(text) = header.attribute(name, group) {
-                file.text(Some(&node), name, text)?;
-            }
+        if let Some(run) = header.attribute("run_id", group) {
+            file.text(Some(&node), "run_id", run)?;
         }
         let raw = file.group(Some(&node), "Raw")?;
         let channel = file.group(Some(&node), "channel_id")?;
@@ -242,8 +246,11 @@ impl FileWriter {
             }
         }
         file.text(Some(&raw), "read_id", &read.read_id)?;
-        self.auxiliary(read, &raw, &channel)?;
-        let Self { file, .. } = self;
+        let pore_type = self.auxiliary(read, &raw, &channel)?;
+        let Self { file, header, .. } = self;
+        if let Some(pore_type) = pore_type.as_deref().or(header.attribute(PORE_TYPE, group)) {
+            file.text(Some(&node), PORE_TYPE, pore_type)?;
+        }
         let vbz;
         let gzip;
         let filter: Option<(i32, &[u32])> = match self.compression {
@@ -261,7 +268,8 @@ impl FileWriter {
         self.share(group, &node)
     }
 
-    fn auxiliary(&self, read: &Encoded, raw: &Group, channel: &Group) -> Result<()> {
+    /// Writes a read's own fields; the type of its pore, which has a place of its own.
+    fn auxiliary(&self, read: &Encoded, raw: &Group, channel: &Group) -> Result<Option<String>> {
         let file = &self.file;
         let record = Record {
             read_id: &read.read_id,
@@ -273,22 +281,33 @@ impl FileWriter {
             signal: &[],
             aux: &read.aux,
         };
-        let mut has_duration = false;
+        let (mut has_duration, mut pore_type) = (false, None);
         for (place, value) in self.places.iter().zip(record.aux_values(&self.header)) {
             let (_, value) = value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
             let at = if place.of_channel { channel } else { raw };
-            if value == AuxValue::Missing {
-                continue;
-            }
+            // ONT's readers want numbers such as median_before to be there, and NaN says as well that one is missing.
+            let value = match (&place.kind, value) {
+                (Kind::Number(Number::F32), AuxValue::Missing) => AuxValue::Float(f32::NAN),
+                (Kind::Number(Number::F64), AuxValue::Missing) => AuxValue::Double(f64::NAN),
+                (_, AuxValue::Missing) => continue,
+                (_, value) => value,
+            };
             has_duration |= place.name == "duration" && !place.of_channel;
             match (&place.kind, value) {
                 (Kind::Text, AuxValue::String(bytes)) => {
-                    file.text(Some(at), &place.name, &String::from_utf8_lossy(bytes))?;
+                    let text = String::from_utf8_lossy(bytes);
+                    file.text(Some(at), &place.name, &text)?;
+                    if place.name == PORE_TYPE {
+                        pore_type = Some(text.into_owned());
+                    }
                 }
                 (Kind::Text, AuxValue::Char(byte)) => {
                     file.text(Some(at), &place.name, &char::from(byte).to_string())?;
                 }
-                (Kind::Enum(kind), AuxValue::Enum(code)) => file.code(at, &place.name, kind, code)?,
+                (Kind::Enum(kind, codes), AuxValue::Enum(code)) => {
+                    let code = codes.get(usize::from(code)).copied().unwrap_or(code);
+                    file.code(at, &place.name, kind, code)?;
+                }
                 (Kind::Number(kind), value) => file.number(Some(at), &place.name, *kind, &bytes_of(value))?,
                 _ => {}
             }
@@ -298,7 +317,7 @@ impl FileWriter {
             let duration = u32::try_from(read.len).unwrap_or(u32::MAX);
             file.number(Some(raw), "duration", Number::U32, &duration.to_le_bytes())?;
         }
-        Ok(())
+        Ok(pore_type)
     }
 
     /// Gives a read its group's attributes: written with the first of its reads, linked to from the others.
@@ -349,7 +368,7 @@ fn place_of(name: &str) -> (Part, &str) {
         Some(("context_tags", own)) => (Part::Context, own),
         Some(("tracking_id", own)) => (Part::Tracking, own),
         _ if OF_FILE.contains(&name) => (Part::File, name),
-        _ if name == "pore_type" => (Part::Read, name),
+        _ if name == PORE_TYPE => (Part::Read, name),
         _ if CONTEXT_TAGS.contains(&name) => (Part::Context, name),
         _ => (Part::Tracking, name),
     }

@@ -12,7 +12,9 @@ use hdf5_metno_sys::h5f::{H5F_ACC_TRUNC, H5F_scope_t, H5Fcreate, H5Fflush};
 use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Olink;
-use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_chunk, H5Pset_filter};
+use hdf5_metno_sys::h5p::{
+    H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_chunk, H5Pset_filter, H5Pset_obj_track_times,
+};
 use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
 use hdf5_metno_sys::h5t::{
     H5T_C_S1, H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_STD_U8LE,
@@ -216,6 +218,8 @@ impl Writer {
             unsafe {
                 let space = Id::new(H5Screate_simple(1, &raw const stored.len, std::ptr::null()))?;
                 let make = Id::new(H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
+                // The same reads are the same bytes, whenever they are written.
+                status(H5Pset_obj_track_times(make.raw(), 0))?;
                 if stored.len > 0 {
                     status(H5Pset_chunk(make.raw(), 1, &raw const stored.len))?;
                     if let Some((filter, values)) = stored.filter {

@@ -182,14 +182,16 @@ pub const RUN_INFO: [(&str, RunStored); 20] = [
     ("tracking_id", RunStored::Tags),
 ];
 
-/// What MinKNOW has among the `context_tags` of a run; other tags are in `tracking_id`.
-pub const CONTEXT_TAGS: [&str; 24] = [
+/// What MinKNOW has among the `context_tags` of a run, in POD5 and FAST5 alike; other tags are in `tracking_id`. No
+/// specification says which: these are what files have.
+pub const CONTEXT_TAGS: [&str; 30] = [
     "barcoding_enabled",
     "barcoding_kits",
     "basecall_config_filename",
     "basecall_model_simplex",
     "basecall_models",
     "basecall_models_modified",
+    "basecaller_version",
     "estimate_poly_a",
     "experiment_duration_set",
     "experiment_type",
@@ -204,10 +206,15 @@ pub const CONTEXT_TAGS: [&str; 24] = [
     "local_basecalling",
     "local_bc_comp_model",
     "local_bc_temp_model",
+    "model_type",
     "package",
     "package_version",
+    "protocol_type",
     "sample_frequency",
     "selected_speed_bases_per_second",
+    "sequencing_kit",
+    "set_temperature",
+    "user_filename_input",
 ];
 
 /// Steps of the converter.
