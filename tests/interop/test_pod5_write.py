@@ -69,6 +69,51 @@ def test_pod5_to_pod5(thalweg, shared, tmp_path, name):
     assert rows(out) == rows(shared / "pod5" / name)
 
 
+def signal_table(path):
+    """The Signal table as Arrow reads it, and where it lies in the file."""
+    import pod5
+    import pyarrow
+
+    with pod5.Reader(path) as reader:
+        place = reader.inner_file_reader.get_file_signal_table_location()
+    stored = path.read_bytes()[place.offset : place.offset + place.length]
+    return pyarrow.ipc.open_file(pyarrow.BufferReader(stored)).read_all(), place
+
+
+@pytest.mark.parametrize("name", POD5)
+def test_signal_is_copied_as_it_is_stored(thalweg, shared, tmp_path, name):
+    source, rough, fine, again = (tmp_path / f"{name}.pod5" for name in ("source", "rough", "fine", "again"))
+    source.write_bytes((shared / "pod5" / name).read_bytes())
+    uncompressed = "uncompressed" in name
+    own = ["--signal", "none"] if uncompressed else []
+    thalweg("convert", source, rough, *own, "--row-samples", "1000", *([] if uncompressed else ["--level", "9"]))
+    wanted, _ = signal_table(rough)
+    # Rows of another length and level stay what they are, whichever verb writes them; checked or not.
+    if uncompressed:
+        thalweg("convert", rough, fine)
+        assert signal_table(fine)[0].schema.field("signal").type != wanted.schema.field("signal").type
+        return
+    thalweg("convert", rough, fine)
+    assert signal_table(fine)[0].equals(wanted)
+    thalweg("filter", rough, "--where", "samples >= 0", "--to", fine, "--verify")
+    assert signal_table(fine)[0].equals(wanted)
+    # Unless they are asked to change.
+    thalweg("convert", fine, again, "--row-samples", "102400", "--signal", "vbz")
+    assert signal_table(again)[0].num_rows < wanted.num_rows
+    assert rows(again) == rows(source)
+
+
+def test_copied_signal_is_checked_where_that_is_asked_for(thalweg, shared, tmp_path):
+    damaged, out = tmp_path / "damaged.pod5", tmp_path / "out.pod5"
+    stored = bytearray((shared / "pod5/b1.pod5").read_bytes())
+    table, place = signal_table(shared / "pod5/b1.pod5")
+    chunk = table.column("signal")[1].as_py()
+    stored[stored.index(chunk, place.offset)] ^= 0x55  # of the magic number of zstd
+    damaged.write_bytes(stored)
+    done = thalweg("convert", damaged, out, "--verify", check=False)
+    assert done.returncode == 1 and not out.exists(), done.stderr
+
+
 def test_the_reads_of_many_files(thalweg, shared, tmp_path):
     out = tmp_path / "out.pod5"
     thalweg("convert", shared / "pod5/b1.pod5", shared / "pod5/z1.pod5", out)

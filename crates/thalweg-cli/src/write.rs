@@ -68,7 +68,7 @@ impl WriteArgs {
     /// The conversion to a format. Files that are to be verified are read with `options`.
     pub(crate) fn conversion(&self, format: Format, options: &Options) -> Result<Conversion, Failure> {
         let verify = self.verify.then(|| options.clone());
-        Ok(Conversion { coding: self.coding.coding(format)?, lossy: self.lossy, verify })
+        Ok(Conversion { coding: self.coding.coding(format)?, copy: !self.coding.recodes(), lossy: self.lossy, verify })
     }
 
     /// Says what was lost, and where it is asked for what was written; `more` is part of that.

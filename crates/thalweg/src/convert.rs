@@ -16,14 +16,17 @@ mod digest;
 mod verify;
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Fault;
 use crate::error::{Error, Result};
+use crate::format::pod5::write::{Identity, Layout, SignalCoding};
+use crate::format::pod5::{self, SignalDecoder};
 use crate::format::slow5::{Index, Merged};
 use crate::format::{Loss, Losses};
-use crate::reads::{Options, Read, ReadSet, Selection};
+use crate::reads::{Options, Read, ReadFile, ReadSet, Selection};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 
 use digest::{Digest, Fields};
@@ -34,6 +37,9 @@ use verify::Wanted;
 pub struct Conversion {
     /// The format, and what can be chosen about it.
     pub coding: Coding,
+    /// Whether the signal of POD5 files goes into POD5 as it is stored, where both are VBZ or both plain: whatever the level
+    /// and the length of the rows. That takes a fraction of the time; but damage of it shows only where it is verified.
+    pub copy: bool,
     /// Whether to go on where the format cannot hold all there is. [`Report::lost`] says what was lost.
     pub lossy: bool,
     /// Whether to read what was written, and compare it, before the file gets its name; with these options.
@@ -41,9 +47,19 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Without loss, and believed to be written well.
+    /// Without loss, copying what can be copied, and believed to be written well.
     pub fn new(coding: Coding) -> Self {
-        Self { coding, lossy: false, verify: None }
+        Self { coding, copy: true, lossy: false, verify: None }
+    }
+
+    /// How the signal of a file is stored that can go into the output as it is.
+    fn copies(&self, file: &ReadFile) -> Option<pod5::SignalCoding> {
+        let Coding::Pod5(Layout { coding, .. }) = &self.coding else { return None };
+        let wanted = match coding {
+            SignalCoding::Vbz { .. } => pod5::SignalCoding::Vbz,
+            SignalCoding::Plain => pod5::SignalCoding::Plain,
+        };
+        file.signal_coding().filter(|stored| self.copy && *stored == wanted)
     }
 }
 
@@ -158,7 +174,8 @@ pub fn merged(set: &ReadSet) -> Result<Merged> {
 pub fn make(set: &ReadSet, parts: Vec<Part>, outputs: Vec<Output>, conversion: &Conversion) -> Result<Vec<Made>> {
     let (mut writings, mut places) = (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
     for output in outputs {
-        let (writing, place) = Writing::start(output, conversion)?;
+        let seed = seed(set, &parts, &output, &conversion.coding);
+        let (writing, place) = Writing::start(output, conversion, seed)?;
         writings.push(writing);
         places.push(place);
     }
@@ -190,6 +207,10 @@ struct Writing {
 struct Worker {
     encoder: Result<ReadEncoder, Fault>,
     aux: Vec<u8>,
+    /// How signal is stored that is copied; what verification decodes it with, and to.
+    copied: Option<pod5::SignalCoding>,
+    decoder: SignalDecoder,
+    samples: Vec<i16>,
 }
 
 /// Writes one part.
@@ -209,12 +230,20 @@ fn pour(
         }
     }
     let (coding, places) = (conversion.coding.clone(), places.clone());
-    let worker = move || Worker { encoder: coding.encoder(), aux: Vec::new() };
-    let rows = source.map_with(&selection, worker, move |worker, read| {
+    let copied = conversion.copies(&source);
+    let worker = move || Worker {
+        encoder: coding.encoder(),
+        aux: Vec::new(),
+        copied,
+        decoder: SignalDecoder::default(),
+        samples: Vec::new(),
+    };
+    let encode = move |worker: &mut Worker, read: &Read<'_>| {
         let output = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
         let place = places.get(output)?;
         Some((output, worker.encode(read, place, file)))
-    })?;
+    };
+    let rows = source.map_as(copied.is_some(), &selection, worker, encode)?;
     for row in rows {
         let Some((output, encoded)) = row? else { continue };
         if let Some(writing) = writings.get_mut(output) {
@@ -229,19 +258,36 @@ impl Worker {
     fn encode(&mut self, read: &Read<'_>, place: &Place, file: usize) -> Result<(Encoded, Option<Digest>), Fault> {
         let Place { headers, target, fields } = place;
         let record = headers.record(file, read.header, read.record, &mut self.aux)?;
-        let digest =
-            fields.as_ref().map(|fields| fields.digest(&record, headers.header(), read.samples)).transpose()?;
+        let mut samples = read.samples;
+        if let (Some(coding), Some(_)) = (self.copied, fields) {
+            self.samples.clear();
+            for row in read.stored {
+                self.decoder.decode(coding, &row.bytes, row.samples, &mut self.samples)?;
+            }
+            samples = &self.samples;
+        }
+        let digest = fields.as_ref().map(|fields| fields.digest(&record, headers.header(), samples)).transpose()?;
+        if self.copied.is_some() {
+            return Ok((Encoded::stored(target, &record, read.stored)?, digest));
+        }
         let encoder = self.encoder.as_mut().map_err(|fault| fault.clone())?;
-        Ok((encoder.encode(target, &record, read.samples)?, digest))
+        Ok((encoder.encode(target, &record, samples)?, digest))
     }
 }
 
 impl Writing {
-    fn start(output: Output, conversion: &Conversion) -> Result<(Self, Place)> {
+    fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, Place)> {
         let Output { path, headers } = output;
         let name: Arc<str> = path.to_string_lossy().into();
         let header = headers.header();
-        let target = Target::new(conversion.coding.clone(), header).map_err(|fault| refused(&name, &fault))?;
+        let coding = match conversion.coding.clone() {
+            Coding::Pod5(mut layout) => {
+                layout.identity.get_or_insert_with(|| Identity::from_seed(seed));
+                Coding::Pod5(layout)
+            }
+            other => other,
+        };
+        let target = Target::new(coding, header).map_err(|fault| refused(&name, &fault))?;
         let losing = Losing::new(&target, conversion, &name)?;
         let fields = conversion.verify.as_ref().map(|_| Fields::of(header, |name| target.holds(name)));
         let sink = target.create(&path)?;
@@ -269,6 +315,23 @@ impl Writing {
         }
         Ok(Made { sealed, lost, verified: conversion.verify.is_some() })
     }
+}
+
+/// A number that follows from what goes into an output, for formats that name a file apart from others: the same
+/// conversion then makes the same bytes.
+fn seed(set: &ReadSet, parts: &[Part], output: &Output, coding: &Coding) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{coding:?}").hash(&mut hasher);
+    set.paths().for_each(|path| path.file_name().hash(&mut hasher));
+    set.bytes().hash(&mut hasher);
+    for Part { file, selection, to } in parts {
+        (file, to).hash(&mut hasher);
+        if let Selection::Ids(ids) = selection {
+            ids.hash(&mut hasher);
+        }
+    }
+    output.path.file_name().hash(&mut hasher);
+    hasher.finish()
 }
 
 fn refused(name: &str, fault: &Fault) -> Error {

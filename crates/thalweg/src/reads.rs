@@ -41,6 +41,7 @@ use crate::engine::{Clocks, Control, Decoder, Delivery, Run, Shape};
 use crate::error::Result;
 use crate::extent::Source;
 use crate::format::Format;
+use crate::format::pod5::{SignalCoding, StoredRow};
 use crate::format::slow5::{Entry, Header, Index, Record};
 use crate::model::{Origin, StoreModel};
 use crate::plan::{self, Budget};
@@ -118,6 +119,8 @@ pub struct Read<'a> {
     pub record: &'a Record<'a>,
     /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty where nobody asked for them.
     pub samples: &'a [i16],
+    /// The rows of a POD5 file's signal, where it was asked for in place of samples; else none.
+    pub stored: &'a [StoredRow<'a>],
     /// How many samples the read has.
     pub sample_count: u64,
     /// The file's header.
@@ -173,6 +176,14 @@ impl ReadFile {
             #[cfg(feature = "hdf5")]
             Layout::Fast5(layout) => layout.left_out(),
             Layout::Pod5(file) => &file.left_out,
+        }
+    }
+
+    /// How a POD5 file's signal is stored.
+    pub fn signal_coding(&self) -> Option<SignalCoding> {
+        match &self.layout {
+            Layout::Pod5(file) => Some(file.tables.coding()),
+            _ => None,
         }
     }
 
@@ -252,7 +263,25 @@ impl ReadFile {
         I: Fn() -> S + Send + Sync + 'static,
         F: Fn(&mut S, &Read<'_>) -> T + Send + Sync + 'static,
     {
-        let mut run = self.run(selection, Mapper { init, f }, Delivery::Ordered)?;
+        self.map_as(false, selection, init, f)
+    }
+
+    /// The same, with `stored` for signal as it is stored: [`Read::stored`] in the place of [`Read::samples`]. Nothing is
+    /// decoded then, so that damage of the signal does not show.
+    pub(crate) fn map_as<S, T, I, F>(
+        &self,
+        stored: bool,
+        selection: &Selection,
+        init: I,
+        f: F,
+    ) -> Result<impl Iterator<Item = Result<T>> + use<S, T, I, F>>
+    where
+        S: Send + 'static,
+        T: Send + 'static,
+        I: Fn() -> S + Send + Sync + 'static,
+        F: Fn(&mut S, &Read<'_>) -> T + Send + Sync + 'static,
+    {
+        let mut run = self.run(selection, Mapper { stored, init, f }, Delivery::Ordered)?;
         let mut waiting = InOrder::default();
         Ok(std::iter::from_fn(move || {
             loop {

@@ -28,7 +28,8 @@ pub(crate) struct CodingArgs {
     /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22), allow_negative_numbers = true)]
     level: Option<i32>,
-    /// POD5: samples of a row of the Signal table at most
+    /// POD5: samples of a row of the Signal table at most. Signal from POD5 is copied as it is, unless this, --signal or
+    /// --level asks for it to be encoded anew
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     row_samples: Option<u32>,
     /// POD5: rows of a batch of the Signal table
@@ -58,6 +59,11 @@ impl CodingArgs {
             Format::Pod5 => self.pod5(),
             Format::Fast5 => self.fast5(),
         }
+    }
+
+    /// Whether something was asked for that signal from a file of the same coding need not have.
+    pub(crate) fn recodes(&self) -> bool {
+        self.signal.is_some() || self.level.is_some() || self.row_samples.is_some()
     }
 
     fn blow5(&self) -> Result<Coding, Failure> {

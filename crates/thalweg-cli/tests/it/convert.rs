@@ -97,6 +97,37 @@ fn losses_are_refused_or_told() {
     assert_eq!(line["lost"][0]["reads"], line["reads"]);
 }
 
+/// The same bytes whenever, wherever and on however many cores they are made; in the middle of it the program is killed.
+#[test]
+fn resumed_work_is_the_same_to_the_byte() {
+    let folder = runs();
+    folder.ok(&["synth", "runs/later/b.blow5", "--samples", "12M", "--seed", "4"]);
+    let formats: &[&str] =
+        if cfg!(feature = "hdf5") { &["slow5", "blow5", "pod5", "fast5"] } else { &["slow5", "blow5", "pod5"] };
+    let all = ["a", "b", "later/a", "later/b"];
+    for format in formats {
+        let whole = format!("whole-{format}");
+        folder.ok(&["convert", "runs", &whole, "--per-file", "--to", format, "-t", "2"]);
+        let resumed = format!("resumed-{format}");
+        let convert = ["convert", "runs", &resumed, "--per-file", "--to", format, "-t", "1", "--resume"];
+        let mut child = folder.command(convert).stderr(Stdio::null()).spawn().unwrap();
+        let started = Instant::now();
+        // The last of them is being written.
+        let later = folder.path(&resumed).join("later");
+        while fs::read_dir(&later).map_or(0, Iterator::count) < 2 && started.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!folder.path(&format!("{resumed}/later/b.{format}")).exists(), "{format}: over before it was stopped");
+        folder.ok(&[&convert[..], &["--json"]].concat());
+        for name in all {
+            let bytes = |of: &str| fs::read(folder.path(&format!("{of}/{name}.{format}"))).unwrap();
+            assert!(bytes(&resumed) == bytes(&whole), "{name}.{format}");
+        }
+    }
+}
+
 /// Killed in the middle, with no chance to tidy up: nothing has the output's name, and the next attempt succeeds.
 #[test]
 fn killed_in_the_middle() {

@@ -28,5 +28,5 @@ pub use ipc::{Block, END_BYTES, Footer, Head, MAGIC, MOST_HEAD, Message, PLAIN_B
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
 pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
 pub use schema::{Column, Kind, Schema};
-pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces};
+pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces, StoredRow};
 pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};

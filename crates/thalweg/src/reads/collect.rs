@@ -29,6 +29,10 @@ pub(super) trait Collect: Send + Sync + 'static {
     fn wants_signal(&self) -> bool {
         true
     }
+    /// Whether it looks at signal as it is stored, in place of samples.
+    fn wants_stored(&self) -> bool {
+        false
+    }
     fn state(&self) -> Self::State;
     fn batch(&self) -> Self::Batch;
     /// Where the next read's samples are to be appended; `None` for scratch memory of the worker's.
@@ -153,7 +157,10 @@ impl<C: Collect> ReadDecoder<C> {
         samples: &mut Vec<i16>,
     ) -> Result<bool> {
         let before = samples.len();
-        let (record, sample_count) = if self.collect.wants_signal() {
+        let mut stored = Vec::new();
+        let (record, sample_count) = if self.collect.wants_stored() {
+            worker.unpacker.stored(&self.name, &self.header, extent, self.limit, &mut stored)?
+        } else if self.collect.wants_signal() {
             let record = worker.unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
             (record, (samples.len() - before) as u64)
         } else {
@@ -165,6 +172,7 @@ impl<C: Collect> ReadDecoder<C> {
             offset: extent.offset,
             record: &record,
             samples: samples.get(before..).unwrap_or_default(),
+            stored: &stored,
             sample_count,
             header: &self.header,
         };
@@ -262,6 +270,8 @@ impl<V: Visitor, F: Fn() -> V + Send + Sync + 'static> Collect for Visitors<F> {
 
 /// One value a read.
 pub(super) struct Mapper<I, F> {
+    /// Whether it maps reads whose signal is as it is stored.
+    pub(super) stored: bool,
     pub(super) init: I,
     pub(super) f: F,
 }
@@ -275,6 +285,10 @@ where
 {
     type State = S;
     type Batch = Vec<(u64, T)>;
+
+    fn wants_stored(&self) -> bool {
+        self.stored
+    }
 
     fn state(&self) -> S {
         (self.init)()

@@ -69,7 +69,15 @@ impl Getter<'_> {
             }
         };
         let sample_count = self.samples.len() as u64;
-        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, sample_count, header: &file.header }))
+        Ok(f(&Read {
+            ordinal: 0,
+            offset,
+            record: &record,
+            samples: &self.samples,
+            stored: &[],
+            sample_count,
+            header: &file.header,
+        }))
     }
 
     /// Fetches one read's stored bytes, as [`Getter::get`] does first; tells where they lie.

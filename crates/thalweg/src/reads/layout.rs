@@ -15,6 +15,7 @@ use crate::error::{Fault, Result};
 use crate::extent::{Extent, Framer, Source};
 #[cfg(feature = "hdf5")]
 use crate::format::fast5;
+use crate::format::pod5::StoredRow;
 use crate::format::slow5::{self, Entry, Header, Record};
 #[cfg(feature = "hdf5")]
 use crate::store::Store;
@@ -146,6 +147,21 @@ impl Unpacker {
                 unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
             }
             Self::Pod5(unpack) => unpack.read(extent, limit, samples),
+        }
+    }
+
+    /// The same with its signal as it is stored, where the format is POD5; how many samples the read has.
+    pub(super) fn stored<'a>(
+        &'a mut self,
+        file: &Arc<str>,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        rows: &mut Vec<StoredRow<'a>>,
+    ) -> Result<(Record<'a>, u64)> {
+        match self {
+            Self::Pod5(unpack) => unpack.stored(extent, limit, rows),
+            other => other.fields(file, header, extent, limit),
         }
     }
 

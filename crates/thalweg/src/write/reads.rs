@@ -13,6 +13,7 @@ use crate::Fault;
 use crate::error::{Error, Result};
 #[cfg(feature = "hdf5")]
 use crate::format::fast5;
+use crate::format::pod5::StoredRow;
 use crate::format::pod5::write::{EncodedSignal, Layout, Mapping, Row, Runs, SignalEncoder};
 use crate::format::slow5::{self, Encoding, Header, Index, Record, RecordPress, SignalPress};
 use crate::format::{Format, Loss, Losses};
@@ -187,6 +188,11 @@ impl ReadEncoder {
     /// # Errors
     /// When the format cannot hold it at all: a read id that is no UUID in POD5.
     pub fn encode(&mut self, target: &Target, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
+        let (body, losses) = self.body(target, record, samples)?;
+        Ok(Encoded::new(record, losses, samples.len() as u64, body))
+    }
+
+    fn body(&mut self, target: &Target, record: &Record<'_>, samples: &[i16]) -> Result<(Body, Losses), Fault> {
         let mut losses = Losses::default();
         let body = match (&mut self.0, &*target.0) {
             (EncoderKind::Slow5(encoder), Kind::Slow5(header)) => {
@@ -206,14 +212,31 @@ impl ReadEncoder {
             (EncoderKind::Fast5(encoder), Kind::Fast5 { .. }) => Body::Fast5(encoder.encode(record, samples)?),
             _ => return Err(another()),
         };
-        Ok(Encoded {
+        Ok((body, losses))
+    }
+}
+
+impl Encoded {
+    fn new(record: &Record<'_>, losses: Losses, samples: u64, body: Body) -> Self {
+        Self {
             read_id: record.read_id.to_owned(),
             losses,
-            samples: samples.len() as u64,
+            samples,
             digitisation: record.digitisation,
             sampling_rate: record.sampling_rate,
             body,
-        })
+        }
+    }
+
+    /// A read for a POD5 file, with its signal as another one stores it, in the target's coding.
+    ///
+    /// # Errors
+    /// As for [`ReadEncoder::encode`]; for a target that is no POD5.
+    pub fn stored(target: &Target, record: &Record<'_>, rows: &[StoredRow<'_>]) -> Result<Self, Fault> {
+        let Kind::Pod5 { header, mapping, .. } = &*target.0 else { return Err(another()) };
+        let (row, losses) = mapping.row(record, header)?;
+        let signal = EncodedSignal::stored(rows.iter().map(|row| (row.samples, row.bytes.to_vec())).collect());
+        Ok(Self::new(record, losses, signal.samples(), Body::Pod5(Box::new(row), signal)))
     }
 }
 

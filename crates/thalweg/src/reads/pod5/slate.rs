@@ -1,5 +1,6 @@
 //! What the scout tells the workers: the record of each read, and where its samples are.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::tables::{Piece, Tables};
 use crate::error::{Error, Fault, Result};
 use crate::extent::Extent;
-use crate::format::pod5::SignalDecoder;
+use crate::format::pod5::{SignalDecoder, StoredRow};
 use crate::format::slow5::Record;
 
 /// Reads with consecutive ordinals.
@@ -139,6 +140,29 @@ impl Unpack {
         rows.read(tables, slate, index, extent, limit, samples)
     }
 
+    /// The read of an extent, and the rows of its signal as they are stored; how many samples they say that they have.
+    pub(in crate::reads) fn stored<'a>(
+        &'a mut self,
+        extent: &Extent<'a>,
+        limit: usize,
+        rows: &mut Vec<StoredRow<'a>>,
+    ) -> Result<(Record<'a>, u64)> {
+        let Self { tables, board, current, .. } = self;
+        let (slate, index) = take(tables, board, current, extent)?;
+        let entry = &slate.entries[index];
+        let pieces = slate.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let record = slate.record(index);
+        check_size(tables, extent, pieces, limit, record.read_id)?;
+        for (i, piece) in pieces.iter().enumerate() {
+            let bytes = match near(entry, extent, i, piece) {
+                Some(bytes) => Cow::Borrowed(bytes),
+                None => Cow::Owned(far(tables, piece)?),
+            };
+            rows.push(StoredRow { samples: piece.samples, bytes });
+        }
+        Ok((record, entry.samples))
+    }
+
     /// The read of an extent without its samples, and how many it has.
     pub(in crate::reads) fn fields(&mut self, extent: &Extent<'_>) -> Result<(Record<'_>, u64)> {
         let Self { tables, board, current, .. } = self;
@@ -196,12 +220,10 @@ impl Rows {
         let read_id = record.read_id;
         check_size(tables, extent, pieces, limit, read_id)?;
         for (i, piece) in pieces.iter().enumerate() {
-            let from = piece.offset.wrapping_sub(extent.offset) as usize;
-            let near = extent.bytes.get(from..from.saturating_add(piece.len as usize)).filter(|_| i < entry.near);
-            let bytes = match near {
+            let bytes = match near(entry, extent, i, piece) {
                 Some(bytes) => bytes,
                 None => {
-                    self.far = super::fetch::read(&*tables.store, &(piece.offset..piece.offset + piece.len))?;
+                    self.far = far(tables, piece)?;
                     &self.far
                 }
             };
@@ -216,6 +238,17 @@ impl Rows {
         self.decoder.trim(keep);
         self.far = Vec::new();
     }
+}
+
+/// The bytes of the `i`-th piece, if they are in the extent.
+fn near<'a>(entry: &Entry, extent: &Extent<'a>, i: usize, piece: &Piece) -> Option<&'a [u8]> {
+    let from = piece.offset.wrapping_sub(extent.offset) as usize;
+    extent.bytes.get(from..from.saturating_add(piece.len as usize)).filter(|_| i < entry.near)
+}
+
+/// Those of one that is not.
+fn far(tables: &Tables, piece: &Piece) -> Result<Vec<u8>> {
+    super::fetch::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
 }
 
 fn check_size(tables: &Tables, extent: &Extent<'_>, pieces: &[Piece], limit: usize, read_id: &str) -> Result<()> {
