@@ -97,3 +97,13 @@ void sha256_hex(const void *bytes, size_t length, char hex[SHA256_HEX_LENGTH + 1
         snprintf(hex + 8 * i, 9, "%08" PRIx32, state[i]);
     }
 }
+
+void print_row(const char *read_id, const int16_t *values, uint64_t samples, int64_t sum, enum rows rows) {
+    printf("%s\t%" PRIu64 "\t%" PRId64, read_id, samples, sum);
+    if (rows == ROWS_DIGEST) {
+        char hex[SHA256_HEX_LENGTH + 1];
+        sha256_hex(values, samples * sizeof *values, hex);
+        printf("\t%s", hex);
+    }
+    putchar('\n');
+}

@@ -3,6 +3,8 @@
 #ifndef PEER_DIGEST_H
 #define PEER_DIGEST_H
 
+#include "peer.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,5 +19,8 @@ uint64_t read_hash(const char *read_id, uint64_t samples, int64_t sum);
 
 /* SHA-256 (FIPS 180-4) of `length` bytes as lower-case hex, NUL-terminated. For verification, never timed. */
 void sha256_hex(const void *bytes, size_t length, char hex[SHA256_HEX_LENGTH + 1]);
+
+/* A row of --tsv or --digest. */
+void print_row(const char *read_id, const int16_t *values, uint64_t samples, int64_t sum, enum rows rows);
 
 #endif

@@ -54,6 +54,44 @@ int positive(const char *option, const char *value) {
     return (int)number;
 }
 
+struct options options_of(int argc, char **argv, int threads, const char *program) {
+    struct options o = {.threads = threads, .batch = 1000, .rows = ROWS_NONE};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--tsv") == 0) {
+            o.rows = ROWS_TSV;
+        } else if (strcmp(argv[i], "--digest") == 0) {
+            o.rows = ROWS_DIGEST;
+        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
+            o.threads = positive(argv[i], argv[i + 1]);
+            i++;
+        } else if (strcmp(argv[i], "--batch") == 0 && i + 1 < argc) {
+            o.batch = positive(argv[i], argv[i + 1]);
+            i++;
+        } else if (strcmp(argv[i], "--ids") == 0 && i + 1 < argc) {
+            o.ids = argv[++i];
+        } else if (argv[i][0] == '-') {
+            usage("unknown option, or no value after it: %s", argv[i]);
+        } else if (o.mode == NULL) {
+            o.mode = argv[i];
+        } else if (o.file == NULL) {
+            o.file = argv[i];
+        } else {
+            usage("one file at a time: %s", argv[i]);
+        }
+    }
+    if (o.mode == NULL || o.file == NULL) {
+        usage("%s FILE [--threads N] [--batch N] [--ids LIST] [--tsv|--digest]", program);
+    }
+    int one = strcmp(o.mode, "get1") == 0;
+    if ((one || strcmp(o.mode, "get") == 0) != (o.ids != NULL)) {
+        usage("--ids LIST goes with get and get1, and only with them");
+    }
+    if (one) {
+        o.threads = o.batch = 1;
+    }
+    return o;
+}
+
 static char *read_text(const char *path) {
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
@@ -118,4 +156,12 @@ struct latency latency_of(double *seconds, size_t count) {
         .p99 = seconds[(count * 99 + 99) / 100 - 1],
         .max = seconds[count - 1],
     };
+}
+
+void print_latency(double *seconds, size_t count) {
+    if (count > 0) {
+        struct latency l = latency_of(seconds, count);
+        printf(",\"latency_us\":{\"mean\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}", l.mean * 1e6, l.p50 * 1e6,
+               l.p99 * 1e6, l.max * 1e6);
+    }
 }

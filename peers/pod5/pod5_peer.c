@@ -24,17 +24,6 @@
 
 #define ID_TEXT 37
 
-enum rows { ROWS_NONE, ROWS_TSV, ROWS_DIGEST };
-
-struct options {
-    const char *mode;
-    const char *file;
-    const char *ids;
-    int threads;
-    int batch;
-    enum rows rows;
-};
-
 struct outcome {
     uint64_t reads, samples;
     int64_t sum;
@@ -118,16 +107,6 @@ static void decode(const pod5_reader *reader, struct place place, const struct r
     id_text(info->read_id, signal->read_id);
 }
 
-static void print_row(const struct signal *signal, int64_t sum, enum rows rows) {
-    printf("%s\t%" PRIu64 "\t%" PRId64, signal->read_id, signal->samples, sum);
-    if (rows == ROWS_DIGEST) {
-        char hex[SHA256_HEX_LENGTH + 1];
-        sha256_hex(signal->values, signal->samples * sizeof *signal->values, hex);
-        printf("\t%s", hex);
-    }
-    putchar('\n');
-}
-
 /* The consumer. */
 static void consume(const struct signal *signal, const struct options *options, struct outcome *outcome) {
     int64_t sum = sum_samples(signal->values, signal->samples);
@@ -136,7 +115,7 @@ static void consume(const struct signal *signal, const struct options *options, 
     outcome->sum += sum;
     outcome->digest += read_hash(signal->read_id, signal->samples, sum);
     if (options->rows != ROWS_NONE) {
-        print_row(signal, sum, options->rows);
+        print_row(signal->read_id, signal->values, signal->samples, sum, options->rows);
     }
 }
 
@@ -528,58 +507,15 @@ static void print_json(const struct options *options, const struct outcome *outc
     if (options->ids != NULL) {
         printf(",\"needed_bytes\":%" PRIu64, outcome->needed_bytes);
     }
-    if (outcome->latency_count > 0) {
-        struct latency l = latency_of(outcome->latencies, outcome->latency_count);
-        printf(",\"latency_us\":{\"mean\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}", l.mean * 1e6, l.p50 * 1e6,
-               l.p99 * 1e6, l.max * 1e6);
-    }
+    print_latency(outcome->latencies, outcome->latency_count);
     puts("}");
 }
 
-/* ---- arguments ---- */
-
-static struct options parse(int argc, char **argv) {
-    struct options o = {.threads = omp_get_num_procs(), .batch = 1000, .rows = ROWS_NONE};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--tsv") == 0) {
-            o.rows = ROWS_TSV;
-        } else if (strcmp(argv[i], "--digest") == 0) {
-            o.rows = ROWS_DIGEST;
-        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
-            o.threads = positive(argv[i], argv[i + 1]);
-            i++;
-        } else if (strcmp(argv[i], "--batch") == 0 && i + 1 < argc) {
-            o.batch = positive(argv[i], argv[i + 1]);
-            i++;
-        } else if (strcmp(argv[i], "--ids") == 0 && i + 1 < argc) {
-            o.ids = argv[++i];
-        } else if (argv[i][0] == '-') {
-            usage("unknown option, or no value after it: %s", argv[i]);
-        } else if (o.mode == NULL) {
-            o.mode = argv[i];
-        } else if (o.file == NULL) {
-            o.file = argv[i];
-        } else {
-            usage("one file at a time: %s", argv[i]);
-        }
-    }
-    if (o.mode == NULL || o.file == NULL) {
-        usage("pod5_peer seq|get|get1 FILE [--threads N] [--batch N] [--ids LIST] [--tsv|--digest]");
-    }
-    int by_id = strcmp(o.mode, "get") == 0 || strcmp(o.mode, "get1") == 0;
-    if (by_id != (o.ids != NULL)) {
-        usage("--ids LIST goes with get and get1, and only with them");
-    }
-    if (strcmp(o.mode, "get1") == 0) {
-        o.threads = o.batch = 1;
-    } else if (o.rows != ROWS_NONE) {
-        o.threads = 1; /* so that rows come in order */
-    }
-    return o;
-}
-
 int main(int argc, char **argv) {
-    struct options options = parse(argc, argv);
+    struct options options = options_of(argc, argv, omp_get_num_procs(), "pod5_peer seq|get|get1");
+    if (options.rows != ROWS_NONE) {
+        options.threads = 1; /* so that rows come in order */
+    }
     struct outcome outcome = {0};
     struct id_list ids = {0};
     if (options.ids != NULL) {

@@ -28,17 +28,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-enum rows { ROWS_NONE, ROWS_TSV, ROWS_DIGEST };
-
-struct options {
-    const char *mode;
-    const char *file;
-    const char *ids;
-    int threads;
-    int batch;
-    enum rows rows;
-};
-
 /* Seconds of one stage: of work, summed over the threads, and of waiting for it, on the clock. */
 struct stage {
     double busy, exposed;
@@ -70,19 +59,6 @@ static void add_serial(struct stage *stage, double seconds) {
 
 /* ---- the consumer ---- */
 
-static void print_rows(slow5_rec_t **records, int count, enum rows rows) {
-    for (int i = 0; i < count; i++) {
-        const slow5_rec_t *r = records[i];
-        printf("%s\t%" PRIu64 "\t%" PRId64, r->read_id, r->len_raw_signal, sum_samples(r->raw_signal, r->len_raw_signal));
-        if (rows == ROWS_DIGEST) {
-            char hex[SHA256_HEX_LENGTH + 1];
-            sha256_hex(r->raw_signal, r->len_raw_signal * sizeof *r->raw_signal, hex);
-            printf("\t%s", hex);
-        }
-        putchar('\n');
-    }
-}
-
 /* Sums a batch on all threads and adds it to the outcome. */
 static void consume(slow5_rec_t **records, int count, const struct options *options, struct outcome *outcome) {
     uint64_t samples = 0, digest = 0;
@@ -107,8 +83,9 @@ static void consume(slow5_rec_t **records, int count, const struct options *opti
     outcome->samples += samples;
     outcome->sum += sum;
     outcome->digest += digest;
-    if (options->rows != ROWS_NONE) {
-        print_rows(records, count, options->rows);
+    for (int i = 0; i < count && options->rows != ROWS_NONE; i++) {
+        const slow5_rec_t *r = records[i];
+        print_row(r->read_id, r->raw_signal, r->len_raw_signal, sum_samples(r->raw_signal, r->len_raw_signal), options->rows);
     }
 }
 
@@ -391,49 +368,8 @@ static void print_json(const struct options *options, const struct outcome *outc
         printf(",\"needed_bytes\":%" PRIu64 ",\"index_was_there\":%s", outcome->needed_bytes,
                outcome->index_was_there ? "true" : "false");
     }
-    if (outcome->latency_count > 0) {
-        struct latency l = latency_of(outcome->latencies, outcome->latency_count);
-        printf(",\"latency_us\":{\"mean\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}", l.mean * 1e6, l.p50 * 1e6,
-               l.p99 * 1e6, l.max * 1e6);
-    }
+    print_latency(outcome->latencies, outcome->latency_count);
     puts("}");
-}
-
-/* ---- arguments ---- */
-
-static struct options parse(int argc, char **argv) {
-    struct options o = {.threads = omp_get_num_procs(), .batch = 1000, .rows = ROWS_NONE};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--tsv") == 0) {
-            o.rows = ROWS_TSV;
-        } else if (strcmp(argv[i], "--digest") == 0) {
-            o.rows = ROWS_DIGEST;
-        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
-            o.threads = positive(argv[i], argv[i + 1]);
-            i++;
-        } else if (strcmp(argv[i], "--batch") == 0 && i + 1 < argc) {
-            o.batch = positive(argv[i], argv[i + 1]);
-            i++;
-        } else if (strcmp(argv[i], "--ids") == 0 && i + 1 < argc) {
-            o.ids = argv[++i];
-        } else if (argv[i][0] == '-') {
-            usage("unknown option, or no value after it: %s", argv[i]);
-        } else if (o.mode == NULL) {
-            o.mode = argv[i];
-        } else if (o.file == NULL) {
-            o.file = argv[i];
-        } else {
-            usage("one file at a time: %s", argv[i]);
-        }
-    }
-    if (o.mode == NULL || o.file == NULL) {
-        usage("slow5_peer seq|mt|get|get1 FILE [--threads N] [--batch N] [--ids LIST] [--tsv|--digest]");
-    }
-    int by_id = strcmp(o.mode, "get") == 0 || strcmp(o.mode, "get1") == 0;
-    if (by_id != (o.ids != NULL)) {
-        usage("--ids LIST goes with get and get1, and only with them");
-    }
-    return o;
 }
 
 /* Idle OpenMP threads spin for some milliseconds. In seq they wait for their own next batch, as in the published
@@ -446,7 +382,7 @@ static void let_idle_threads_sleep(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = parse(argc, argv);
+    struct options options = options_of(argc, argv, omp_get_num_procs(), "slow5_peer seq|mt|get|get1");
     if (strcmp(options.mode, "seq") != 0) {
         let_idle_threads_sleep(argv);
     }
@@ -455,9 +391,6 @@ int main(int argc, char **argv) {
     if (options.ids != NULL) {
         ids = load_ids(options.ids);
         outcome.index_was_there = index_exists(options.file);
-    }
-    if (strcmp(options.mode, "get1") == 0) {
-        options.threads = options.batch = 1;
     }
     omp_set_num_threads(options.threads);
 
