@@ -7,11 +7,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use thalweg::codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
+use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{
     Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version, ascii,
 };
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::testing::fuzz::every_field;
+use thalweg::testing::pod5;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -51,7 +53,32 @@ fn main() -> Outcome {
     }
     put("slow5_row", "values", &row(&read.samples)?)?;
     put("slow5_row", "missing", missing_row().as_bytes())?;
+    pod5_files(&put)?;
     files(&synth, &put)
+}
+
+/// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were damaged.
+fn pod5_files(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
+    let layout = |coding| Layout {
+        coding,
+        row_samples: 100,
+        signal_rows: 2,
+        reads_rows: 3,
+        identity: Some(Identity::from_seed(1)),
+        software: "seed".into(),
+    };
+    let vbz = pod5::file(layout(SignalCoding::default()), &[120, 0, 250, 9]);
+    let plain = pod5::file(layout(SignalCoding::Plain), &[5, 130]);
+    put("pod5", "vbz", &vbz)?;
+    put("pod5", "plain", &plain)?;
+    put("pod5", "empty", &pod5::file(layout(SignalCoding::Plain), &[]))?;
+    let footer = vbz.windows(8).rposition(|window| window == b"FOOTER\0\0").ok_or("no footer")?;
+    put("pod5", "no-footer", vbz.get(..footer).unwrap_or_default())?;
+    put("pod5", "cut-reads", vbz.get(..footer * 9 / 10).unwrap_or_default())?;
+    let mut flipped = plain;
+    let middle = flipped.len() / 2;
+    flipped.iter_mut().skip(middle).step_by(701).for_each(|byte| *byte ^= 0x10);
+    put("pod5", "flipped", &flipped)
 }
 
 /// Auxiliary bytes in which every field has a value that can be written as text.

@@ -10,6 +10,7 @@ mod faulty;
 mod feed;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod pod5;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //! The fuzz targets in `fuzz/` call these, and so does a test that replays their corpora on a stable toolchain. Each
 //! panics when something is wrong, and takes memory in proportion to its input.
 
+mod pod5;
+
 use std::sync::Arc;
 
 use arrow_array::{Array, Float32Array, RecordBatch, StringArray, UInt64Array};
@@ -20,11 +22,13 @@ use crate::plan::Budget;
 use crate::reads::{Options, Read, ReadFile, Selection, Visitor};
 use crate::store::MemoryStore;
 
+pub use pod5::pod5;
+
 /// Panics when something is wrong with these bytes.
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -39,6 +43,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("whole_file", whole_file),
     ("bam", bam),
     ("condition", condition),
+    ("pod5", pod5),
 ];
 
 /// What a few coded bytes may decode to here.

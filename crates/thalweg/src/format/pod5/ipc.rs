@@ -88,13 +88,33 @@ impl Footer {
         let footer = arrow_ipc::root_as_footer(bytes).map_err(|e| unverified("footer", &e))?;
         let schema = footer.schema().ok_or_else(|| Fault::new(0, "a footer without a schema", "one with"))?;
         let place = |block: &arrow_ipc::Block| place(block, limit);
-        Ok(Self {
+        let footer = Self {
             schema: Schema::parse(schema)?,
             dictionaries: footer.dictionaries().into_iter().flatten().map(place).collect::<Result<_, _>>()?,
             batches: footer.recordBatches().into_iter().flatten().map(place).collect::<Result<_, _>>()?,
-        })
+        };
+        footer.check_gaps(limit)?;
+        Ok(footer)
+    }
+
+    /// Batches follow one another up to the footer, as a stream's messages do: a gap is a batch that the footer has lost.
+    fn check_gaps(&self, limit: u64) -> Result<(), Fault> {
+        let mut blocks: Vec<Range<u64>> = self.dictionaries.iter().chain(&self.batches).map(Block::range).collect();
+        blocks.sort_unstable_by_key(|block| block.start);
+        let ends = blocks.iter().map(|block| block.end);
+        let next = blocks.iter().skip(1).map(|block| block.start).chain([limit]);
+        match ends.zip(next).find(|(end, next)| next.checked_sub(*end).is_none_or(|gap| gap > MOST_GAP)) {
+            None => Ok(()),
+            Some((end, next)) => {
+                let found = format!("batches that end at byte {end} and go on at byte {next} of their table");
+                Err(Fault::new(0, found, "batches that follow one another"))
+            }
+        }
     }
 }
+
+/// Between two batches there is padding at most, and behind the last one the mark that ends them.
+const MOST_GAP: u64 = 64;
 
 fn place(block: &arrow_ipc::Block, limit: u64) -> Result<Block, Fault> {
     let parts = || {

@@ -1,0 +1,117 @@
+//! One small POD5 file cut short at every byte, and with bits flipped in every byte: a typed error that names the place, or
+//! the file's reads; never a panic, a hang, more memory than there is a budget for, or fewer reads without a word.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+
+use std::alloc::System;
+use std::sync::Arc;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
+use thalweg::plan::Budget;
+use thalweg::reads::{Options, ReadFile, Selection};
+use thalweg::store::MemoryStore;
+use thalweg::testing::{no_hang, pod5};
+use thalweg::{Error, Result};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// All that one pass may ask of the allocator: its budget of 2 MiB, block buffers and footers again and again.
+const MOST: usize = 16 << 20;
+
+type Reads = Vec<(String, Vec<i16>)>;
+
+fn small(coding: SignalCoding) -> Vec<u8> {
+    let identity = Some(Identity::from_seed(1));
+    let layout = Layout { coding, row_samples: 100, signal_rows: 2, reads_rows: 3, identity, software: "test".into() };
+    pod5::file(layout, &[120, 0, 250, 30, 100])
+}
+
+/// All reads until the first error, and the note.
+fn read(bytes: &[u8]) -> (Reads, Result<Option<String>>) {
+    let region = Region::new(ALLOCATOR);
+    let mut reads = Vec::new();
+    let mut all = || {
+        let options = Options { budget: Budget { threads: 1, memory: 2 << 20 }, ..Options::default() };
+        let file = ReadFile::from_store(Arc::new(MemoryStore::new("damaged", bytes.to_vec())), options)?;
+        for item in file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))? {
+            reads.push(item?);
+        }
+        Ok(file.note().map(str::to_owned))
+    };
+    let outcome = all();
+    let asked = region.change().bytes_allocated;
+    assert!(asked < MOST, "{asked} bytes for {outcome:?}");
+    (reads, outcome)
+}
+
+/// An error that says where.
+fn is_told(error: &Error, size: usize) -> bool {
+    match error {
+        Error::Malformed { file, offset, .. } | Error::Truncated { file, offset, .. } => {
+            &**file == "damaged" && *offset <= size as u64
+        }
+        Error::Unsupported { file, .. } => &**file == "damaged",
+        _ => false,
+    }
+}
+
+#[test]
+fn every_truncation_is_told() {
+    no_hang(|| {
+        let bytes = small(SignalCoding::default());
+        let (whole, outcome) = read(&bytes);
+        assert!(outcome.unwrap().is_none() && whole.len() == 5);
+        let mut noted = 0;
+        for len in 0..bytes.len() {
+            let (reads, outcome) = read(&bytes[..len]);
+            match outcome {
+                Ok(Some(_)) => {
+                    assert_eq!(reads, whole, "cut at {len}");
+                    noted += 1;
+                }
+                Ok(None) => panic!("cut at {len}: nothing is said"),
+                Err(error) => {
+                    assert!(is_told(&error, len), "cut at {len}: {error:?}");
+                    assert!(whole.starts_with(&reads), "cut at {len}");
+                }
+            }
+        }
+        assert!(noted > 100, "{noted}");
+    });
+}
+
+fn flips(coding: SignalCoding, changes: [u8; 3]) {
+    no_hang(move || {
+        let bytes = small(coding);
+        let (whole, _) = read(&bytes);
+        let lengths = |reads: &Reads| reads.iter().map(|(_, samples)| samples.len()).collect::<Vec<_>>();
+        let wanted = lengths(&whole);
+        let mut told = 0;
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= changes[at % changes.len()];
+            let (reads, outcome) = read(&damaged);
+            match outcome {
+                // A value may be another one: nothing but its checksum would tell, and POD5 has none.
+                Ok(_) => assert_eq!(lengths(&reads), wanted, "byte {at}"),
+                Err(error) => {
+                    assert!(is_told(&error, bytes.len()), "byte {at}: {error:?}");
+                    assert!(wanted.starts_with(&lengths(&reads)), "byte {at}");
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > bytes.len() / 10, "{told} of {}", bytes.len());
+    });
+}
+
+#[test]
+fn flipped_bits_are_told_or_change_a_value() {
+    flips(SignalCoding::default(), [0x01, 0x80, 0x10]);
+}
+
+#[test]
+fn flipped_bits_beside_plain_samples_are_told_or_change_a_value() {
+    flips(SignalCoding::Plain, [0x80, 0x02, 0x01]);
+}
