@@ -101,7 +101,7 @@ fn print(out: &mut impl Write, path: &Path, report: &Report, salvaged: Option<&P
     for lost in report.lost.iter().take(SHOWN) {
         writeln!(out, "  lost: bytes {} to {}", lost.start, lost.end)?;
     }
-    if report.lost_bytes > 0 {
+    if report.lost_bytes > 0 || report.lost_reads != LostReads::Known(0) {
         let reads = match report.lost_reads {
             LostReads::Known(n) => n.to_string(),
             LostReads::AtLeast(n) => format!("at least {n}"),
@@ -110,6 +110,9 @@ fn print(out: &mut impl Write, path: &Path, report: &Report, salvaged: Option<&P
     }
     if let Some(salvaged) = salvaged {
         writeln!(out, "  salvaged: {} reads in {}", report.salvaged, salvaged.display())?;
+        for what in &report.left_out {
+            writeln!(out, "  not salvaged: {what}")?;
+        }
     }
     Ok(())
 }
@@ -138,6 +141,7 @@ fn as_json(path: &Path, report: &Report) -> Value {
             IndexState::Wrong => "wrong",
         },
         "salvaged": report.salvaged,
+        "left_out": report.left_out,
     })
 }
 

@@ -89,8 +89,7 @@ fn selection(args: &Args, set: &ReadSet) -> Result<Selection, Failure> {
     if let Some(list) = &args.ids {
         return Ok(Selection::Ids(Arc::new(read_ids(list)?)));
     }
-    let (index, _) = set.file(0)?.index()?;
-    let mut ids: Vec<String> = index.iter().map(|(id, _)| id.to_owned()).collect();
+    let mut ids = set.file(0)?.read_ids()?;
     ids.sort_unstable();
     Ok(Selection::Ids(Arc::new(ids)))
 }

@@ -100,7 +100,7 @@ fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
     let control = options.control.clone();
     let file = open(path, options)?;
     let mut findings = Vec::new();
-    let saved = file.saved_index();
+    let saved = file.known_reads();
     let format = file.format();
     // The others are not laid out record by record, and know their reads without an index beside them.
     let records = matches!(format, Format::Slow5 | Format::Blow5);
@@ -109,13 +109,18 @@ fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
         findings.push(("no_index", words.into()));
     }
     let (reads, reads_from) = match saved {
-        Ok(Some(index)) => (Some(index.len() as u64), "index"),
+        Ok(Some(reads)) => (Some(reads), if format == Format::Pod5 { "table" } else { "index" }),
         Ok(None) if count => {
             let _progress = Progress::watch(&control, file.store().size());
             (Some(file.build_index()?.len() as u64), "count")
         }
         Ok(None) => (None, "unknown"),
-        // A file with a broken index can still be described.
+        Err(thalweg::Error::Cancelled) => return Err(thalweg::Error::Cancelled.into()),
+        // A file with a damaged table or a broken index can still be described.
+        Err(error) if format == Format::Pod5 => {
+            findings.push(("damaged", format!("{error}; `thalweg check` says what is left")));
+            (None, "unknown")
+        }
         Err(error) => {
             findings.push(("bad_index", format!("{error}; delete it, and `thalweg index` makes another")));
             (None, "unknown")

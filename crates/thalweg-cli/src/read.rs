@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         // What an index takes is storage's time, too.
         if let Selection::Ids(_) = selection {
             for index in 0..set.paths().len() {
-                set.file(index)?.index()?;
+                set.file(index)?.load_index()?;
             }
         }
         started = Started::now();

@@ -22,6 +22,7 @@ pub use fast5::Fast5Writer;
 pub use pod5::Pod5Writer;
 pub use reads::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target, Written};
 pub use slow5::ReadWriter;
+pub(crate) use spill::nameless;
 
 /// Bytes gathered before each write.
 const BUFFER: usize = 4 << 20;

@@ -187,7 +187,6 @@ pub(super) fn one_by_one(file: &ReadFile, selection: &Selection, job: Job, start
     let mut samples = 0_u64;
     let mut latencies = Vec::with_capacity(ids.len());
     let (mut needed, mut stored, page) = (0, 0, thalweg::store::PAGE as u64);
-    let (index, _) = file.index()?;
     for id in ids.iter() {
         let before = Instant::now();
         if job.decode {
@@ -200,7 +199,7 @@ pub(super) fn one_by_one(file: &ReadFile, selection: &Selection, job: Job, start
         }
         // With the sum, as the peer's.
         latencies.push(before.elapsed().as_secs_f64() * 1e6);
-        let size = index.get(id).map_or(0, |entry| entry.size);
+        let size = getter.stored_bytes();
         stored += size;
         needed += size / page * page;
     }

@@ -12,6 +12,7 @@ mod exit_codes;
 mod files;
 mod hostile;
 mod plot;
+mod pod5;
 mod read_paths;
 #[path = "../../../thalweg/tests/it/real.rs"]
 mod real;

@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::lookup::{index_path, load};
 use super::walk::Walk;
 use crate::error::{Error, Result};
+use crate::format::Losses;
 use crate::format::slow5::Index;
 
 /// Defects and losses that a report lists; it counts all of them.
@@ -34,6 +35,8 @@ pub struct Report {
     pub index: IndexState,
     /// Reads written to the salvaged file.
     pub salvaged: u64,
+    /// What intact reads have and the salvaged file has not, in words.
+    pub left_out: Vec<String>,
 }
 
 /// How many reads are lost.
@@ -73,6 +76,15 @@ impl Report {
         self.defect_count += 1;
         if self.defects.len() < LISTED {
             self.defects.push(error);
+        }
+    }
+
+    /// Takes note of what a read has that could not be written.
+    pub(super) fn leave_out(&mut self, losses: Losses) {
+        for loss in losses.iter() {
+            if !self.left_out.iter().any(|what| what == loss.what()) {
+                self.left_out.push(loss.what().to_owned());
+            }
         }
     }
 

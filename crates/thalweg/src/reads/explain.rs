@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::layout::Layout;
+use super::pod5::Aim;
 use super::{ReadFile, Selection};
 use crate::engine::{Delivery, Shape};
 use crate::error::{Error, Result};
+use crate::extent::{Fetch, Source};
 use crate::model::{Origin, StoreModel};
 use crate::plan;
 
@@ -27,7 +30,7 @@ pub struct Explained {
     pub window_bytes: Option<u64>,
     /// Reads asked for; none where only reading the file would tell.
     pub reads: Option<u64>,
-    /// Requests to the store.
+    /// Requests to the store; of POD5 those for signal alone.
     pub requests: u64,
     /// Bytes that they transfer.
     pub fetched_bytes: u64,
@@ -58,10 +61,13 @@ impl ReadFile {
     pub fn explain(&self, selection: &Selection, delivery: Delivery) -> Result<Explained> {
         let shape = self.shape(delivery);
         let budget = self.options.budget;
-        let index = self.saved_index()?;
+        let has_index = || match &self.layout {
+            Layout::Pod5(file) => file.saved_index(self).map(|index| index.is_some()),
+            _ => self.saved_index().map(|index| index.is_some()),
+        };
         let reads = match selection {
-            Selection::All => index.map(|index| index.len() as u64),
-            Selection::Ids(_) if index.is_none() => {
+            Selection::All => self.known_reads()?,
+            Selection::Ids(_) if !has_index()? => {
                 return Err(Error::NotFound {
                     file: self.store.name().clone(),
                     what: "an index".into(),
@@ -70,22 +76,7 @@ impl ReadFile {
             }
             Selection::Ids(ids) => Some(ids.len() as u64),
         };
-        let (requests, fetched_bytes, wanted_bytes) = match self.places(selection)? {
-            None => self.whole_file(&shape),
-            Some(places) => {
-                let align = self.store.alignment() as u64;
-                self.gather(places, &shape).fold((0, 0, 0), |(requests, fetched, wanted), fetch| {
-                    // As the engine does: from the aligned offset on.
-                    let start = fetch.range.start / align * align;
-                    let (mut own, mut end) = (0, start);
-                    for extent in &fetch.extents {
-                        own += extent.range.end.saturating_sub(extent.range.start.max(end));
-                        end = end.max(extent.range.end);
-                    }
-                    (requests + 1, fetched + fetch.range.end - start, wanted + own)
-                })
-            }
-        };
+        let (requests, fetched_bytes, wanted_bytes) = self.requests(selection, &shape)?;
         let buffers_bytes = shape.buffers * (shape.block + shape.headroom);
         let batches_bytes = match delivery {
             Delivery::Worker => 0,
@@ -104,6 +95,36 @@ impl ReadFile {
             fetched_bytes,
             wanted_bytes,
             predicted: self.model.predict(requests, fetched_bytes),
+        })
+    }
+
+    /// Requests, their bytes, and those of the data.
+    fn requests(&self, selection: &Selection, shape: &Shape) -> Result<(u64, u64, u64)> {
+        let align = self.store.alignment() as u64;
+        let add = |(requests, fetched, wanted): (u64, u64, u64), fetch: Fetch| {
+            // As the engine does: from the aligned offset on.
+            let start = fetch.range.start / align * align;
+            let (mut own, mut end) = (0, start);
+            for extent in &fetch.extents {
+                own += extent.range.end.saturating_sub(extent.range.start.max(end));
+                end = end.max(extent.range.end);
+            }
+            (requests + 1, fetched + fetch.range.end - start, wanted + own)
+        };
+        if let Layout::Pod5(file) = &self.layout {
+            // The very plan of a run: what it reads of the tables on the way is no part of it.
+            let (source, board) = self.pod5_source(file, selection, shape, Aim::Samples)?;
+            let Source::Planned(fetches) = source else { return Ok((0, 0, 0)) };
+            let mut sum = (0, 0, 0);
+            for fetch in fetches {
+                board.pass()?;
+                sum = add(sum, fetch);
+            }
+            return Ok(sum);
+        }
+        Ok(match self.places(selection)? {
+            None => self.whole_file(shape),
+            Some(places) => self.gather(places, shape).fold((0, 0, 0), add),
         })
     }
 

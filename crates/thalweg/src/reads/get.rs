@@ -80,6 +80,14 @@ impl Getter<'_> {
         }))
     }
 
+    /// Stored bytes of the read that was fetched last.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.way {
+            Way::Pod5(getter) => getter.stored_bytes(),
+            Way::Record { stored, .. } => stored.len() as u64,
+        }
+    }
+
     /// Fetches one read's stored bytes, as [`Getter::get`] does first; tells where they lie.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::collect::{LIKELY_RATIO, label, unframe};
 use super::framer::FileFramer;
-use super::pod5::{self, Aim, Board, Pod5, Tables, Unpack};
+use super::pod5::{Aim, Board, Pod5, Tables, Unpack};
 use super::{ReadFile, Selection};
 use crate::engine::Shape;
 use crate::error::{Fault, Result};
@@ -69,10 +69,8 @@ impl ReadFile {
                 Ok((source, Coding::Fast5(layout.clone(), rows, self.store.clone())))
             }
             Layout::Pod5(file) => {
-                let wish = self.pod5_wish(file, selection)?;
                 let aim = if signal { Aim::Samples } else { Aim::Fields };
-                let control = &self.options.control;
-                let (source, board) = pod5::start(&file.tables, wish, shape, self.window(), control, aim)?;
+                let (source, board) = self.pod5_source(file, selection, shape, aim)?;
                 Ok((source, Coding::Pod5(file.tables.clone(), board)))
             }
         }

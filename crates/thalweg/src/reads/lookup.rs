@@ -26,7 +26,8 @@ pub enum IndexOrigin {
 }
 
 impl ReadFile {
-    /// The index of the file: loaded where there is one that fits, else built and saved.
+    /// The index of the file: loaded where there is one that fits, else built and saved. It is held in memory, about 65 bytes
+    /// a read; POD5's own, by which reads are found, is not, and [`ReadFile::load_index`] asks for no more.
     ///
     /// It lies beside the file as slow5tools names it (`reads.blow5.idx`), or in the user's cache folder where the
     /// file's own folder cannot be written. An index older than the file is built anew.
@@ -53,6 +54,42 @@ impl ReadFile {
         let Some(path) = &self.path else { return Ok(None) };
         let index = self.load(path)?;
         Ok(index.map(|index| self.index.get_or_init(|| Arc::new(index)).clone()))
+    }
+
+    /// How many reads the file has, if that is known without reading all of it: from the index, or from the heads of POD5's
+    /// tables.
+    ///
+    /// # Errors
+    /// As [`ReadFile::saved_index`]; a damaged table.
+    pub fn known_reads(&self) -> Result<Option<u64>> {
+        if let Layout::Pod5(file) = &self.layout {
+            let rows = file.tables.rows(&self.options.control)?;
+            return rows.into_iter().sum::<Result<u64>>().map(Some);
+        }
+        Ok(self.saved_index()?.map(|index| index.len() as u64))
+    }
+
+    /// Makes ready what reads by id need: as [`ReadFile::index`], but for a format with an index of its own kind that is all
+    /// that is loaded or built.
+    ///
+    /// # Errors
+    /// As [`ReadFile::index`].
+    pub fn load_index(&self) -> Result<IndexOrigin> {
+        match &self.layout {
+            Layout::Pod5(file) => file.index(self).map(|(_, origin)| origin),
+            _ => self.index().map(|(_, origin)| origin),
+        }
+    }
+
+    /// The ids of all reads in the order of the file. Memory: what the ids take, about 70 bytes each.
+    ///
+    /// # Errors
+    /// As [`ReadFile::index`], but for a read id that occurs twice.
+    pub fn read_ids(&self) -> Result<Vec<String>> {
+        if let Layout::Pod5(file) = &self.layout {
+            return self.pod5_ids(file);
+        }
+        Ok(self.index()?.0.iter().map(|(id, _)| id.to_owned()).collect())
     }
 
     fn load(&self, path: &Path) -> Result<Option<Index>> {

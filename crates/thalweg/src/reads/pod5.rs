@@ -16,24 +16,43 @@ mod open;
 mod recover;
 mod scout;
 mod slate;
+mod sort;
 mod tables;
 
 use std::sync::{Arc, OnceLock};
 
+use super::{ReadFile, Selection};
+use crate::engine::Shape;
+use crate::error::Result;
+use crate::extent::Source;
 use crate::format::pod5::Container;
 
 pub(super) use get::Pod5Getter;
 pub(super) use index::Pod5Index;
 pub(super) use open::open;
-pub(super) use scout::{Aim, Wish, start};
+pub(super) use scout::Aim;
 pub(super) use slate::{Board, Unpack};
 pub(super) use tables::Tables;
+
+impl ReadFile {
+    /// The extents of the selected reads, and the board on which a run's workers find what to make of them.
+    pub(super) fn pod5_source(
+        &self,
+        file: &Pod5,
+        selection: &Selection,
+        shape: &Shape,
+        aim: Aim,
+    ) -> Result<(Source, Arc<Board>)> {
+        let wish = self.pod5_wish(file, selection)?;
+        scout::start(&file.tables, wish, shape, self.window(), &self.options.control, aim)
+    }
+}
 
 impl Pod5 {
     /// What the user should know.
     pub(super) fn note(&self) -> Option<String> {
-        let words = "its footer is missing or damaged (cut short, or never finished): the tables were found by walking \
-                     through the file, which `thalweg convert` makes whole";
+        let words = "a footer is missing or damaged (cut short, or never finished): tables were found by walking through \
+                     the file, which `thalweg convert` makes whole";
         self.is_recovered.then(|| words.into())
     }
 }
@@ -42,7 +61,7 @@ impl Pod5 {
 #[derive(Debug)]
 pub(super) struct Pod5 {
     pub(super) container: Container,
-    /// Its footer is missing or damaged: the tables were found by walking through the file.
+    /// A footer is missing or damaged: its tables were found by walking through the file.
     pub(super) is_recovered: bool,
     pub(super) tables: Arc<Tables>,
     pub(super) index: OnceLock<Arc<Pod5Index>>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::ReadFile;
 use super::check::Report;
+use super::layout::Layout;
 use super::verify::{Verifier, Whole};
 use super::walk::Walk;
 use crate::engine::Control;
@@ -23,6 +24,9 @@ impl ReadFile {
     /// and the end that belongs there. A record that is whole but for its size gets the right one. Of reads with the
     /// same id the first is kept.
     ///
+    /// Of a POD5 file, whose tables belong together, a new one is made: the rows of the Reads table anew, their signal as it is
+    /// stored, and reads with the same id all kept. [`Report::left_out`] says what a row has no place for.
+    ///
     /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
     ///
     /// # Errors
@@ -31,7 +35,10 @@ impl ReadFile {
         if self.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
             return Err(Error::Usage(format!("{}: a file cannot be salvaged to itself", out.display()).into()));
         }
-        if matches!(self.format, Format::Pod5 | Format::Fast5) {
+        if let Layout::Pod5(file) = &self.layout {
+            return self.pod5_salvage(file, out);
+        }
+        if self.format == Format::Fast5 {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
                 what: format!("salvaging a {} file record by record", self.format).into(),

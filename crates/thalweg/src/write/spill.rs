@@ -73,7 +73,7 @@ impl Spill {
 }
 
 /// A file that no folder lists, and that is gone when it is closed, whatever ends the process.
-fn nameless(path: &Path) -> std::io::Result<File> {
+pub(crate) fn nameless(path: &Path) -> std::io::Result<File> {
     let file = File::options().read(true).write(true).create_new(true).open(path)?;
     fs::remove_file(path)?;
     Ok(file)

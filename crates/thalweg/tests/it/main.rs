@@ -23,6 +23,8 @@ mod measuring;
 mod memory;
 mod pod5_hostile;
 mod pod5_real;
+mod pod5_salvage;
+mod pod5_scale;
 mod read_set;
 mod real;
 mod slow5_real;

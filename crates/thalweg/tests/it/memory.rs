@@ -15,10 +15,10 @@ use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, ReadSet, Sele
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::{ReadWriter, save_index};
 
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// What the process may take beyond its budget: docs/design.md, section 6.
-const SLACK_MIB: u64 = 64;
+pub(crate) const SLACK_MIB: u64 = 64;
 
 /// Stored bytes of the large file.
 const LARGE: u64 = 300_000_000;
@@ -61,8 +61,8 @@ fn anonymous() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Runs a job and prints the most anonymous memory seen meanwhile, and the bytes of oversize records.
-fn child(job: &str, path: &Path, memory: usize) {
+/// What a job comes to, and the most anonymous memory seen meanwhile.
+pub(crate) fn peak_of<T>(job: impl FnOnce() -> T) -> (T, u64) {
     let (stop, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let watch = {
         let (stop, peak) = (stop.clone(), peak.clone());
@@ -73,6 +73,20 @@ fn child(job: &str, path: &Path, memory: usize) {
             }
         })
     };
+    let came = job();
+    stop.store(true, Ordering::Relaxed);
+    watch.join().unwrap();
+    (came, peak.load(Ordering::Relaxed))
+}
+
+/// Runs a job and prints the most anonymous memory seen meanwhile, and the bytes of oversize records.
+fn child(job: &str, path: &Path, memory: usize) {
+    let ((oversize, count), peak) = peak_of(|| did(job, path, memory));
+    println!("\nresult {peak} {oversize} {count}");
+}
+
+/// Bytes of oversize records, and reads.
+fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
     let options = Options { budget: Budget { threads: 2, memory }, ..Options::default() };
     let file = ReadFile::open(path, options.clone()).unwrap();
     let rows = |selection: &Selection, order| {
@@ -103,9 +117,7 @@ fn child(job: &str, path: &Path, memory: usize) {
         }
         other => panic!("{other}"),
     };
-    stop.store(true, Ordering::Relaxed);
-    watch.join().unwrap();
-    println!("\nresult {} {oversize} {count}", peak.load(Ordering::Relaxed));
+    (oversize, count)
 }
 
 /// Peak of anonymous memory, peak of oversize bytes, reads.

@@ -11,6 +11,7 @@ use crate::codec::zstd::Decompressor;
 
 use super::ipc::{Block, Head};
 use super::schema::{Kind, Schema};
+use super::uuid::UUID_BYTES;
 
 /// How a row's samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct SignalLayout {
     /// How samples are stored.
     pub coding: SignalCoding,
     offset_width: usize,
+    /// Which buffer has the ids of the rows' reads, if there is such a column.
+    ids: Option<usize>,
     signal_node: usize,
     samples_node: usize,
     offsets: usize,
@@ -45,6 +48,8 @@ pub struct SignalPlaces {
     pub data: Range<u64>,
     /// The rows' sample counts.
     pub samples: Range<u64>,
+    /// The ids of the reads that the rows belong to; empty where the table does not tell.
+    pub ids: Range<u64>,
 }
 
 /// One row.
@@ -93,9 +98,11 @@ impl SignalLayout {
         if signal.dictionary.is_some() {
             return Err(Fault::new(0, "the column `signal` behind a dictionary", "a plain one"));
         }
+        let ids = schema.column("read_id").filter(|c| c.kind == Kind::Fixed(UUID_BYTES) && c.dictionary.is_none());
         Ok(Self {
             coding,
             offset_width,
+            ids: ids.map(|column| column.buffer + 1),
             signal_node: signal.node,
             samples_node: samples.node,
             offsets: signal.buffer + 1,
@@ -130,6 +137,7 @@ impl SignalLayout {
             offsets: buffer(self.offsets)?,
             data: buffer(self.data)?,
             samples: buffer(self.samples)?,
+            ids: self.ids.map_or(Ok(0..0), buffer)?,
         };
         let holds = |range: &Range<u64>, values: u64, width: usize| {
             values.checked_mul(width as u64).is_some_and(|need| need <= range.end - range.start)
@@ -151,6 +159,12 @@ impl SignalLayout {
     pub fn samples_of(&self, places: &SignalPlaces, rows: &Range<u64>) -> Range<u64> {
         let width = SAMPLES_BYTES as u64;
         places.samples.start + rows.start * width..places.samples.start + rows.end * width
+    }
+
+    /// The bytes of `places.ids` for all rows, from the start of the table; none if they are not all there.
+    pub fn ids_of(&self, places: &SignalPlaces) -> Range<u64> {
+        let end = places.rows.saturating_mul(UUID_BYTES as u64).saturating_add(places.ids.start);
+        if end <= places.ids.end { places.ids.start..end } else { 0..0 }
     }
 
     /// Row `row` of those whose offsets and sample counts are given.

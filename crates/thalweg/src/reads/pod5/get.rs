@@ -51,12 +51,17 @@ impl<'a> Pod5Getter<'a> {
         Ok(start)
     }
 
+    /// Bytes of the signal of the read that was fetched last.
+    pub(in crate::reads) fn stored_bytes(&self) -> u64 {
+        self.slate.last_pieces().iter().map(|piece| piece.len).sum()
+    }
+
     /// Decodes one read, and appends its samples to `samples`; also tells where it is.
     pub(in crate::reads) fn get(&mut self, read_id: &str, samples: &mut Vec<i16>) -> Result<(u64, Record<'_>)> {
         let offset = self.fetch(read_id)?;
         let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
         let limit = self.file.options.budget.memory;
-        let record = self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples)?;
+        let record = self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_, _| ())?;
         check_id(self.file.store.name(), offset, read_id, record.read_id)?;
         Ok((offset, record))
     }

@@ -104,7 +104,7 @@ impl Pod5 {
 
 impl ReadFile {
     /// Which rows of the Reads table are wanted.
-    pub(in crate::reads) fn pod5_wish(&self, file: &Pod5, selection: &Selection) -> Result<Wish> {
+    pub(super) fn pod5_wish(&self, file: &Pod5, selection: &Selection) -> Result<Wish> {
         let Selection::Ids(ids) = selection else { return Ok(Wish::All) };
         let (index, _) = file.index(self)?;
         let mut missing = Vec::new();
@@ -118,14 +118,32 @@ impl ReadFile {
         if missing.is_empty() { Ok(Wish::Rows(rows)) } else { Err(self.not_found(&missing, ids.len())) }
     }
 
+    /// The ids of all reads.
+    pub(in crate::reads) fn pod5_ids(&self, file: &Pod5) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        let mut text = String::new();
+        for stride in file.tables.strides(AHEAD) {
+            for batch in file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)? {
+                let batch = batch?;
+                let at = |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
+                let view = batch.batch();
+                let ids = file.tables.reads.read_ids(&view).map_err(at)?;
+                for row in 0..ids.len() {
+                    format_uuid(&ids.fixed(row).map_err(at)?, &mut text);
+                    all.push(text.clone());
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Read ids with the places and sizes of their signal, as verbs want them.
     pub(in crate::reads) fn pod5_entries(&self, file: &Pod5) -> Result<Index> {
         let mut index = Index::new(self.header.version);
         let mut lookup = Lookup::new(file.tables.clone(), self.options.control.clone());
         let mut text = String::new();
-        let all: Vec<usize> = (0..file.tables.reads_blocks.len()).collect();
-        for indices in all.chunks(AHEAD) {
-            for batch in file.tables.reads_batches(indices, &self.options.control)? {
+        for stride in file.tables.strides(AHEAD) {
+            for batch in file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)? {
                 let batch = batch?;
                 let mut needed = Needed::default();
                 let listed: Vec<_> = (0..batch.rows()).map(|row| lookup.listed(&batch, row, &mut needed)).collect();

@@ -12,6 +12,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::sort::Sorter;
 use super::tables::Tables;
 use crate::engine::Control;
 use crate::error::{Error, Fault, Result};
@@ -32,6 +33,9 @@ const SMALL: u64 = 8 << 20;
 
 /// Batches of the Reads table fetched at a time while the index is built.
 const AHEAD: usize = 8;
+
+/// Entries are sorted in this part of the memory budget.
+const SORT_SHARE: usize = 8;
 
 /// Row numbers by read id.
 #[derive(Debug)]
@@ -104,26 +108,30 @@ impl Pod5Index {
             Some(place) => Sink::File(NewFile::create(place)?),
             None => Sink::Memory(Vec::new()),
         };
-        let cap = (memory / 8 / ENTRY).max(ENTRIES);
-        let mut after = None;
-        let mut block = Vec::with_capacity(BLOCK);
-        loop {
-            let (entries, starts) = smallest(tables, after, cap, control)?;
-            if after.is_none() {
-                push_head(&mut sink, owner, &starts)?;
-            }
-            for &(hash, row) in &entries {
-                block.extend(hash.to_le_bytes());
-                block.extend(row.to_le_bytes());
-                if block.len() == ENTRIES * ENTRY {
-                    push_block(&mut sink, &mut block)?;
+        let mut entries = Sorter::new(place, memory / SORT_SHARE / ENTRY)?;
+        let mut starts = vec![0];
+        let mut row = 0;
+        for stride in tables.strides(AHEAD) {
+            for batch in tables.reads_batches(&stride.collect::<Vec<_>>(), control)? {
+                let batch = batch?;
+                let at =
+                    |fault: Fault| fault.in_file(tables.name(), batch.offset, "read ids of a batch of the Reads table");
+                let view = batch.batch();
+                let ids = tables.reads.read_ids(&view).map_err(at)?;
+                for i in 0..ids.len() {
+                    entries.push((hash(&ids.fixed(i).map_err(at)?), row + i as u64))?;
                 }
-            }
-            after = entries.last().copied();
-            if entries.len() < cap {
-                break;
+                row += ids.len() as u64;
+                starts.push(row);
             }
         }
+        push_head(&mut sink, owner, &starts)?;
+        let mut block = Vec::with_capacity(BLOCK);
+        entries.drain(|(hash, row)| {
+            block.extend(hash.to_le_bytes());
+            block.extend(row.to_le_bytes());
+            if block.len() == ENTRIES * ENTRY { push_block(&mut sink, &mut block) } else { Ok(()) }
+        })?;
         if !block.is_empty() {
             push_block(&mut sink, &mut block)?;
         }
@@ -280,40 +288,4 @@ fn push_block(sink: &mut Sink, block: &mut Vec<u8>) -> Result<()> {
     sink.push(block)?;
     block.clear();
     Ok(())
-}
-
-/// Hashes and rows.
-type Entries = Vec<(u64, u64)>;
-
-/// The `cap` smallest entries after `after`, sorted, and the first row of each batch. A table of any size is sorted in
-/// passes, because its entries may need more memory than there is.
-fn smallest(tables: &Tables, after: Option<(u64, u64)>, cap: usize, control: &Control) -> Result<(Entries, Vec<u64>)> {
-    let mut entries: Entries = Vec::new();
-    let mut starts = vec![0];
-    let mut row = 0;
-    let indices: Vec<usize> = (0..tables.reads_blocks.len()).collect();
-    for indices in indices.chunks(AHEAD) {
-        for batch in tables.reads_batches(indices, control)? {
-            let batch = batch?;
-            let at =
-                |fault: Fault| fault.in_file(tables.name(), batch.offset, "read ids of a batch of the Reads table");
-            let view = batch.batch();
-            let ids = tables.reads.read_ids(&view).map_err(at)?;
-            for i in 0..ids.len() {
-                let entry = (hash(&ids.fixed(i).map_err(at)?), row + i as u64);
-                if after.is_none_or(|after| entry > after) {
-                    entries.push(entry);
-                }
-            }
-            if entries.len() >= cap * 2 {
-                entries.select_nth_unstable(cap - 1);
-                entries.truncate(cap);
-            }
-            row += ids.len() as u64;
-            starts.push(row);
-        }
-    }
-    entries.sort_unstable();
-    entries.truncate(cap);
-    Ok((entries, starts))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::slate::{Entry, Slate};
-use super::tables::{Piece, ReadsBatch, SignalBatch, Tables};
+use super::tables::{Piece, ReadsBatch, SignalBatch, Tables, owner};
 use crate::engine::Control;
 use crate::error::{Error, Fault, Result};
 use crate::format::pod5::RecordScratch;
@@ -26,13 +26,24 @@ pub(super) struct Lookup {
     pub(super) in_order: bool,
     /// Whether the places of the signal are wanted.
     pub(super) signal: bool,
+    /// Whether the Signal table must give its rows to the same reads as the Reads table does.
+    pub(super) owners: bool,
     pub(super) scratch: RecordScratch,
 }
 
 impl Lookup {
     pub(super) fn new(tables: Arc<Tables>, control: Control) -> Self {
         let gap = tables.model.gap_bytes();
-        Self { tables, control, gap, block: 0, in_order: false, signal: true, scratch: RecordScratch::default() }
+        Self {
+            tables,
+            control,
+            gap,
+            block: 0,
+            in_order: false,
+            signal: true,
+            owners: false,
+            scratch: RecordScratch::default(),
+        }
     }
 
     fn at(&self, batch: &ReadsBatch, row: usize) -> impl Fn(Fault) -> Error + use<> {
@@ -89,6 +100,16 @@ impl Lookup {
     ) -> Result<()> {
         let at = self.at(batch, row);
         let record = self.tables.reads.record(&batch.batch(), row, &mut self.scratch).map_err(&at)?;
+        if self.owners {
+            let mut rows = listed.rows.clone();
+            rows.sort_unstable();
+            if rows.windows(2).any(|pair| pair[0] == pair[1]) {
+                let found = format!("a signal row twice in read {}", record.read_id);
+                return Err(at(Fault::new(0, found, "each once")));
+            }
+        }
+        let id = self.tables.reads.read_id(&batch.batch(), row).map_err(&at)?;
+        let owner = owner(&id);
         let pieces_from = slate.pieces.len();
         let mut samples = 0;
         for &(index, row) in &listed.rows {
@@ -103,6 +124,12 @@ impl Lookup {
                 let number = index as u64 * self.tables.rows_per_batch + row as u64;
                 at(no_row(&self.tables, number))
             })?;
+            if self.owners && piece.owner != 0 && piece.owner != owner {
+                slate.pieces.truncate(pieces_from);
+                let found = format!("signal of another read among that of read {}", record.read_id);
+                let number = index as u64 * self.tables.rows_per_batch + row as u64;
+                return Err(at(Fault::new(0, found, format!("its own id in row {number} of the Signal table"))));
+            }
             samples += u64::from(piece.samples);
             slate.pieces.push(piece);
         }

@@ -45,7 +45,7 @@ pub(in crate::reads) fn open(
 ) -> Result<(Pod5, u64)> {
     let mut opening = Opening::new(&**store, budget)?;
     let mut left_out = Vec::new();
-    let (container, found) = match opening.container() {
+    let (container, mut found) = match opening.container() {
         Ok(container) => (container, Vec::new()),
         Err(error) => {
             let found = opening.recovered(error, control)?;
@@ -59,9 +59,19 @@ pub(in crate::reads) fn open(
         })
     };
     let (reads_at, signal_at) = (section(Content::Reads)?, section(Content::Signal)?);
-    let mut footer = |range: &Range<u64>, content| match found.iter().find(|table| table.content == content) {
-        Some(table) => Ok(table.footer.clone()),
-        None => opening.footer(range, content),
+    let mut footer = |range: &Range<u64>, content| {
+        if let Some(table) = found.iter().find(|table| table.content == content) {
+            return Ok(table.footer.clone());
+        }
+        let why = match opening.footer(range, content) {
+            Err(error @ Error::Malformed { .. }) => error,
+            outcome => return outcome,
+        };
+        let walked = recover::table(&**store, range.clone(), control)?.map(|(table, _)| table);
+        let table = walked.filter(|table| table.content == content && !table.footer.batches.is_empty()).ok_or(why)?;
+        let footer = table.footer.clone();
+        found.push(table);
+        Ok(footer)
     };
     let reads_footer = footer(&reads_at, Content::Reads)?;
     let signal_footer = footer(&signal_at, Content::Signal)?;
@@ -97,6 +107,22 @@ pub(in crate::reads) fn open(
     };
     let is_recovered = !found.is_empty();
     Ok((Pod5 { is_recovered, container, tables: Arc::new(tables), index: OnceLock::new(), left_out }, opening.requests))
+}
+
+/// What is wrong with the footers of a file that opened all the same.
+pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Error>> {
+    let mut opening = Opening::new(store, budget)?;
+    let Ok(container) = opening.container() else {
+        return Ok(vec![Error::Malformed {
+            file: store.name().clone(),
+            what: "footer".into(),
+            offset: store.size(),
+            found: "no footer before the end, or a damaged one".into(),
+            expected: "one, without which POD5's own programs open no file; `thalweg convert` makes it whole".into(),
+        }]);
+    };
+    let tables = container.sections.iter().filter(|section| !matches!(section.content, Content::Other(_)));
+    Ok(tables.filter_map(|table| opening.footer(&table.range, table.content).err()).collect())
 }
 
 impl<'a> Opening<'a> {

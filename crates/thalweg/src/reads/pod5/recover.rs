@@ -1,6 +1,6 @@
 //! Files without their footer: cut short, or never finished. The tables are found by walking their messages.
 //!
-//! Every batch that is whole is kept. What is missing at the end is missing: the Signal table comes first in a file, the
+//! A table whose own footer is damaged is found in the same way. Every batch that is whole is kept. What is missing at the end is missing: the Signal table comes first in a file, the
 //! Reads table last.
 
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub(super) fn tables(store: &dyn Store, marker: &[u8; MARKER_BYTES], control: &C
         if control.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let Some((table, end)) = table(store, at, control)? else { return Ok(found) };
+        let Some((table, end)) = table(store, at..store.size(), control)? else { return Ok(found) };
         found.push(table);
         match next_section(store, end, marker)? {
             Some(next) => at = next,
@@ -74,9 +74,9 @@ fn content(schema: &Schema) -> Content {
     }
 }
 
-/// The table whose magic stands at `start`, and where its messages end. `None` if there is none.
-fn table(store: &dyn Store, start: u64, control: &Control) -> Result<Option<(Found, u64)>> {
-    let size = store.size();
+/// The table whose magic stands at the start of `range`, and where its messages end, in that range. `None` if there is none.
+pub(super) fn table(store: &dyn Store, range: Range<u64>, control: &Control) -> Result<Option<(Found, u64)>> {
+    let Range { start, end: size } = range;
     let first = start + MAGIC.len() as u64 + 2;
     if first > size || !read(store, &(start..first))?.starts_with(MAGIC) {
         return Ok(None);

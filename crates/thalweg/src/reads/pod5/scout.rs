@@ -22,7 +22,7 @@ const AHEAD: usize = 4;
 const WAITING: usize = 2;
 
 /// Which reads, in order.
-pub(in crate::reads) enum Wish {
+pub(super) enum Wish {
     /// Every one, in the order of the Reads table.
     All,
     /// Those at these places: batch of the Reads table, row in it.
@@ -51,8 +51,7 @@ pub(in crate::reads) enum Aim {
 }
 
 /// Starts a scout; what it finds comes out of the source, in step with the board.
-///
-pub(in crate::reads) fn start(
+pub(super) fn start(
     tables: &Arc<Tables>,
     wish: Wish,
     shape: &Shape,
@@ -65,7 +64,13 @@ pub(in crate::reads) fn start(
     let block = (shape.block - tables.store.alignment().min(shape.block / 2)) as u64;
     let in_order = matches!(wish, Wish::All);
     let scout = Scout {
-        lookup: Lookup { block, in_order, signal: aim != Aim::Fields, ..Lookup::new(tables.clone(), control.clone()) },
+        lookup: Lookup {
+            block,
+            in_order,
+            signal: aim != Aim::Fields,
+            owners: aim == Aim::Defects,
+            ..Lookup::new(tables.clone(), control.clone())
+        },
         sender,
         window,
         all_faults: aim == Aim::Defects,
@@ -175,9 +180,10 @@ impl Scout {
     }
 
     fn all(&mut self) -> Result<(), Over> {
-        let indices: Vec<usize> = (0..self.lookup.tables.reads_blocks.len()).collect();
-        for indices in indices.chunks(AHEAD) {
-            let batches = self.lookup.tables.reads_batches(indices, &self.lookup.control).map_err(|_| Over)?;
+        let tables = self.lookup.tables.clone();
+        for stride in tables.strides(AHEAD) {
+            let indices: Vec<usize> = stride.collect();
+            let batches = tables.reads_batches(&indices, &self.lookup.control).map_err(|_| Over)?;
             for batch in batches {
                 match batch {
                     Ok(batch) => {

@@ -52,6 +52,15 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(slate);
     }
 
+    /// Takes all slates away; the first failure on them.
+    pub(in crate::reads) fn pass(&self) -> Result<()> {
+        let slates = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failures = slates
+            .iter()
+            .flat_map(|slate| std::mem::take(&mut *slate.failures.lock().unwrap_or_else(PoisonError::into_inner)));
+        failures.next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
     fn find(&self, ordinal: u64) -> Option<Arc<Slate>> {
         let slates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         slates.iter().find(|slate| slate.index(ordinal).is_some()).cloned()
@@ -135,9 +144,20 @@ impl Unpack {
         limit: usize,
         samples: &mut Vec<i16>,
     ) -> Result<Record<'a>> {
+        self.read_with(extent, limit, samples, |_, _| ())
+    }
+
+    /// The same; `each` sees every row of its signal as it is stored.
+    pub(super) fn read_with<'a>(
+        &'a mut self,
+        extent: &Extent<'_>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+        each: impl FnMut(&Piece, &[u8]),
+    ) -> Result<Record<'a>> {
         let Self { tables, board, current, rows } = self;
         let (slate, index) = take(tables, board, current, extent)?;
-        rows.read(tables, slate, index, extent, limit, samples)
+        rows.read(tables, slate, index, extent, limit, samples, each)
     }
 
     /// The read of an extent, and the rows of its signal as they are stored; how many samples they say that they have.
@@ -204,7 +224,9 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Decodes an entry, and appends its samples to `samples`. Pieces that are not in the extent are fetched.
+    /// Decodes an entry, appends its samples to `samples`, and shows `each` piece as it is stored. Pieces that are not in
+    /// the extent are fetched.
+    #[expect(clippy::too_many_arguments, reason = "one caller each for reads and for copies of them")]
     pub(super) fn read<'a>(
         &mut self,
         tables: &Tables,
@@ -213,6 +235,7 @@ impl Rows {
         extent: &Extent<'_>,
         limit: usize,
         samples: &mut Vec<i16>,
+        mut each: impl FnMut(&Piece, &[u8]),
     ) -> Result<Record<'a>> {
         let entry = &slate.entries[index];
         let pieces = slate.pieces.get(entry.pieces.clone()).unwrap_or_default();
@@ -230,6 +253,7 @@ impl Rows {
             self.decoder
                 .decode(tables.coding(), bytes, piece.samples, samples)
                 .map_err(|fault| fault.in_file(tables.name(), piece.offset, format!("signal of read {read_id}")))?;
+            each(piece, bytes);
         }
         Ok(record)
     }

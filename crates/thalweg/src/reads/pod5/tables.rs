@@ -7,8 +7,9 @@ use super::cache::Cache;
 use super::fetch::{read, read_many};
 use crate::engine::Control;
 use crate::error::{Error, Fault, Result};
-use crate::format::pod5::{Batch, Block, Head, ReadsTable, SignalCoding, SignalLayout};
+use crate::format::pod5::{Batch, Block, Head, ReadsTable, SignalCoding, SignalLayout, UUID_BYTES};
 use crate::model::StoreModel;
+use crate::splitmix::mix;
 use crate::store::Store;
 
 /// What is known of both tables without reading their batches.
@@ -59,6 +60,14 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) len: u64,
     pub(super) samples: u32,
+    /// [`owner`] of the read that the Signal table gives it to; 0 where it does not tell.
+    pub(super) owner: u32,
+}
+
+/// What tells reads apart where their ids would take too much room; never 0.
+pub(super) fn owner(id: &[u8; UUID_BYTES]) -> u32 {
+    let bits = u128::from_le_bytes(*id);
+    ((mix(bits as u64) ^ (bits >> 64) as u64) >> 32) as u32 | 1
 }
 
 /// The rows of a batch of the Signal table.
@@ -72,6 +81,9 @@ const SEAM: u64 = 64 << 10;
 
 /// Longest such request.
 const LONGEST: u64 = 1 << 20;
+
+/// Heads of batches that are asked for at a time.
+const HEADS: usize = 256;
 
 /// Most small requests in flight.
 const MOST_DEPTH: usize = 32;
@@ -101,6 +113,54 @@ impl Tables {
     fn signal_fault(&self, index: usize, fault: Fault) -> Error {
         let block = &self.signal_blocks[index];
         fault.in_file(self.name(), self.signal_at + block.offset, format!("batch {index} of the Signal table"))
+    }
+
+    /// The batches of the Reads table in their order, as many as may be fetched together: at most `ahead`, and no more bytes
+    /// than one may have.
+    pub(super) fn strides(&self, ahead: usize) -> impl Iterator<Item = Range<usize>> {
+        self.strides_of(ahead, |block| block.range().end - block.offset)
+    }
+
+    fn strides_of(&self, ahead: usize, size: impl Fn(&Block) -> u64) -> impl Iterator<Item = Range<usize>> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let (from, mut bytes) = (next, 0);
+            while let Some(block) = self.reads_blocks.get(next).filter(|_| next - from < ahead) {
+                bytes += size(block);
+                if bytes > self.most_batch as u64 && next > from {
+                    break;
+                }
+                next += 1;
+            }
+            (next > from).then_some(from..next)
+        })
+    }
+
+    /// How many rows each batch of the Reads table has by its head, from the first; the bodies are not read.
+    pub(in crate::reads) fn rows(&self, control: &Control) -> Result<Vec<Result<u64>>> {
+        let mut rows = Vec::with_capacity(self.reads_blocks.len());
+        for stride in self.strides_of(HEADS, |block| block.head.into()) {
+            let blocks = &self.reads_blocks[stride];
+            let head = |block: &Block| {
+                let start = self.reads_at + block.offset;
+                start..start + u64::from(block.head)
+            };
+            let ranges: Vec<_> = blocks.iter().map(head).collect();
+            for (block, bytes) in blocks.iter().zip(read_many(&*self.store, &ranges, self.depth(), control)?) {
+                let index = rows.len();
+                rows.push(bytes.and_then(|bytes| {
+                    let at = |fault| self.reads_fault(index, fault);
+                    let head = Head::parse(&bytes, block.body).map_err(at)?;
+                    // Each has an id.
+                    let most = block.body / UUID_BYTES as u64;
+                    if head.rows <= most {
+                        return Ok(head.rows);
+                    }
+                    Err(at(Fault::new(0, format!("a batch of {} rows", head.rows), format!("at most {most}"))))
+                }));
+            }
+        }
+        Ok(rows)
     }
 
     /// Batches of the Reads table, in the order of `indices`.
@@ -226,10 +286,13 @@ impl Tables {
         let rows = 0..places.rows;
         let offsets = parts.get(self.layout.offsets_of(&places, &rows))?;
         let samples = parts.get(self.layout.samples_of(&places, &rows))?;
+        let ids = parts.get(self.layout.ids_of(&places))?;
+        let (ids, _) = ids.as_chunks::<UUID_BYTES>();
         let piece = |row| {
             let piece = self.layout.piece(&places, &offsets, &samples, row).map_err(at)?;
             let offset = self.signal_at + piece.range.start;
-            Ok(Piece { offset, len: piece.range.end - piece.range.start, samples: piece.samples })
+            let owner = ids.get(row).map_or(0, owner);
+            Ok(Piece { offset, len: piece.range.end - piece.range.start, samples: piece.samples, owner })
         };
         let pieces = (0..places.rows as usize).map(piece).collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(SignalBatch { pieces }))
