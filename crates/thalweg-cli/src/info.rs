@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use thalweg::format::Format;
+use thalweg::format::pod5::SignalCoding;
 use thalweg::format::slow5::{Encoding, Framing, Header};
 use thalweg::model::StoreModel;
-use thalweg::reads::{Options, ReadFile};
+use thalweg::reads::{Options, Pod5Info, ReadFile};
 use thalweg_gauge::cache::{Residency, residency};
 use thalweg_gauge::units::{decimal_bytes, digits};
 
@@ -51,6 +52,7 @@ const SHOWN_CHARACTERS: usize = 60;
 struct Info {
     path: PathBuf,
     format: Format,
+    stored: Option<Stored>,
     header: Header,
     size: u64,
     reads: Option<u64>,
@@ -126,6 +128,7 @@ fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
             (None, "unknown")
         }
     };
+    let stored = Stored::of(&file);
     let header = file.header().clone();
     let size = file.store().size();
     let end = Framing::new(header.encoding).end_marker();
@@ -136,7 +139,18 @@ fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
         let (model, _) = file.model();
         findings.extend(layout_findings(&header, mean_record_bytes, whole, &model));
     }
-    Ok(Info { path: path.to_owned(), format, header, size, reads, reads_from, mean_record_bytes, cached, findings })
+    Ok(Info {
+        path: path.to_owned(),
+        format,
+        stored,
+        header,
+        size,
+        reads,
+        reads_from,
+        mean_record_bytes,
+        cached,
+        findings,
+    })
 }
 
 /// Whether the last bytes are those of a file that was finished.
@@ -192,8 +206,35 @@ fn layout_findings(
     findings
 }
 
+/// How a file is stored, where its header does not say.
+struct Stored {
+    version: String,
+    signal: &'static str,
+    software: String,
+    tables: serde_json::Value,
+    words: String,
+}
+
+impl Stored {
+    fn of(file: &ReadFile) -> Option<Self> {
+        let Pod5Info { version, software, signal, reads_batches, signal_batches, signal_rows } = file.pod5_info()?;
+        Some(Self {
+            version: version.to_owned(),
+            signal: match signal {
+                SignalCoding::Vbz => "vbz",
+                SignalCoding::Plain => "none",
+            },
+            software: software.to_owned(),
+            tables: json!({
+                "reads_batches": reads_batches, "signal_batches": signal_batches, "signal_rows": signal_rows
+            }),
+            words: format!("Reads in {reads_batches} batches, Signal in {signal_batches} of {signal_rows} rows"),
+        })
+    }
+}
+
 fn as_json(info: &Info) -> serde_json::Value {
-    let header = &info.header;
+    let (header, stored) = (&info.header, info.stored.as_ref());
     let records = matches!(info.format, Format::Slow5 | Format::Blow5);
     let attributes: serde_json::Map<String, serde_json::Value> =
         header.attributes.iter().map(|a| (a.name.clone(), json!(a.values))).collect();
@@ -203,9 +244,11 @@ fn as_json(info: &Info) -> serde_json::Value {
         "schema": "thalweg.info/1",
         "file": info.path.display().to_string(),
         "format": info.format.name(),
-        "version": records.then(|| header.version.to_string()),
+        "version": stored.map_or_else(|| records.then(|| header.version.to_string()), |stored| Some(stored.version.clone())),
+        "written_by": stored.map(|stored| &stored.software),
+        "tables": stored.map(|stored| &stored.tables),
         "record_press": records.then(|| header.record_press.name()),
-        "signal_press": records.then(|| header.signal_press.name()),
+        "signal_press": stored.map_or_else(|| records.then(|| header.signal_press.name()), |stored| Some(stored.signal)),
         "read_groups": header.read_groups,
         "attributes": attributes,
         "aux": aux,
@@ -228,7 +271,15 @@ fn in_words(info: &Info) -> String {
     };
     match info.format {
         Format::Slow5 | Format::Blow5 => line("format", &format!("{} {}", info.format, header.version)),
-        Format::Pod5 | Format::Fast5 => line("format", info.format.name()),
+        Format::Pod5 | Format::Fast5 => {
+            let version = info.stored.as_ref().map_or("", |stored| stored.version.as_str());
+            line("format", format!("{} {version}", info.format).trim_end());
+        }
+    }
+    if let Some(stored) = &info.stored {
+        line("written by", &stored.software);
+        line("compression", &format!("signal {}", stored.signal));
+        line("tables", &stored.words);
     }
     if info.format == Format::Blow5 {
         line("compression", &format!("record {}, signal {}", header.record_press, header.signal_press));

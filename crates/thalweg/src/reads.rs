@@ -58,6 +58,7 @@ pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use lookup::{IndexOrigin, index_path};
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
+pub use pod5::Pod5Info;
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use set::{Located, ReadSet, find};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
@@ -183,6 +184,14 @@ impl ReadFile {
     pub fn signal_coding(&self) -> Option<SignalCoding> {
         match &self.layout {
             Layout::Pod5(file) => Some(file.tables.coding()),
+            _ => None,
+        }
+    }
+
+    /// What a POD5 file says of itself.
+    pub fn pod5_info(&self) -> Option<Pod5Info<'_>> {
+        match &self.layout {
+            Layout::Pod5(file) => Some(file.info()),
             _ => None,
         }
     }

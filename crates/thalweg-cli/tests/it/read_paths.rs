@@ -32,6 +32,9 @@ fn a_folder_is_read_file_by_file() {
 fn a_folder_is_checked_and_indexed() {
     let folder = folder();
     folder.ok(&["convert", "run/b.blow5", "run/b.pod5"]);
+    let info = &folder.json(&["info", "run/b.pod5", "--json"])[0];
+    assert_eq!((&info["signal_press"], &info["tables"]["reads_batches"]), (&"vbz".into(), &1.into()), "{info}");
+    assert!(info["written_by"].as_str().unwrap().starts_with("thalweg ") && info["reads"].as_u64() > Some(0), "{info}");
     let told = folder.ok(&["check", "run"]);
     assert_eq!(told.matches(": whole; ").count(), 3, "{told}");
     folder.ok(&["index", "run"]);

@@ -25,7 +25,7 @@ use super::{ReadFile, Selection};
 use crate::engine::Shape;
 use crate::error::Result;
 use crate::extent::Source;
-use crate::format::pod5::Container;
+use crate::format::pod5::{Container, SignalCoding};
 
 pub(super) use get::Pod5Getter;
 pub(super) use index::Pod5Index;
@@ -48,7 +48,36 @@ impl ReadFile {
     }
 }
 
+/// What a POD5 file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pod5Info<'a> {
+    /// The version of the library that wrote it: of the format, as far as there is one.
+    pub version: &'a str,
+    /// What wrote it.
+    pub software: &'a str,
+    /// How its signal is stored.
+    pub signal: SignalCoding,
+    /// Batches of the Reads table.
+    pub reads_batches: usize,
+    /// Batches of the Signal table.
+    pub signal_batches: usize,
+    /// Rows of each of them but the last.
+    pub signal_rows: u64,
+}
+
 impl Pod5 {
+    /// What it says of itself.
+    pub(super) fn info(&self) -> Pod5Info<'_> {
+        Pod5Info {
+            version: &self.container.version,
+            software: &self.container.software,
+            signal: self.tables.coding(),
+            reads_batches: self.tables.reads_blocks.len(),
+            signal_batches: self.tables.signal_blocks.len(),
+            signal_rows: self.tables.rows_per_batch,
+        }
+    }
+
     /// What the user should know.
     pub(super) fn note(&self) -> Option<String> {
         let words = "a footer is missing or damaged (cut short, or never finished): tables were found by walking through \
