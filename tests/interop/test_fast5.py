@@ -73,6 +73,64 @@ def test_every_layout_that_h5py_writes(thalweg, tmp_path, libver):
     assert sorted(thalweg("read", path, "--digest").stdout.splitlines()) == sorted(expected)
 
 
+REASONS = h5py.enum_dtype({"unknown": 0, "mux_change": 2, "signal_positive": 4}, basetype="u1")
+COLUMNS = "read_id,samples,digitisation,range,channel_number,start_time,read_number,median_before,end_reason,run_id,tag_9"
+
+
+def put(group, attributes, strings):
+    for name, value in attributes.items():
+        if isinstance(value, str) and strings == "fixed":
+            group.attrs.create(name, numpy.bytes_(value))
+        else:
+            group.attrs[name] = value
+
+
+@pytest.mark.parametrize("strings", ["fixed", "any length"])
+@pytest.mark.parametrize("libver", ["earliest", ("earliest", "v108"), ("v108", "v110"), ("v112", "v114"), "latest"])
+@pytest.mark.parametrize("shared_groups", [True, False])
+def test_fields_and_samples_are_what_h5py_wrote(thalweg, tmp_path, libver, strings, shared_groups):
+    """Sixty reads in the layouts of all generations of the library; the last ten of another run, with a field more."""
+    random = numpy.random.default_rng(2)
+    path = tmp_path / "all.fast5"
+    rows, digests = [], []
+    with h5py.File(path, "w", libver=libver) as file:
+        put(file, {"file_type": "multi-read", "file_version": "2.3"}, strings)
+        runs = {}
+        for i in range(60):
+            late = i >= 50
+            read_id = f"{i * 2654435761 % 2**32:08x}-{i}"
+            samples = random.normal(400, 60, 50 + 211 * i % 3000).astype("<i2")
+            group = file.create_group(f"read_{read_id}")
+            raw = group.create_group("Raw")
+            vbz = {"chunks": samples.shape, "compression": 32020, "compression_opts": (0, 2, 1, 1)}
+            gzip = {"chunks": (max(1, len(samples) // 3),), "compression": "gzip", "maxshape": (None,)}
+            raw.create_dataset("Signal", data=samples, **(vbz if i % 2 else gzip))
+            put(raw, {"read_id": read_id, "duration": numpy.uint32(len(samples))}, strings)
+            put(raw, {"start_time": numpy.uint64(2**40 + i), "read_number": numpy.int32(-i)}, strings)
+            raw.attrs.create("end_reason", 4, dtype=REASONS)
+            if late:
+                put(raw, {"median_before": 200.5 + i}, strings)
+            channel = {"channel_number": str(i), "digitisation": 8192.0, "offset": 3.0, "sampling_rate": 4000.0}
+            put(group.create_group("channel_id"), {**channel, "range": numpy.float32(1402.5)}, strings)
+            if shared_groups and late in runs:
+                group["tracking_id"] = runs[late]
+            else:
+                runs[late] = group.create_group("tracking_id")
+                tags = {f"tag_{n}": f"{n} of {late}" for n in range(12)}
+                put(runs[late], {"run_id": f"run {late}", **tags}, strings)
+            digests.append(row(read_id, samples))
+            median = str(200.5 + i) if late else ""
+            rows.append(
+                f"{read_id},{len(samples)},8192.0,1402.5,{i},{2**40 + i},{-i},{median},signal_positive,run {late},9 of {late}"
+            )
+    assert sorted(thalweg("read", path, "--digest").stdout.splitlines()) == sorted(digests)
+    assert sorted(thalweg("scan", path, "--columns", COLUMNS).stdout.splitlines()[1:]) == sorted(rows)
+    ids = tmp_path / "ids"
+    ids.write_text("".join(f"{line.split(chr(9))[0]}\n" for line in digests[::-7]))
+    assert sorted(thalweg("read", path, "--ids", ids, "--digest").stdout.splitlines()) == sorted(digests[::-7])
+    assert "whole" in thalweg("check", path).stdout
+
+
 def test_a_wrong_checksum_is_an_error(thalweg, tmp_path):
     path = tmp_path / "sum.fast5"
     with h5py.File(path, "w") as file:

@@ -4,9 +4,7 @@
 //! wrong with them is a [`Fault`](crate::Fault) that names the byte.
 
 pub mod bam;
-#[cfg(feature = "hdf5")]
 pub mod fast5;
-#[cfg(feature = "hdf5")]
 pub mod hdf5;
 mod loss;
 pub mod pod5;

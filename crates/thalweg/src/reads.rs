@@ -124,7 +124,7 @@ pub struct Read<'a> {
     pub stored: &'a [StoredRow<'a>],
     /// How many samples the read has.
     pub sample_count: u64,
-    /// The file's header.
+    /// The header that it goes with: the file's, or what was known of it by then.
     pub header: &'a Header,
 }
 
@@ -165,17 +165,25 @@ impl ReadFile {
         self.format
     }
 
-    /// The file's header; for formats other than SLOW5, what they say in its words.
+    /// The file's header; for formats other than SLOW5, what they say in its words. Of a FAST5 file it takes going through
+    /// all reads' metadata, once; reads that were handed out before go with [`Read::header`], of which this is more.
     pub fn header(&self) -> &Header {
-        &self.header
+        self.whole_header()
+    }
+
+    fn whole_header(&self) -> &Arc<Header> {
+        match &self.layout {
+            // What cannot be read now is told when it is.
+            Layout::Fast5(file) => file.whole().map_or(&self.header, |(header, _)| header),
+            _ => &self.header,
+        }
     }
 
     /// What the file has and the model of a read has no place for, in words. Empty for formats that fit it.
     pub fn left_out(&self) -> &[String] {
         match &self.layout {
             Layout::Slow5 => &[],
-            #[cfg(feature = "hdf5")]
-            Layout::Fast5(layout) => layout.left_out(),
+            Layout::Fast5(file) => file.whole().map(|(_, left_out)| left_out).unwrap_or_default(),
             Layout::Pod5(file) => &file.left_out,
         }
     }

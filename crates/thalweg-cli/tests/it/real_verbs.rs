@@ -65,7 +65,9 @@ fn every_verb_on_every_real_file() {
         let info = &folder.json(&["info", "--run", "--json", name])[0];
         let total: u64 = known.iter().map(|row| row.1).sum();
         assert_eq!((info["reads"].as_u64(), info["samples"].as_u64()), (Some(known.len() as u64), Some(total)));
-        folder.ok(&["info", name]);
+        assert!(!folder.ok(&["info", name]).contains("truncated"), "{name}");
+        let checked = &folder.json(&["check", "--json", name])[0];
+        assert_eq!((checked["whole"].as_bool(), checked["samples"].as_u64()), (Some(true), Some(total)), "{name}");
         folder.ok(&["info", "--run", name]);
 
         // What lies beside the reads of some FAST5 files no other format holds.

@@ -9,9 +9,18 @@
 //! and reads it. A file presents itself in SLOW5's words: [`Layout::header`] and a record a read.
 
 mod fields;
+mod found;
 mod layout;
+mod merge;
+#[cfg(feature = "hdf5")]
 mod scan;
+mod walk;
+#[cfg(feature = "hdf5")]
 mod write;
 
-pub use layout::{Layout, Rows, Unpacker};
+pub use found::{Found, Place, Root};
+pub use layout::{Layout, Row, RowDecoder, Rows, Unpacker};
+pub use merge::Known;
+pub use walk::{State, Walk};
+#[cfg(feature = "hdf5")]
 pub use write::{Compression, Compressor, Encoded, FileWriter, holds, lost};

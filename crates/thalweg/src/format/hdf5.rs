@@ -1,17 +1,28 @@
-//! HDF5: libhdf5 says where things lie and what they are called; the engine fetches and decodes them.
+//! HDF5: what is in a file and where it lies, for the engine to fetch and decode.
 //!
-//! libhdf5 reads through a driver over [`Store`](crate::store::Store), so that it works on every store, stays inside the
-//! file, and ends when the work is cancelled. It is not thread-safe: every call holds one lock of the process.
+//! [`meta`] parses what the files of interest are made of; libhdf5 reads the rest, and writes. It reads through a driver over
+//! [`Store`](crate::store::Store), so that it works on every store, stays inside the file, and ends when the work is cancelled.
+//! It is not thread-safe: every call holds one lock of the process.
 
+#[cfg(feature = "hdf5")]
 mod dataset;
+#[cfg(feature = "hdf5")]
 mod driver;
 mod filter;
+#[cfg(feature = "hdf5")]
 mod library;
+pub mod meta;
+#[cfg(feature = "hdf5")]
 mod object;
+mod types;
+#[cfg(feature = "hdf5")]
 mod write;
 
-pub use dataset::{Chunk, Dataset, Storage};
 pub use filter::{Contexts, Filter, Pipeline};
+#[cfg(feature = "hdf5")]
 pub use library::version;
-pub use object::{File, Link, Node, Value};
+#[cfg(feature = "hdf5")]
+pub use object::{File, Link, Node};
+pub use types::{Chunk, Dataset, Storage, Value};
+#[cfg(feature = "hdf5")]
 pub use write::{Enumeration, Group, Number, Stored, Writer, is_name};

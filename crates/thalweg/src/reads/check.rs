@@ -118,7 +118,6 @@ impl ReadFile {
         if let Layout::Pod5(file) = &self.layout {
             return self.pod5_check(file);
         }
-        #[cfg(feature = "hdf5")]
         if let Layout::Fast5(_) = &self.layout {
             return self.fast5_check();
         }

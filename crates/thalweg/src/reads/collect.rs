@@ -157,14 +157,16 @@ impl<C: Collect> ReadDecoder<C> {
         samples: &mut Vec<i16>,
     ) -> Result<bool> {
         let before = samples.len();
+        let own = worker.unpacker.header(extent)?;
+        let header = own.as_deref().unwrap_or(&self.header);
         let mut stored = Vec::new();
         let (record, sample_count) = if self.collect.wants_stored() {
-            worker.unpacker.stored(&self.name, &self.header, extent, self.limit, &mut stored)?
+            worker.unpacker.stored(&self.name, header, extent, self.limit, &mut stored)?
         } else if self.collect.wants_signal() {
-            let record = worker.unpacker.read(&self.name, &self.header, extent, self.limit, samples)?;
+            let record = worker.unpacker.read(&self.name, header, extent, self.limit, samples)?;
             (record, (samples.len() - before) as u64)
         } else {
-            worker.unpacker.fields(&self.name, &self.header, extent, self.limit)?
+            worker.unpacker.fields(&self.name, header, extent, self.limit)?
         };
         self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
         let read = Read {
@@ -174,7 +176,7 @@ impl<C: Collect> ReadDecoder<C> {
             samples: samples.get(before..).unwrap_or_default(),
             stored: &stored,
             sample_count,
-            header: &self.header,
+            header,
         };
         let more = self.collect.take(&mut worker.state, batch, &read)?;
         worker.reads += 1;

@@ -72,7 +72,7 @@ impl ReadFile {
     /// # Errors
     /// As for [`ReadFile::batches`], about the header.
     pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(Table::new([(self.store.name(), &*self.header)], strings, true)?.schema)
+        Ok(Table::new([(self.store.name(), self.header())], strings, true)?.schema)
     }
 
     /// The selected reads as Arrow batches, in the order of the selection.
@@ -105,7 +105,7 @@ impl ReadFile {
     }
 
     fn tabulate(&self, selection: &Selection, options: BatchOptions, signal: bool) -> Result<Batches> {
-        let table = Table::new([(self.store.name(), &*self.header)], options.strings, signal)?;
+        let table = Table::new([(self.store.name(), self.header())], options.strings, signal)?;
         self.batches_of(selection, &Arc::new(table), options.order, 0)
     }
 
@@ -122,7 +122,7 @@ impl ReadFile {
             Order::AsTheyCome => Delivery::AsTheyCome,
         };
         let limit = plan::batch_bytes(&self.shape(delivery), self.options.budget).min(MOST_BYTES);
-        let fit = Fit::new(table.clone(), &self.header);
+        let fit = Fit::new(table.clone(), self.header());
         let tabulate = Tabulate { name: self.store.name().clone(), fit, limit };
         let run = self.run(selection, tabulate, delivery)?;
         let reorder = order == Order::Selection && matches!(selection, Selection::Ids(_));

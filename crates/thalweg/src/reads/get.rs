@@ -56,6 +56,7 @@ impl Getter<'_> {
     pub fn get<T>(&mut self, read_id: &str, f: impl FnOnce(&Read<'_>) -> T) -> Result<T> {
         self.samples.clear();
         let file = self.file;
+        let mut own = None;
         let (offset, record) = match &mut self.way {
             Way::Pod5(getter) => getter.get(read_id, &mut self.samples)?,
             Way::Record { index, unpacker, stored } => {
@@ -63,21 +64,15 @@ impl Getter<'_> {
                 let extent = Extent { offset, ordinal, bytes: stored };
                 let limit = file.options.budget.memory;
                 let name = file.store.name();
+                own = unpacker.header(&extent)?;
                 let record = unpacker.read(name, &file.header, &extent, limit, &mut self.samples)?;
                 check_id(name, offset, read_id, record.read_id)?;
                 (offset, record)
             }
         };
         let sample_count = self.samples.len() as u64;
-        Ok(f(&Read {
-            ordinal: 0,
-            offset,
-            record: &record,
-            samples: &self.samples,
-            stored: &[],
-            sample_count,
-            header: &file.header,
-        }))
+        let header = own.as_deref().unwrap_or(&file.header);
+        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, stored: &[], sample_count, header }))
     }
 
     /// Stored bytes of the read that was fetched last.

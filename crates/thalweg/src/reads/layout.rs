@@ -7,17 +7,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::collect::{LIKELY_RATIO, label, unframe};
+use super::fast5::{self, Fast5};
 use super::framer::FileFramer;
 use super::pod5::{Aim, Board, Pod5, Tables, Unpack};
 use super::{ReadFile, Selection};
 use crate::engine::Shape;
 use crate::error::{Fault, Result};
 use crate::extent::{Extent, Framer, Source};
-#[cfg(feature = "hdf5")]
-use crate::format::fast5;
+use crate::format::fast5::Rows;
 use crate::format::pod5::StoredRow;
 use crate::format::slow5::{self, Entry, Header, Record};
-#[cfg(feature = "hdf5")]
 use crate::store::Store;
 
 /// What is known of a file beyond the header that it presents.
@@ -25,9 +24,8 @@ use crate::store::Store;
 pub(super) enum Layout {
     /// SLOW5 and BLOW5: records one after the other, each all of a read.
     Slow5,
-    /// FAST5: a table of reads and of their chunks' addresses.
-    #[cfg(feature = "hdf5")]
-    Fast5(Arc<fast5::Layout>),
+    /// FAST5: a group for each read.
+    Fast5(Fast5),
     /// POD5: signal in one table, what it belongs to in others.
     Pod5(Pod5),
 }
@@ -36,16 +34,14 @@ pub(super) enum Layout {
 #[derive(Debug, Clone)]
 pub(super) enum Coding {
     Slow5,
-    #[cfg(feature = "hdf5")]
-    Fast5(Arc<fast5::Layout>, fast5::Rows, Arc<dyn Store>),
+    Fast5(Fast5, Rows, Arc<dyn Store>),
     Pod5(Arc<Tables>, Arc<Board>),
 }
 
 /// What one worker keeps from read to read: codec contexts, scratch.
 pub(super) enum Unpacker {
     Slow5(slow5::Decoder),
-    #[cfg(feature = "hdf5")]
-    Fast5(Box<fast5::Unpacker>),
+    Fast5(Box<fast5::Unpack>),
     Pod5(Unpack),
 }
 
@@ -60,13 +56,10 @@ impl ReadFile {
                 };
                 Ok((source, Coding::Slow5))
             }
-            #[cfg(feature = "hdf5")]
-            Layout::Fast5(layout) => {
-                let rows = self.fast5_rows(layout, selection)?;
-                // The fields are in memory already.
-                let extents = layout.extents(&rows).map(move |extent| if signal { extent } else { 0..0 });
-                let source = Source::Planned(Box::new(self.gather(extents, shape)));
-                Ok((source, Coding::Fast5(layout.clone(), rows, self.store.clone())))
+            Layout::Fast5(file) => {
+                let rows = self.fast5_rows(selection)?;
+                let source = Source::Planned(Box::new(self.gather(file.extents(&rows, signal), shape)));
+                Ok((source, Coding::Fast5(file.clone(), rows, self.store.clone())))
             }
             Layout::Pod5(file) => {
                 let aim = if signal { Aim::Samples } else { Aim::Fields };
@@ -80,8 +73,7 @@ impl ReadFile {
     pub(super) fn coding(&self) -> Coding {
         match &self.layout {
             Layout::Slow5 => Coding::Slow5,
-            #[cfg(feature = "hdf5")]
-            Layout::Fast5(layout) => Coding::Fast5(layout.clone(), layout.all(), self.store.clone()),
+            Layout::Fast5(file) => Coding::Fast5(file.clone(), Rows::ALL, self.store.clone()),
             Layout::Pod5(file) => Coding::Pod5(file.tables.clone(), Arc::default()),
         }
     }
@@ -90,8 +82,7 @@ impl ReadFile {
     pub(super) fn place(&self, entry: Entry) -> (Range<u64>, u64) {
         match &self.layout {
             Layout::Slow5 => (entry.offset..entry.offset + entry.size, 0),
-            #[cfg(feature = "hdf5")]
-            Layout::Fast5(layout) => (layout.extent(entry.offset), entry.offset),
+            Layout::Fast5(file) => (file.extent(entry.offset), entry.offset),
             Layout::Pod5(_) => (entry.offset..entry.offset + entry.size, 0),
         }
     }
@@ -113,16 +104,21 @@ impl Coding {
     pub(super) fn unpacker(&self, limit: usize) -> Unpacker {
         match self {
             Self::Slow5 => Unpacker::Slow5(slow5::Decoder::new(limit)),
-            #[cfg(feature = "hdf5")]
-            Self::Fast5(layout, rows, store) => {
-                Unpacker::Fast5(Box::new(fast5::Unpacker::new(layout.clone(), rows.clone(), store.clone())))
-            }
+            Self::Fast5(file, rows, store) => Unpacker::Fast5(Box::new(file.unpack(rows, store))),
             Self::Pod5(tables, board) => Unpacker::Pod5(Unpack::new(tables.clone(), board.clone())),
         }
     }
 }
 
 impl Unpacker {
+    /// The header that the read of an extent goes with, where it may be another than the file's.
+    pub(super) fn header(&mut self, extent: &Extent<'_>) -> Result<Option<Arc<Header>>> {
+        match self {
+            Self::Slow5(_) | Self::Pod5(_) => Ok(None),
+            Self::Fast5(unpacker) => unpacker.header(extent),
+        }
+    }
+
     /// Decodes the read that an extent holds, and appends its samples to `samples`. It may decode to `limit` bytes, or to
     /// as many as its stored bytes make likely.
     pub(super) fn read<'a>(
@@ -140,7 +136,6 @@ impl Unpacker {
                 let (start, stored) = unframe(header, extent).map_err(at)?;
                 contexts.record(header, stored, samples).map_err(|fault| at(fault.shifted(start)))
             }
-            #[cfg(feature = "hdf5")]
             Self::Fast5(unpacker) => {
                 unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
             }
@@ -178,8 +173,7 @@ impl Unpacker {
                 let (start, stored) = unframe(header, extent).map_err(at)?;
                 contexts.fields(header, stored).map_err(|fault| at(fault.shifted(start)))
             }
-            #[cfg(feature = "hdf5")]
-            Self::Fast5(unpacker) => unpacker.fields(extent.ordinal),
+            Self::Fast5(unpacker) => unpacker.fields(extent),
             Self::Pod5(unpack) => unpack.fields(extent),
         }
     }
@@ -188,7 +182,6 @@ impl Unpacker {
     pub(super) fn trim(&mut self, keep: usize) {
         match self {
             Self::Slow5(contexts) => contexts.trim(keep),
-            #[cfg(feature = "hdf5")]
             Self::Fast5(unpacker) => unpacker.trim(keep),
             Self::Pod5(unpack) => unpack.trim(keep),
         }

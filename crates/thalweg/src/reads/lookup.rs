@@ -93,9 +93,8 @@ impl ReadFile {
     }
 
     fn load(&self, path: &Path) -> Result<Option<Index>> {
-        #[cfg(feature = "hdf5")]
-        if let Layout::Fast5(layout) = &self.layout {
-            return layout.index(self.store.name()).map(Some);
+        if let Layout::Fast5(file) = &self.layout {
+            return file.index(self.store.name()).map(Some);
         }
         if let Layout::Pod5(file) = &self.layout {
             // Its own index knows rows and no sizes: enough for all but those who ask for this one.
@@ -114,9 +113,8 @@ impl ReadFile {
     }
 
     fn load_or_build(&self) -> Result<(Index, IndexOrigin)> {
-        #[cfg(feature = "hdf5")]
-        if let Layout::Fast5(layout) = &self.layout {
-            return Ok((layout.index(self.store.name())?, IndexOrigin::Unsaved));
+        if let Layout::Fast5(file) = &self.layout {
+            return Ok((file.index(self.store.name())?, IndexOrigin::Unsaved));
         }
         if let Layout::Pod5(file) = &self.layout {
             let (_, origin) = file.index(self)?;

@@ -27,6 +27,7 @@ use crate::error::Result;
 use crate::extent::Source;
 use crate::format::pod5::{Container, SignalCoding};
 
+pub(super) use fetch::read_many;
 pub(super) use get::Pod5Getter;
 pub(super) use index::Pod5Index;
 pub(super) use open::open;

@@ -49,9 +49,17 @@ struct Files {
 struct Member {
     path: PathBuf,
     name: Arc<str>,
+    /// What the file said when it was opened, and, where it does not stay open, what it says of all its reads.
+    first: Arc<Header>,
     header: Arc<Header>,
     bytes: u64,
     open: Option<Arc<ReadFile>>,
+}
+
+impl Member {
+    fn header(&self) -> &Header {
+        self.open.as_ref().map_or(&*self.header, |file| file.header())
+    }
 }
 
 impl Files {
@@ -61,7 +69,7 @@ impl Files {
             Some(file) => Ok(file.clone()),
             None => {
                 let file = ReadFile::open(&member.path, self.options.clone())?;
-                if *file.header != *member.header {
+                if *file.header != *member.first {
                     return Err(Error::Malformed {
                         file: member.name.clone(),
                         what: "header".into(),
@@ -98,13 +106,15 @@ impl ReadSet {
         let mut files = Vec::with_capacity(found.len());
         for path in found {
             let file = ReadFile::open(&path, options.clone())?;
+            // What lies in memory was read once and for all, and needs no descriptor.
+            let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
             files.push(Member {
                 path,
                 name: file.store.name().clone(),
-                header: file.header.clone(),
+                first: file.header.clone(),
+                header: if stays { file.header.clone() } else { file.whole_header().clone() },
                 bytes: file.store.size(),
-                // What lies in memory was read once and for all, and needs no descriptor.
-                open: (files.len() < OPEN_FILES || options.store == StoreKind::Memory).then(|| Arc::new(file)),
+                open: stays.then(|| Arc::new(file)),
             });
         }
         Ok(Self(Arc::new(Files { files, options })))
@@ -117,7 +127,7 @@ impl ReadSet {
 
     /// The files' headers, in the same order.
     pub fn headers(&self) -> impl ExactSizeIterator<Item = &Header> {
-        self.0.files.iter().map(|file| &*file.header)
+        self.0.files.iter().map(Member::header)
     }
 
     /// A file of the set.
@@ -162,7 +172,7 @@ impl ReadSet {
     }
 
     fn table(&self, strings: Strings, signal: bool) -> Result<Table> {
-        Table::new(self.0.files.iter().map(|file| (&file.name, &*file.header)), strings, signal)
+        Table::new(self.0.files.iter().map(|file| (&file.name, file.header())), strings, signal)
     }
 
     /// Shows every selected read to a visitor, as [`ReadFile::visit`] does. There are as many visitors as workers,

@@ -14,6 +14,7 @@ use crate::codec::{Kernel, deflate, ex_zd, svb, svb16, vbz as vbz_codec, zstd};
 use crate::condition::Condition;
 use crate::engine::Delivery;
 use crate::format::bam::BamIds;
+use crate::format::fast5::{Root, Walk};
 use crate::format::slow5::{
     Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index, Parsed, Record,
     RecordPress, Scalar, SignalPress, Version, ascii,
@@ -28,7 +29,7 @@ pub use pod5::pod5;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -42,6 +43,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("slow5_frame", slow5_frame),
     ("whole_file", whole_file),
     ("bam", bam),
+    ("hdf5_meta", hdf5_meta),
     ("condition", condition),
     ("pod5", pod5),
 ];
@@ -371,5 +373,25 @@ pub fn condition(data: &[u8]) {
     .unwrap();
     if let Ok(bound) = condition.bind(&table.schema()) {
         assert_eq!(bound.holds(&table).len(), 3);
+    }
+}
+
+/// The metadata of a FAST5 file: what is parsed is parsed again, and lies inside the file.
+pub fn hdf5_meta(data: &[u8]) {
+    // Files of fuzzers are small: this is more than their metadata are, and less than makes one wait.
+    let Ok(root) = Root::parse(&data, 1 << 20) else { return };
+    let name: Arc<str> = "fuzz".into();
+    let mut walk = Walk::new(&name, &root, 1 << 20);
+    for number in 0..root.len().min(64) {
+        let Ok(found) = root.read(&data, number) else { return };
+        assert_eq!(root.read(&data, number).map(|again| format!("{again:?}")).ok(), Some(format!("{found:?}")));
+        if walk.read(&data, found).is_err() {
+            return;
+        }
+    }
+    let Ok(layout) = walk.finish(0) else { return };
+    for number in 0..layout.len() as u64 {
+        let extent = layout.extent(number);
+        assert!(extent.start <= extent.end && extent.end <= data.len() as u64);
     }
 }

@@ -86,19 +86,30 @@ fn samples(i: usize) -> Vec<i16> {
 }
 
 fn write(path: &Path, compression: Compression, reads: usize) {
+    write_with(path, compression, reads, |i| ((i % 2) as u32, values(i)));
+}
+
+/// Reads of which `of` tells the read group and the fields.
+fn write_with(
+    path: &Path,
+    compression: Compression,
+    reads: usize,
+    of: impl Fn(usize) -> (u32, Vec<AuxValue<'static>>),
+) {
     let header = header();
     assert!(lost(&header).is_empty());
     let mut file = Fast5Writer::create(path, &header, compression).unwrap();
     let mut compressor = Compressor::new(compression).unwrap();
     for i in 0..reads {
+        let (read_group, values) = of(i);
         let mut aux = Vec::new();
-        for (field, value) in header.aux.iter().zip(values(i)) {
+        for (field, value) in header.aux.iter().zip(values) {
             field.push(value, &mut aux).unwrap();
         }
         let id = id(i);
         let record = Record {
             read_id: &id,
-            read_group: (i % 2) as u32,
+            read_group,
             digitisation: 8192.0,
             offset: 6.5,
             range: 1467.61,
@@ -149,6 +160,66 @@ fn what_was_written_is_read_again() {
         let ids = Selection::Ids(Arc::new(vec![id(39), id(3), id(4), id(3)]));
         let seen: Vec<usize> = file.map(&ids, check).unwrap().map(Result::unwrap).collect();
         assert_eq!(seen, [39, 3, 4, 3]);
+    }
+}
+
+/// From this read on, there is another run, and there are fields that no read had before.
+const LATE: usize = 50;
+
+fn late(i: usize) -> (u32, Vec<AuxValue<'static>>) {
+    let known = if i < LATE { 3 } else { 14 };
+    let values = values(0).into_iter().enumerate();
+    (u32::from(i >= LATE), values.map(|(at, value)| if at < known { value } else { AuxValue::Missing }).collect())
+}
+
+/// Checks a read against the header that it came with; its number.
+fn check_late(read: &Read<'_>) -> usize {
+    let i: usize = read.record.read_id[5..9].parse().unwrap();
+    let (group, values) = late(i);
+    assert_eq!(read.samples, samples(i));
+    assert_eq!(read.record.read_group, group);
+    assert_eq!(read.header.attribute("run_id", group), Some(["run a", "run b"][group as usize]));
+    let got: Vec<_> = read.record.aux_values(read.header).map(|value| value.unwrap()).collect();
+    for (field, want) in header().aux.iter().zip(values) {
+        let found = got.iter().find(|(known, _)| known.name == field.name).map(|(_, value)| *value);
+        assert_eq!(found.unwrap_or(AuxValue::Missing), want, "{} of read {i}", field.name);
+    }
+    i
+}
+
+#[test]
+fn what_comes_late_is_known_when_it_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("late.fast5");
+    write_with(&path, Compression::default(), LATE + 20, late);
+    let open = || ReadFile::open(&path, Options::default()).unwrap();
+    let seen: Vec<usize> = open().map(&Selection::All, check_late).unwrap().map(Result::unwrap).collect();
+    assert_eq!(seen, (0..LATE + 20).collect::<Vec<_>>());
+    let order = [LATE + 5, 2, LATE, 2];
+    let ids = Selection::Ids(Arc::new(order.map(id).to_vec()));
+    let seen: Vec<usize> = open().map(&ids, check_late).unwrap().map(Result::unwrap).collect();
+    assert_eq!(seen, order);
+    let file = open();
+    let mut getter = file.getter().unwrap();
+    assert_eq!(order.map(|i| getter.get(&id(i), check_late).unwrap()), order);
+    // The header is that of all reads, whether one has been met or not.
+    for file in [&file, &open()] {
+        assert_eq!(file.header().read_groups, 2);
+        assert_eq!(file.header().attributes, header().attributes);
+        assert_eq!(file.header().aux.len(), 14);
+        assert!(file.left_out().is_empty());
+        let rows = |batches: thalweg::reads::Batches| -> usize {
+            let columns = file.schema(Default::default()).unwrap().fields().len();
+            batches
+                .map(Result::unwrap)
+                .map(|batch| (batch.num_rows(), assert!(batch.num_columns() + 1 >= columns)).0)
+                .sum()
+        };
+        assert_eq!(rows(file.batches(&Selection::All).unwrap()), LATE + 20);
+        assert_eq!(rows(file.scan(&Selection::All, Default::default()).unwrap()), LATE + 20);
+        let report = file.check().unwrap();
+        assert!(report.is_whole(), "{:?}", report.defects);
+        assert_eq!(report.reads, (LATE + 20) as u64);
     }
 }
 

@@ -45,7 +45,7 @@ impl Calibration {
 }
 
 /// The auxiliary fields.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
     fields: Vec<AuxField>,
     by_name: HashMap<String, usize>,
@@ -56,8 +56,13 @@ impl Fields {
         self.fields.len()
     }
 
-    pub(super) fn into_fields(self) -> Vec<AuxField> {
-        self.fields
+    pub(super) fn fields(&self) -> &[AuxField] {
+        &self.fields
+    }
+
+    /// Labels of all enumerations.
+    pub(super) fn labels(&self) -> usize {
+        self.fields.iter().map(|field| field.labels.len()).sum()
     }
 
     /// Appends a read's values as a record stores them: of every field known so far, those that `values` have first seen

@@ -26,9 +26,9 @@ pub struct Layout {
     pub(super) requests: u64,
 }
 
-/// One read.
+/// One read: its fields, and where its signal lies.
 #[derive(Debug)]
-pub(super) struct Row {
+pub struct Row {
     pub(super) read_id: Box<str>,
     pub(super) read_group: u32,
     pub(super) calibration: Calibration,
@@ -90,6 +90,32 @@ impl Signal {
 #[derive(Debug, Clone)]
 pub struct Rows(Option<Arc<Vec<u32>>>);
 
+impl Rows {
+    /// Every read.
+    pub const ALL: Self = Self(None);
+
+    /// The number of the read that comes at this place.
+    pub fn number(&self, ordinal: u64) -> Option<usize> {
+        let ordinal = usize::try_from(ordinal).ok()?;
+        match &self.0 {
+            None => Some(ordinal),
+            Some(numbers) => Some(*numbers.get(ordinal)? as usize),
+        }
+    }
+
+    /// The reads with these numbers.
+    pub fn some(numbers: Vec<u32>) -> Self {
+        Self(Some(Arc::new(numbers)))
+    }
+}
+
+impl Row {
+    /// The read's id.
+    pub fn read_id(&self) -> &str {
+        &self.read_id
+    }
+}
+
 impl Layout {
     /// The header that the file presents.
     pub fn header(&self) -> &Arc<Header> {
@@ -129,27 +155,18 @@ impl Layout {
         Ok(index)
     }
 
-    /// Every read.
-    pub fn all(&self) -> Rows {
-        Rows(None)
-    }
-
-    /// The reads with these numbers.
-    pub fn some(&self, numbers: Vec<u32>) -> Rows {
-        Rows(Some(Arc::new(numbers)))
-    }
-
     fn row(&self, rows: &Rows, ordinal: u64) -> Option<&Row> {
-        let number = match &rows.0 {
-            None => usize::try_from(ordinal).ok()?,
-            Some(numbers) => *numbers.get(usize::try_from(ordinal).ok()?)? as usize,
-        };
+        self.reads.get(rows.number(ordinal)?)
+    }
+
+    /// The row of the read with this number.
+    pub fn number(&self, number: usize) -> Option<&Row> {
         self.reads.get(number)
     }
 
     /// Where the signal of the read with this number lies.
     pub fn extent(&self, number: u64) -> Range<u64> {
-        self.row(&self.all(), number).map_or(0..0, |row| row.signal.extent())
+        self.row(&Rows::ALL, number).map_or(0..0, |row| row.signal.extent())
     }
 
     /// Where the reads' signals lie, in order.
@@ -176,30 +193,18 @@ impl Layout {
     }
 }
 
-/// What a worker keeps to decode reads.
+/// What a worker keeps to decode the reads of a layout.
 #[derive(Debug)]
 pub struct Unpacker {
     layout: Arc<Layout>,
     rows: Rows,
-    store: Arc<dyn Store>,
-    contexts: Contexts,
-    aux: Vec<u8>,
-    apart: Vec<u8>,
-    chunk: Vec<i16>,
+    decoder: RowDecoder,
 }
 
 impl Unpacker {
     /// For the reads that `rows` names.
     pub fn new(layout: Arc<Layout>, rows: Rows, store: Arc<dyn Store>) -> Self {
-        Self {
-            layout,
-            rows,
-            store,
-            contexts: Contexts::default(),
-            aux: Vec::new(),
-            apart: Vec::new(),
-            chunk: Vec::new(),
-        }
+        Self { layout, rows, decoder: RowDecoder::new(store) }
     }
 
     /// Decodes the read of an extent, and appends its samples to `out`. They may be `limit` bytes.
@@ -207,25 +212,9 @@ impl Unpacker {
     /// # Errors
     /// What is wrong with its stored bytes.
     pub fn read(&mut self, extent: &Extent<'_>, limit: usize, out: &mut Vec<i16>) -> Result<Record<'_>> {
-        let file = self.store.name();
-        let Some(row) = self.layout.row(&self.rows, extent.ordinal) else {
-            return Err(Error::Usage(format!("{file}: no read number {}", extent.ordinal).into()));
-        };
-        let before = out.len();
-        let mut decode = Decode {
-            store: &*self.store,
-            row,
-            extent,
-            limit,
-            contexts: &mut self.contexts,
-            apart: &mut self.apart,
-            chunk: &mut self.chunk,
-        };
-        if let Err(error) = decode.signal(out) {
-            out.truncate(before);
-            return Err(error);
-        }
-        Ok(self.fields(extent.ordinal)?.0)
+        let row = self.decoder.known(self.layout.row(&self.rows, extent.ordinal), extent.ordinal)?;
+        self.decoder.samples(row, extent, limit, out)?;
+        Ok(self.decoder.fields(row, &self.layout.header).0)
     }
 
     /// Everything about the read of an extent but its samples, of which it tells the number.
@@ -233,10 +222,52 @@ impl Unpacker {
     /// # Errors
     /// Where there is no such read.
     pub fn fields(&mut self, ordinal: u64) -> Result<(Record<'_>, u64)> {
-        let Some(row) = self.layout.row(&self.rows, ordinal) else {
-            return Err(Error::Usage(format!("{}: no read number {ordinal}", self.store.name()).into()));
-        };
-        let header = &self.layout.header;
+        let row = self.decoder.known(self.layout.row(&self.rows, ordinal), ordinal)?;
+        Ok(self.decoder.fields(row, &self.layout.header))
+    }
+
+    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    pub fn trim(&mut self, keep: usize) {
+        self.decoder.trim(keep);
+    }
+}
+
+/// Decodes reads whose rows are known.
+#[derive(Debug)]
+pub struct RowDecoder {
+    store: Arc<dyn Store>,
+    contexts: Contexts,
+    aux: Vec<u8>,
+    apart: Vec<u8>,
+    chunk: Vec<i16>,
+}
+
+impl RowDecoder {
+    /// Of a store's reads.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, contexts: Contexts::default(), aux: Vec::new(), apart: Vec::new(), chunk: Vec::new() }
+    }
+
+    fn known<'r>(&self, row: Option<&'r Row>, ordinal: u64) -> Result<&'r Row> {
+        row.ok_or_else(|| Error::Usage(format!("{}: no read number {ordinal}", self.store.name()).into()))
+    }
+
+    /// Appends the samples of a read, which may be `limit` bytes, to `out`. What is not in the extent is fetched.
+    ///
+    /// # Errors
+    /// What is wrong with its stored bytes.
+    pub fn samples(&mut self, row: &Row, extent: &Extent<'_>, limit: usize, out: &mut Vec<i16>) -> Result<()> {
+        let before = out.len();
+        let Self { store, contexts, apart, chunk, .. } = self;
+        let outcome = Decode { store: &**store, row, extent, limit, contexts, apart, chunk }.signal(out);
+        if outcome.is_err() {
+            out.truncate(before);
+        }
+        outcome
+    }
+
+    /// A read without its samples, as a record of a file with this header; and how many samples it has.
+    pub fn fields<'a>(&'a mut self, row: &'a Row, header: &Header) -> (Record<'a>, u64) {
         let aux: &[u8] = if row.known == header.aux.len() {
             &row.aux
         } else {
@@ -249,7 +280,7 @@ impl Unpacker {
         let read_group = row.read_group;
         let record =
             Record { read_id: &row.read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux };
-        Ok((record, row.signal.len))
+        (record, row.signal.len)
     }
 
     /// Gives back scratch memory beyond `keep` bytes a buffer.
@@ -281,8 +312,9 @@ impl<'a> Decode<'a> {
         match storage {
             Storage::Inline(samples) => out.extend_from_slice(samples),
             Storage::Contiguous(None) => out.resize(out.len() + len, self.row.signal.fill),
-            Storage::Contiguous(Some(_)) => {
-                out.extend(self.extent.bytes.chunks_exact(SAMPLE).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
+            Storage::Contiguous(Some(offset)) => {
+                let stored = self.stored(*offset, (len * SAMPLE) as u64)?;
+                out.extend(stored.chunks_exact(SAMPLE).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
             }
             Storage::Chunked(size, chunks) => self.chunks(len, *size, chunks, out)?,
         }
@@ -311,14 +343,9 @@ impl<'a> Decode<'a> {
             let first = usize::try_from(chunk.first).unwrap_or(usize::MAX).min(len);
             out.resize(start + first, *fill);
             let size = self.fits(size, chunk.offset)?;
-            let stored: &[u8] = match self.inside(chunk) {
+            let stored = match self.inside(chunk.offset, chunk.size) {
                 Some(stored) => stored,
-                None => {
-                    // The layout was checked against the file's size, so no more is allocated than the file holds.
-                    self.apart.resize(chunk.size as usize, 0);
-                    self.store.read_at(chunk.offset, self.apart)?;
-                    self.apart
-                }
+                None => fetch(self.store, self.apart, chunk.offset, chunk.size)?,
             };
             let whole = size <= len - first;
             let target: &mut Vec<i16> = if whole { &mut *out } else { &mut *self.chunk };
@@ -337,9 +364,24 @@ impl<'a> Decode<'a> {
         Ok(())
     }
 
-    /// A chunk's bytes, if they are in the extent.
-    fn inside(&self, chunk: &Chunk) -> Option<&'a [u8]> {
-        let start = usize::try_from(chunk.offset.checked_sub(self.extent.offset)?).ok()?;
-        self.extent.bytes.get(start..start.checked_add(usize::try_from(chunk.size).ok()?)?)
+    /// Bytes of the file, if they are in the extent.
+    fn inside(&self, offset: u64, size: u64) -> Option<&'a [u8]> {
+        let start = usize::try_from(offset.checked_sub(self.extent.offset)?).ok()?;
+        self.extent.bytes.get(start..start.checked_add(usize::try_from(size).ok()?)?)
     }
+
+    /// Bytes of the file, fetched if they are not in the extent.
+    fn stored(&mut self, offset: u64, size: u64) -> Result<&[u8]> {
+        match self.inside(offset, size) {
+            Some(stored) => Ok(stored),
+            None => fetch(self.store, self.apart, offset, size),
+        }
+    }
+}
+
+/// Fetches bytes into a buffer. Layouts were checked against the file's size, so no more is allocated than the file holds.
+fn fetch<'b>(store: &dyn Store, buffer: &'b mut Vec<u8>, offset: u64, size: u64) -> Result<&'b [u8]> {
+    buffer.resize(size as usize, 0);
+    store.read_at(offset, buffer)?;
+    Ok(buffer)
 }

@@ -17,52 +17,11 @@ use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
 use super::filter::{Filter, Pipeline};
 use super::library::{Id, Refused, locked, status};
 use super::object::Node;
+use super::types::{Chunk, Dataset, NOWHERE, Storage, in_order};
 use crate::error::Result;
 
-/// `HADDR_UNDEF`: nothing is stored.
-const NOWHERE: u64 = u64::MAX;
 /// Most client data of a filter that are looked at.
 const MOST_VALUES: usize = 64;
-/// Bytes of a sample.
-const SAMPLE: u64 = 2;
-
-/// A dataset of 16-bit samples.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dataset {
-    /// Samples.
-    pub len: u64,
-    /// What stands where nothing is stored.
-    pub fill: i16,
-    /// Where they lie.
-    pub storage: Storage,
-    /// The filters of its chunks.
-    pub pipeline: Pipeline,
-}
-
-/// Where a dataset's elements lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Storage {
-    /// In the dataset's own header; these are they.
-    Inline(Vec<i16>),
-    /// In one run from this offset on; `None` where nothing was written.
-    Contiguous(Option<u64>),
-    /// In chunks of so many elements.
-    Chunked(u64, Vec<Chunk>),
-}
-
-/// A stored chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk {
-    /// Its first element's place in the dataset.
-    pub first: u64,
-    /// Where it lies in the file.
-    pub offset: u64,
-    /// Its stored bytes.
-    pub size: u64,
-    /// A bit for each filter that was skipped.
-    pub mask: u32,
-}
-
 /// What goes wrong: the library's word, or a layout that is not read.
 enum Trouble {
     Refused(Refused),
@@ -90,7 +49,10 @@ impl Node {
                 .unsupported(format!("{}: {what}", self.path), "convert the file with its maker's tools first"),
             Trouble::Malformed(at, found, expected) => self.shared.malformed(&self.path, at, found, expected),
         })?;
-        self.check_inside(&found)?;
+        let outside = found.check_inside(self.shared.size());
+        outside.map_err(|fault| {
+            self.shared.malformed(&self.path, fault.at, fault.found.into_owned(), fault.expected.into_owned())
+        })?;
         Ok(found)
     }
 
@@ -133,12 +95,7 @@ impl Node {
             };
             let mut fill = 0i16;
             // Only asked for where it is needed, for it takes time.
-            let stored: u64 = match &storage {
-                Storage::Chunked(chunk, chunks) => (chunks.len() as u64).saturating_mul(*chunk),
-                Storage::Contiguous(None) => 0,
-                _ => len,
-            };
-            if stored < len {
+            if Dataset::stored(len, &storage) < len {
                 status(H5Pget_fill_value(made.raw(), *H5T_NATIVE_INT16, (&raw mut fill).cast()))?;
             }
             Ok(Dataset { len, fill, storage, pipeline })
@@ -187,34 +144,9 @@ impl Node {
         let mut chunks: Vec<Chunk> = Vec::new();
         // SAFETY: under the lock; the vector outlives the call.
         status(unsafe { H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut chunks).cast()) })?;
-        chunks.retain(|chunk| chunk.offset != NOWHERE && chunk.first < len);
-        chunks.sort_unstable_by_key(|chunk| chunk.first);
-        let twice = chunks.windows(2).any(|pair| pair[0].first == pair[1].first);
-        if twice || chunks.iter().any(|here| !here.first.is_multiple_of(chunk)) {
-            return Err(Trouble::Malformed(0, "chunks that overlap".into(), format!("chunks of {chunk} samples")));
-        }
+        in_order(&mut chunks, len, chunk)
+            .map_err(|fault| Trouble::Malformed(0, fault.found.into_owned(), fault.expected.into_owned()))?;
         Ok(chunks)
-    }
-
-    fn check_inside(&self, found: &Dataset) -> Result<()> {
-        let size = self.shared.size();
-        let inside = |offset: u64, len: Option<u64>| {
-            if len.and_then(|len| offset.checked_add(len)).is_some_and(|end| end <= size) {
-                return Ok(());
-            }
-            let found = format!("data from byte {offset} on that do not fit");
-            Err(self.shared.malformed(
-                &self.path,
-                offset.min(size),
-                found,
-                format!("data inside the {size} bytes of the file"),
-            ))
-        };
-        match &found.storage {
-            Storage::Inline(_) | Storage::Contiguous(None) => Ok(()),
-            Storage::Contiguous(Some(offset)) => inside(*offset, found.len.checked_mul(SAMPLE)),
-            Storage::Chunked(_, chunks) => chunks.iter().try_for_each(|chunk| inside(chunk.offset, Some(chunk.size))),
-        }
     }
 }
 

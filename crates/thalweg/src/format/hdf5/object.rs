@@ -18,12 +18,10 @@ use hdf5_metno_sys::h5t::{
 
 use super::driver::{self, Told};
 use super::library::{Id, Refused, locked, status};
+use super::types::Value;
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::store::Store;
-
-/// Longest text of an attribute that is read.
-const MOST_TEXT: usize = 1 << 20;
 
 /// An open file.
 #[derive(Debug)]
@@ -101,23 +99,6 @@ pub struct Node {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What a scalar attribute holds.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// A signed integer of so many bytes.
-    Signed(i64, usize),
-    /// An unsigned integer of so many bytes.
-    Unsigned(u64, usize),
-    /// A floating-point number of so many bytes.
-    Float(f64, usize),
-    /// A string.
-    Text(String),
-    /// A code, and the names of all codes.
-    Enum(i64, Arc<Vec<(i64, String)>>),
-    /// What is none of these, in words.
-    Other(&'static str),
-}
-
 impl File {
     /// Opens a store as an HDF5 file. What is read from it later ends when `control` is cancelled.
     ///
@@ -150,6 +131,18 @@ impl File {
     pub fn follow(&self, link: &Link) -> Result<Node> {
         // SAFETY: under the lock; the library checks what stands at the address.
         self.open_node(&link.path, |file| unsafe { H5Oopen_by_token(file, link.token.0) })
+    }
+
+    /// What stands at an address; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn at(&self, address: u64, path: &str) -> Result<Node> {
+        // SAFETY: as above. A token of the file's own connector is the address in its low bytes, and zeros.
+        self.open_node(path, |file| unsafe {
+            let token: H5O_token_t = std::mem::transmute(u128::from(address).to_le_bytes());
+            H5Oopen_by_token(file, token)
+        })
     }
 
     fn open_node(&self, path: &str, open: impl FnOnce(hid_t) -> hid_t) -> Result<Node> {
@@ -295,7 +288,7 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
         let attribute = Id::new(H5Aopen(object, name.as_ptr(), H5P_DEFAULT))?;
         let space = Id::new(H5Aget_space(attribute.raw()))?;
         if H5Sget_simple_extent_npoints(space.raw()) != 1 {
-            return Ok(Value::Other("an array"));
+            return Ok(Value::ARRAY);
         }
         let kind = Id::new(H5Aget_type(attribute.raw()))?;
         let size = H5Tget_size(kind.raw());
@@ -325,7 +318,7 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
                 H5free_memory(text.cast());
                 Ok(Value::Text(value))
             }
-            H5T_class_t::H5T_STRING if size <= MOST_TEXT => {
+            H5T_class_t::H5T_STRING if size <= Value::MOST_TEXT => {
                 let mut bytes = vec![0u8; size];
                 status(H5Aread(attribute.raw(), kind.raw(), bytes.as_mut_ptr().cast()))?;
                 let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -337,13 +330,13 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
                     Id::new(H5Tget_native_type(kind.raw(), hdf5_metno_sys::h5t::H5T_direction_t::H5T_DIR_ASCEND))?;
                 let size = H5Tget_size(native.raw());
                 if size > 8 {
-                    return Ok(Value::Other("an enumeration of long integers"));
+                    return Ok(Value::LONG_CODES);
                 }
                 let mut code = [0u8; 8];
                 status(H5Aread(attribute.raw(), native.raw(), code.as_mut_ptr().cast()))?;
                 Ok(Value::Enum(integer(code, size), Arc::new(labels(&native, size)?)))
             }
-            _ => Ok(Value::Other("a value that is neither a number nor a string")),
+            _ => Ok(Value::STRANGE),
         }
     }
 }

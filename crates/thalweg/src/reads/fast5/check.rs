@@ -47,7 +47,7 @@ impl Decoder for CheckDecoder {
         while let Some(extent) = group.get(*next) {
             samples.clear();
             let range = extent.offset..extent.offset + extent.bytes.len() as u64;
-            let outcome = unpacker.read(&self.name, &self.header, &extent, self.limit, samples).map(drop);
+            let outcome = unpacker.read(&self.name, &self.header, &extent, self.limit, samples).map(|_| ());
             match outcome {
                 // What is wrong with the store or with this process is wrong with every read.
                 Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),

@@ -22,7 +22,7 @@ pub(super) fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
 }
 
 /// The bytes of all `ranges`, up to `depth` requests in flight.
-pub(super) fn read_many(
+pub(in crate::reads) fn read_many(
     store: &dyn Store,
     ranges: &[Range<u64>],
     depth: usize,

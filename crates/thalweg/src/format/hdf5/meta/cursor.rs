@@ -1,0 +1,111 @@
+//! Little-endian fields, one after the other.
+
+use super::{Result, damaged};
+
+/// Bytes that are being taken apart, and where they stand in the file.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    at: u64,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: u64) -> Self {
+        Self { rest: bytes, at }
+    }
+
+    /// Where the next byte stands.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let Some((head, rest)) = self.rest.split_at_checked(len) else {
+            return damaged(
+                self.at,
+                format!("the last {} bytes of a structure", self.rest.len()),
+                format!("{len} more"),
+            );
+        };
+        self.rest = rest;
+        self.at += len as u64;
+        Ok(head)
+    }
+
+    pub(super) fn skip(&mut self, len: usize) -> Result<()> {
+        self.take(len).map(drop)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// An unsigned integer of `len` bytes, at most eight.
+    pub(super) fn uint(&mut self, len: usize) -> Result<u64> {
+        let at = self.at;
+        let bytes = self.take(len)?;
+        let mut wide = [0; 8];
+        match wide.get_mut(..len) {
+            Some(low) => low.copy_from_slice(bytes),
+            None => return damaged(at, format!("an integer of {len} bytes"), "at most 8"),
+        }
+        Ok(u64::from_le_bytes(wide))
+    }
+
+    /// The signature of a structure.
+    pub(super) fn magic(&mut self, magic: &'static str) -> Result<()> {
+        let at = self.at;
+        let found = self.take(magic.len())?;
+        if found == magic.as_bytes() {
+            return Ok(());
+        }
+        damaged(at, format!("\"{}\"", found.escape_ascii()), format!("{magic:?}"))
+    }
+
+    /// A byte that must be this.
+    pub(super) fn version(&mut self, version: u8, of: &'static str) -> Result<()> {
+        let at = self.at;
+        match self.u8()? {
+            found if found == version => Ok(()),
+            found => damaged(at, format!("version {found} of {of}"), format!("{version}")),
+        }
+    }
+
+    /// The bytes up to a NUL, which is passed over.
+    pub(super) fn text(&mut self) -> Result<&'a [u8]> {
+        let Some(end) = self.rest.iter().position(|&byte| byte == 0) else {
+            return damaged(self.at, "a string without an end", "a NUL");
+        };
+        let text = self.take(end)?;
+        self.skip(1)?;
+        Ok(text)
+    }
+}
+
+/// What stands before the first NUL.
+pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    bytes.get(..end).unwrap_or_default()
+}

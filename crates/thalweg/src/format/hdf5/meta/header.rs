@@ -1,0 +1,275 @@
+//! Superblocks and object headers.
+
+use super::checksum::verified;
+use super::cursor::Cursor;
+use super::{NOWHERE, Reader, Result, Source, damaged, foreign};
+
+/// Where metadata start, as far as this module reads them.
+const MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+
+/// Bytes of all parts of an object header together.
+const MOST_HEADER: usize = 4 << 20;
+
+/// Message types of section IV.A.2 of the specification.
+pub(super) const DATASPACE: u16 = 0x01;
+pub(super) const LINK_INFO: u16 = 0x02;
+pub(super) const DATATYPE: u16 = 0x03;
+pub(super) const OLD_FILL: u16 = 0x04;
+pub(super) const FILL: u16 = 0x05;
+pub(super) const LINK: u16 = 0x06;
+pub(super) const EXTERNAL_FILES: u16 = 0x07;
+pub(super) const LAYOUT: u16 = 0x08;
+pub(super) const PIPELINE: u16 = 0x0b;
+pub(super) const ATTRIBUTE: u16 = 0x0c;
+const SHARED_TABLE: u16 = 0x0f;
+const CONTINUATION: u16 = 0x10;
+pub(super) const SYMBOL_TABLE: u16 = 0x11;
+pub(super) const ATTRIBUTE_INFO: u16 = 0x15;
+/// The last type that the specification has.
+const LAST: u16 = 0x17;
+
+/// A message of these flags stands elsewhere; one of these may not be passed over where it is unknown.
+const SHARED: u8 = 0x02;
+const MUST_KNOW: u8 = 0x80;
+
+/// An open file.
+#[derive(Debug, Clone, Copy)]
+pub struct File {
+    /// Address of the root group.
+    pub root: u64,
+    /// Bytes of a symbol table node and of a B-tree's node over them.
+    pub(super) leaf_bytes: u64,
+    pub(super) node_bytes: u64,
+}
+
+impl File {
+    /// Parses the superblock.
+    ///
+    /// # Errors
+    /// [`Refused`](super::Refused).
+    pub fn open<S: Source + ?Sized>(reader: &Reader<'_, S>) -> Result<Self> {
+        // Of all versions but the first, which is four bytes longer; no file is shorter.
+        let bytes = reader.get(0, 96.min(reader.size()))?;
+        let mut cursor = Cursor::new(&bytes, 0);
+        if cursor.take(MAGIC.len())? != MAGIC {
+            return foreign("a file that does not start with HDF5's signature");
+        }
+        let (root, base, end, leaf, internal) = match cursor.u8()? {
+            version @ 0..=1 => {
+                cursor.skip(4)?;
+                sizes(&mut cursor)?;
+                cursor.skip(1)?;
+                let (leaf, internal) = (cursor.u16()?, cursor.u16()?);
+                cursor.skip(if version == 0 { 4 } else { 8 })?;
+                let (base, _, end, driver) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+                if driver != NOWHERE {
+                    return foreign("a file of a special driver");
+                }
+                let _name = cursor.u64()?;
+                (cursor.u64()?, base, end, leaf, internal)
+            }
+            version @ 2..=3 => {
+                sizes(&mut cursor)?;
+                let flags = cursor.u8()?;
+                if version == 3 && flags & 0x05 != 0 {
+                    return foreign("a file that is being written");
+                }
+                let (base, extension, end, root) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+                verified(bytes.get(..48).unwrap_or_default(), 0)?;
+                if extension != NOWHERE {
+                    let extension = Object::read(reader, extension)?;
+                    if extension.find(SHARED_TABLE).is_some() {
+                        return foreign("messages that objects share");
+                    }
+                }
+                // The defaults: no file of these versions need have symbol tables.
+                (root, base, end, 4, 16)
+            }
+            version => return foreign(format!("version {version} of the superblock")),
+        };
+        if base != 0 {
+            return foreign("a file after a block of its user's");
+        }
+        if end > reader.size() {
+            return damaged(
+                0,
+                format!("a file of {} bytes", reader.size()),
+                format!("{end} bytes, as its header says"),
+            );
+        }
+        let (leaf, internal) = (u64::from(leaf), u64::from(internal));
+        Ok(Self { root, leaf_bytes: 8 + 2 * leaf * 40, node_bytes: 24 + 2 * internal * 16 + 8 })
+    }
+}
+
+/// Sizes of offsets and lengths.
+fn sizes(cursor: &mut Cursor<'_>) -> Result<()> {
+    let (offsets, lengths) = (cursor.u8()?, cursor.u8()?);
+    if (offsets, lengths) == (8, 8) {
+        return Ok(());
+    }
+    foreign(format!("addresses of {offsets} bytes and lengths of {lengths}"))
+}
+
+/// An object's header: a group's, or a dataset's.
+#[derive(Debug, Default)]
+pub struct Object {
+    /// All parts, one after the other.
+    bytes: Vec<u8>,
+    messages: Vec<Message>,
+}
+
+#[derive(Debug)]
+struct Message {
+    kind: u16,
+    flags: u8,
+    /// Where in the file.
+    at: u64,
+    start: usize,
+    len: usize,
+}
+
+/// A part of a header that stands elsewhere.
+type Part = (u64, u64);
+
+impl Object {
+    /// Reads the header at an address.
+    ///
+    /// # Errors
+    /// [`Refused`](super::Refused).
+    pub fn read<S: Source + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
+        let mut object = Self::default();
+        let prefix = reader.get(at, 16)?;
+        let mut cursor = Cursor::new(&prefix, at);
+        let mut parts = Vec::new();
+        if prefix.starts_with(b"OHDR") {
+            cursor.magic("OHDR")?;
+            cursor.version(2, "an object header")?;
+            let flags = cursor.u8()?;
+            let times = if flags & 0x20 == 0 { 0 } else { 16 };
+            let phases = if flags & 0x10 == 0 { 0 } else { 4 };
+            let width = 1 << (flags & 3);
+            let before = 6 + times + phases + width;
+            let size = {
+                let prefix = reader.get(at, before)?;
+                let mut cursor = Cursor::new(&prefix, at);
+                cursor.skip((before - width) as usize)?;
+                cursor.uint(width as usize)?
+            };
+            let Some(whole) = size.checked_add(before + 4).filter(|&whole| whole <= MOST_HEADER as u64) else {
+                return damaged(at, format!("an object header of {size} bytes"), format!("at most {MOST_HEADER}"));
+            };
+            let start = object.append(reader, at, whole)?;
+            object.check_sum(at, start)?;
+            object.modern(at + before, start + before as usize, flags & 4 != 0, &mut parts)?;
+            while let Some((at, len)) = parts.pop() {
+                let start = object.append(reader, at, len)?;
+                Cursor::new(object.bytes.get(start..).unwrap_or_default(), at).magic("OCHK")?;
+                object.check_sum(at, start)?;
+                object.modern(at + 4, start + 4, flags & 4 != 0, &mut parts)?;
+            }
+        } else {
+            cursor.version(1, "an object header")?;
+            cursor.skip(7)?;
+            let size = cursor.u32()?;
+            parts.push((at + 16, u64::from(size)));
+            while let Some((at, len)) = parts.pop() {
+                let start = object.append(reader, at, len)?;
+                object.old(at, start, &mut parts)?;
+            }
+        }
+        Ok(object)
+    }
+
+    /// Reads a part behind those that are there; where it starts.
+    fn append<S: Source + ?Sized>(&mut self, reader: &Reader<'_, S>, at: u64, len: u64) -> Result<usize> {
+        let start = self.bytes.len();
+        if len > (MOST_HEADER - start) as u64 {
+            return damaged(at, format!("a part of an object header of {len} bytes"), format!("at most {MOST_HEADER}"));
+        }
+        self.bytes.extend_from_slice(&reader.get(at, len)?);
+        // A part without a byte could follow itself for ever.
+        if len == 0 && start > 0 {
+            return damaged(at, "an empty part of an object header", "messages");
+        }
+        Ok(start)
+    }
+
+    /// Verifies the part from `start` on, and cuts its checksum off.
+    fn check_sum(&mut self, at: u64, start: usize) -> Result<()> {
+        let data = verified(self.bytes.get(start..).unwrap_or_default(), at)?.len();
+        self.bytes.truncate(start + data);
+        Ok(())
+    }
+
+    /// The messages of a version 1 part.
+    fn old(&mut self, at: u64, start: usize, parts: &mut Vec<Part>) -> Result<()> {
+        let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
+        while !cursor.rest().is_empty() {
+            let (kind, len, flags) = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
+            cursor.skip(3)?;
+            let here = cursor.at();
+            if !len.is_multiple_of(8) {
+                return damaged(here, format!("a message of {len} bytes"), "a multiple of 8");
+            }
+            let body = cursor.take(usize::from(len))?;
+            let message = Message { kind, flags, at: here, start: start + (here - at) as usize, len: usize::from(len) };
+            note(&mut self.messages, message, body, parts)?;
+        }
+        Ok(())
+    }
+
+    /// The messages of a version 2 part, of which the first stands at `start` here and at `at` of the file.
+    fn modern(&mut self, at: u64, start: usize, tracked: bool, parts: &mut Vec<Part>) -> Result<()> {
+        let least = if tracked { 6 } else { 4 };
+        let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
+        // What is too short for a message is a gap.
+        while cursor.rest().len() >= least {
+            let (kind, len, flags) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
+            cursor.skip(least - 4)?;
+            let here = cursor.at();
+            let body = cursor.take(usize::from(len))?;
+            let message = Message {
+                kind: u16::from(kind),
+                flags,
+                at: here,
+                start: start + (here - at) as usize,
+                len: usize::from(len),
+            };
+            note(&mut self.messages, message, body, parts)?;
+        }
+        Ok(())
+    }
+
+    /// The messages of a kind.
+    pub(super) fn all(&self, kind: u16) -> impl Iterator<Item = Result<Cursor<'_>>> {
+        self.messages.iter().filter(move |message| message.kind == kind).map(|message| {
+            if message.flags & SHARED != 0 {
+                return foreign("messages that objects share");
+            }
+            let body = self.bytes.get(message.start..message.start + message.len).unwrap_or_default();
+            Ok(Cursor::new(body, message.at))
+        })
+    }
+
+    /// The first message of a kind.
+    pub(super) fn find(&self, kind: u16) -> Option<Result<Cursor<'_>>> {
+        self.all(kind).next()
+    }
+}
+
+/// Takes in a message.
+fn note(messages: &mut Vec<Message>, message: Message, body: &[u8], parts: &mut Vec<Part>) -> Result<()> {
+    match message.kind {
+        CONTINUATION => {
+            let mut cursor = Cursor::new(body, message.at);
+            parts.push((cursor.u64()?, cursor.u64()?));
+        }
+        0 => {}
+        kind if kind > LAST && message.flags & MUST_KNOW != 0 => {
+            return foreign(format!("messages of type {kind}"));
+        }
+        _ => messages.push(message),
+    }
+    Ok(())
+}
