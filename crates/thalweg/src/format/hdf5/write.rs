@@ -13,7 +13,8 @@ use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Olink;
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_chunk, H5Pset_filter, H5Pset_obj_track_times,
+    H5P_CLS_DATASET_CREATE, H5P_CLS_FILE_CREATE, H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_chunk,
+    H5Pset_filter, H5Pset_obj_track_times,
 };
 use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
 use hdf5_metno_sys::h5t::{
@@ -30,6 +31,8 @@ use crate::error::{Error, Result};
 pub struct Writer {
     id: Id,
     scalar: Id,
+    /// How groups are made: without times, for the same reads are the same bytes, whenever they are written.
+    groups: Id,
     name: Arc<str>,
 }
 
@@ -105,12 +108,13 @@ impl Writer {
             // SAFETY: under the lock, with a path that ends with NUL.
             unsafe {
                 let access = access()?;
-                let id = Id::new(H5Fcreate(at.as_ptr(), H5F_ACC_TRUNC, H5P_DEFAULT, access.raw()))?;
-                Ok((id, Id::new(H5Screate(H5S_class_t::H5S_SCALAR))?))
+                let (file, groups) = (untimed(*H5P_CLS_FILE_CREATE)?, untimed(*H5P_CLS_GROUP_CREATE)?);
+                let id = Id::new(H5Fcreate(at.as_ptr(), H5F_ACC_TRUNC, file.raw(), access.raw()))?;
+                Ok((id, Id::new(H5Screate(H5S_class_t::H5S_SCALAR))?, groups))
             }
         });
-        let (id, scalar) = made.map_err(|refused: Refused| failed(name, refused))?;
-        Ok(Self { id, scalar, name: name.clone() })
+        let (id, scalar, groups) = made.map_err(|refused: Refused| failed(name, refused))?;
+        Ok(Self { id, scalar, groups, name: name.clone() })
     }
 
     /// Makes a group in another, or in the root.
@@ -120,9 +124,10 @@ impl Writer {
     pub fn group(&self, parent: Option<&Group>, name: &str) -> Result<Group> {
         let name = self.c_string(name)?;
         let parent = parent.map_or(self.id.raw(), |group| group.0.raw());
-        // SAFETY: under the lock, with an open parent and a name that ends with NUL.
-        let made =
-            locked(|| Id::new(unsafe { H5Gcreate2(parent, name.as_ptr(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) }));
+        let made = locked(|| {
+            // SAFETY: under the lock, with an open parent and a name that ends with NUL.
+            Id::new(unsafe { H5Gcreate2(parent, name.as_ptr(), H5P_DEFAULT, self.groups.raw(), H5P_DEFAULT) })
+        });
         made.map(Group).map_err(|refused| self.failed(refused))
     }
 
@@ -217,9 +222,7 @@ impl Writer {
             // the call is told.
             unsafe {
                 let space = Id::new(H5Screate_simple(1, &raw const stored.len, std::ptr::null()))?;
-                let make = Id::new(H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
-                // The same reads are the same bytes, whenever they are written.
-                status(H5Pset_obj_track_times(make.raw(), 0))?;
+                let make = untimed(*H5P_CLS_DATASET_CREATE)?;
                 if stored.len > 0 {
                     status(H5Pset_chunk(make.raw(), 1, &raw const stored.len))?;
                     if let Some((filter, values)) = stored.filter {
@@ -272,6 +275,18 @@ impl Writer {
 
     fn failed(&self, refused: Refused) -> Error {
         failed(&self.name, refused)
+    }
+}
+
+/// Properties of a class with which objects are made without times.
+///
+/// # Safety
+/// The lock is held, and objects of the class have them.
+unsafe fn untimed(class: hid_t) -> Result<Id, Refused> {
+    // SAFETY: under the lock, a list that is ours.
+    unsafe {
+        let properties = Id::new(H5Pcreate(class))?;
+        status(H5Pset_obj_track_times(properties.raw(), 0)).map(|_| properties)
     }
 }
 
