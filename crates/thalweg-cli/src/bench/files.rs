@@ -22,8 +22,8 @@ pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
         Make::Ids { of, list } => {
             // Anew each time: the reads may be others than last time, and it takes a moment.
             let file = ReadFile::open(of, Options::default())?;
-            let (index, _) = file.index()?;
-            let ids: Vec<&str> = index.iter().map(|(id, _)| id).collect();
+            let ids = file.read_ids()?;
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             folder(path)?;
             std::fs::write(path, list.of(&ids).join("\n") + "\n").map_err(|e| io(path, "writing", e))?;
         }
