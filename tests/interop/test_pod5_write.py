@@ -163,6 +163,101 @@ def test_columns_that_pod5_does_not_define_are_kept(thalweg, tmp_path):
         assert found == values
 
 
+def reads_table(path):
+    """The Reads table as Arrow reads it, and where it lies in the file."""
+    import pod5
+    import pyarrow
+
+    with pod5.Reader(path) as reader:
+        place = reader.inner_file_reader.get_file_read_table_location()
+    stored = path.read_bytes()[place.offset : place.offset + place.length]
+    return pyarrow.ipc.open_file(pyarrow.BufferReader(stored)).read_all(), place
+
+
+def with_columns(source, out, columns) -> None:
+    """Gives a file's reads more columns. The Reads table stands last, so that only its length changes in the footer."""
+    import pyarrow
+
+    table, place = reads_table(source)
+    for name, values in columns.items():
+        table = table.append_column(name, values)
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_file(sink, table.schema) as writer:
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
+    made, stored = sink.getvalue().to_pybytes(), source.read_bytes()
+    length = place.length.to_bytes(8, "little")
+    # POD5 specification, "Container": padded to 8 bytes, the marker, the footer
+    end = stored[place.offset + -(-place.length // 8) * 8 :]
+    assert end.count(length) == 1
+    padding = bytes(-len(made) % 8)
+    out.write_bytes(stored[: place.offset] + made + padding + end.replace(length, len(made).to_bytes(8, "little")))
+
+
+def test_types_of_columns_that_pod5_does_not_define_survive(thalweg, shared, tmp_path):
+    import datetime
+
+    import pyarrow as pa
+
+    times = [datetime.datetime(2026, 11, 22, 8, 0, second, 123456) for second in range(3)]
+    days = [datetime.date(2026, 11, day + 1) for day in range(3)]
+    values = {
+        pa.bool_(): [True, False, None],
+        pa.int8(): [-5, 7, None],
+        pa.uint64(): [2**40, 3, None],
+        pa.float64(): [0.1, -2.5, 1e300],
+        pa.utf8(): ["red", "green", None],
+        pa.large_utf8(): ["red", "green", None],
+        pa.dictionary(pa.int16(), pa.utf8()): ["red", "green", "red"],
+        pa.binary(): [b"\x00\xff", b"abc", None],
+        pa.large_binary(): [b"\x00\xff", b"abc", None],
+        pa.binary(3): [b"abc", b"\x00\x01\x02", None],
+        pa.date32(): [days[0], days[1], None],
+        pa.timestamp("s"): [times[0].replace(microsecond=0), times[1].replace(microsecond=0), None],
+        pa.timestamp("ms", tz="UTC"): [1, 2, None],
+        pa.timestamp("us"): [times[0], times[1], None],
+        pa.timestamp("ns", tz="Europe/Vienna"): [1, 2, None],
+        pa.duration("ms"): [1, -2, None],
+        pa.list_(pa.float32()): [[1.5, -2.5], [3.0], None],
+        pa.list_(pa.int16()): [[-1, 2, 3], [4], None],
+        pa.list_(pa.field("element", pa.uint32())): [[1, 2], [3], None],
+        pa.large_list(pa.float64()): [[0.1], [0.2, 0.3], None],
+    }
+    source, middle, out = tmp_path / "source.pod5", tmp_path / "middle.blow5", tmp_path / "out.pod5"
+    count = reads_table(shared / "pod5/b1.pod5")[0].num_rows
+    columns = {f"column {kind}".replace(" ", "_"): pa.array([row[i % 3] for i in range(count)], kind) for kind, row in values.items()}
+    with_columns(shared / "pod5/b1.pod5", source, columns)
+    wanted, _ = reads_table(source)
+
+    def plain(column):
+        column = column.combine_chunks()
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+    through = [[source, out], [source, middle, out], [source, tmp_path / "again.pod5", out]]
+    for way in through:
+        for given, made in zip(way, way[1:], strict=False):
+            told = thalweg("convert", given, made, "--verify")
+            assert told.stderr == ""
+        found, _ = reads_table(out)
+        for name in columns:
+            assert found.schema.field(name).type == wanted.schema.field(name).type, (name, way)
+            assert plain(found.column(name)).equals(plain(wanted.column(name))), (name, way)
+        assert rows(out) == rows(shared / "pod5/b1.pod5")
+
+
+def test_columns_of_other_types_are_named(thalweg, shared, tmp_path):
+    import pyarrow as pa
+
+    source, out = tmp_path / "source.pod5", tmp_path / "out.pod5"
+    count = reads_table(shared / "pod5/b1.pod5")[0].num_rows
+    kind = pa.struct([("a", pa.int8())])
+    with_columns(shared / "pod5/b1.pod5", source, {"nested": pa.array([{"a": 1}] * count, kind)})
+    refused = thalweg("convert", source, out, check=False)
+    assert refused.returncode == 1 and "nested" in refused.stderr and not out.exists()
+    told = thalweg("convert", source, out, "--lossy")
+    assert "column nested" in told.stderr
+
+
 def test_what_pod5_cannot_hold_is_listed(thalweg, shared, tmp_path):
     out = tmp_path / "out.pod5"
     name = "blow5/exp_1_lossless_zstd_svb_v0.2.0.blow5"

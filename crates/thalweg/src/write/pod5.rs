@@ -7,8 +7,7 @@ use super::spill::Spill;
 use crate::Fault;
 use crate::error::{Error, Result};
 use crate::format::pod5::RunInfo;
-use crate::format::pod5::fields::Stored;
-use crate::format::pod5::write::{EncodedSignal, Layout, Row, Tables};
+use crate::format::pod5::write::{EncodedSignal, Layout, More, Row, Tables};
 
 /// A POD5 file being written. Dropped unfinished, it is removed.
 ///
@@ -27,7 +26,7 @@ impl Pod5Writer {
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
-    pub fn create(path: &Path, layout: Layout, more: &[(String, Stored)]) -> Result<Self> {
+    pub fn create(path: &Path, layout: Layout, more: &[More]) -> Result<Self> {
         let file = NewFile::create(path)?;
         let late = Spill::new(file.path(), file.name());
         let mut out = Vec::new();

@@ -236,7 +236,8 @@ fn what_pod5_cannot_hold_is_refused_or_listed() {
     });
     let field = |header: &mut Header, name: &str, kind| header.aux.push(AuxField::new(name, kind));
     lost("auxiliary field end", &|h, r| {
-        field(h, "end", AuxType::Array(Scalar::Int16));
+        field(h, "end", AuxType::Array(Scalar::Enum));
+        h.aux[0].labels = vec!["red".into()];
         r.aux = &[0; 8];
     });
     lost("auxiliary field letter", &|h, r| {

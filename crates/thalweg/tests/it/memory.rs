@@ -9,11 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use thalweg::convert::{Conversion, convert};
+#[cfg(feature = "hdf5")]
+use thalweg::format::fast5::Compression;
+use thalweg::format::pod5::write::Layout;
 use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
 use thalweg::plan::Budget;
 use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, ReadSet, Selection, Visitor, index_path};
 use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::write::{ReadWriter, save_index};
+use thalweg::write::{Coding, ReadWriter, save_index};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -22,6 +26,9 @@ pub(crate) const SLACK_MIB: u64 = 64;
 
 /// Stored bytes of the large file.
 const LARGE: u64 = 300_000_000;
+
+/// Stored bytes of the file that is converted.
+const CONVERTED: u64 = 100_000_000;
 
 /// A file of about `bytes` stored bytes. A few reads are made and written again and again under other names.
 fn write(path: &Path, bytes: u64, recipe: Recipe) {
@@ -33,7 +40,7 @@ fn write(path: &Path, bytes: u64, recipe: Recipe) {
     let mut written = 0;
     for number in 0.. {
         let read = &mut reads[number % 40];
-        read.read_id = format!("{number:036}");
+        read.read_id = format!("{number:08x}-0000-4000-8000-000000000000");
         let frame = read.frame(&header, &mut encoder).unwrap();
         written += frame.len() as u64;
         out.push(&read.read_id, &frame).unwrap();
@@ -115,6 +122,22 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
             let set = ReadSet::open([path.parent().unwrap()], options).unwrap();
             set.batches(&Selection::All).unwrap().map(|batch| batch.unwrap().num_rows()).sum()
         }
+        // As files of this set would be merged or split, too.
+        "slow5" | "blow5" | "pod5" | "fast5" => {
+            let coding = match job {
+                "slow5" => Coding::Slow5,
+                "blow5" => Coding::Blow5(RecordPress::Zstd, SignalPress::SvbZd),
+                "pod5" => Coding::Pod5(Layout::default()),
+                #[cfg(feature = "hdf5")]
+                _ => Coding::Fast5(Compression::default()),
+                #[cfg(not(feature = "hdf5"))]
+                other => panic!("{other}"),
+            };
+            let set = ReadSet::open([path], options.clone()).unwrap();
+            let conversion = Conversion { verify: Some(options), lossy: true, ..Conversion::new(coding) };
+            let report = convert(&set, &Selection::All, &path.with_extension("out"), &conversion).unwrap();
+            report.reads as usize
+        }
         other => panic!("{other}"),
     };
     (oversize, count)
@@ -161,6 +184,21 @@ fn stays_within_the_budget() {
         counts.push(count);
     }
     assert!(counts.iter().all(|&count| count == counts[0] && count > 1000), "{counts:?}");
+}
+
+#[test]
+fn conversions_stay_within_the_budget() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("middle.blow5");
+    write(&path, CONVERTED, Recipe { mean_length: 20_000.0, ..Recipe::default() });
+    let formats: &[&str] =
+        if cfg!(feature = "hdf5") { &["slow5", "blow5", "pod5", "fast5"] } else { &["slow5", "blow5", "pod5"] };
+    for format in formats {
+        let (peak, oversize, count) = run(format, &path, 32);
+        println!("to {format} in 32 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
+        assert!(peak <= (32 + SLACK_MIB) * MIB, "to {format} in 32 MiB took {} MiB", peak / MIB);
+        assert!(count > 3000, "{count}");
+    }
 }
 
 #[test]

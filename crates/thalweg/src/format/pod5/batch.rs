@@ -166,6 +166,14 @@ impl<'a> Array<'a> {
         })
     }
 
+    /// The bytes of value `i` of fixed width, text or binary.
+    pub fn raw(&self, i: usize) -> Result<&'a [u8], Fault> {
+        let Some(width) = self.kind.width() else { return self.bytes(i) };
+        let at = i.saturating_mul(width);
+        let value = self.first.get(at..at.saturating_add(width));
+        value.filter(|_| i < self.len).ok_or_else(|| no_value(i, self.len))
+    }
+
     /// Value `i` of text.
     pub fn text(&self, i: usize) -> Result<&'a str, Fault> {
         std::str::from_utf8(self.bytes(i)?).map_err(|_| Fault::new(0, format!("value {i}, not UTF-8"), "UTF-8 text"))

@@ -33,6 +33,8 @@ pub enum Stored {
     Bool,
     /// `utf8`
     Text,
+    /// `list` of numbers
+    List(Scalar),
 }
 
 impl Stored {
@@ -50,6 +52,7 @@ impl Stored {
             Self::F32 => Scalar::Float,
             Self::F64 => Scalar::Double,
             Self::Text => return AuxType::STRING,
+            Self::List(items) => return AuxType::Array(items),
         })
     }
 }
@@ -216,6 +219,10 @@ pub const CONTEXT_TAGS: [&str; 30] = [
     "set_temperature",
     "user_filename_input",
 ];
+
+/// An attribute that says of which Arrow type columns are that POD5 does not define, where their auxiliary field does not:
+/// JSON, the types as Arrow's Rust library writes them.
+pub const COLUMNS_ATTRIBUTE: &str = "pod5_columns";
 
 /// Steps of the converter.
 pub fn digitisation(adc_min: i16, adc_max: i16) -> f64 {

@@ -8,11 +8,13 @@ mod value;
 
 use std::ops::Range;
 
+use arrow_schema::DataType;
+
 use crate::Fault;
-use crate::format::slow5::{AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version};
+use crate::format::slow5::{Attribute, AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version};
 
 use super::batch::{Array, Batch};
-use super::fields;
+use super::fields::{self, COLUMNS_ATTRIBUTE};
 use super::run_info::{RunInfo, attributes};
 use super::schema::Column;
 use super::uuid::{UUID_BYTES, format_uuid};
@@ -36,6 +38,8 @@ pub struct ReadsTable {
     pub version: u8,
     /// Columns that a record cannot hold.
     pub lost: Vec<String>,
+    /// Types of columns that POD5 does not define, where the auxiliary field does not tell them.
+    types: Vec<(String, DataType)>,
     /// The runs, a read group each.
     pub run_infos: Vec<RunInfo>,
 }
@@ -67,13 +71,21 @@ pub struct SignalRows {
 impl ReadsTable {
     /// The header that the file presents.
     pub fn header(&self) -> Header {
+        let mut attributes = attributes(&self.run_infos);
+        if !self.types.is_empty() {
+            let types: serde_json::Map<String, serde_json::Value> =
+                self.types.iter().map(|(name, kind)| (name.clone(), kind.to_string().into())).collect();
+            let text = serde_json::Value::Object(types).to_string();
+            let values = vec![Some(text); self.run_infos.len().max(1)];
+            attributes.push(Attribute { name: COLUMNS_ATTRIBUTE.into(), values });
+        }
         Header {
             version: Version::V1_0_0,
             encoding: Encoding::Binary,
             record_press: RecordPress::None,
             signal_press: SignalPress::None,
             read_groups: (self.run_infos.len() as u32).max(1),
-            attributes: attributes(&self.run_infos),
+            attributes,
             aux: self.fields.clone(),
             data_offset: 0,
         }

@@ -1,7 +1,10 @@
 //! An Arrow schema as its buffers see it: for each column how values are stored, and which of a batch's nodes and
 //! buffers are its own (Arrow columnar format, "Physical Memory Layout" and "Flattening").
 
+use std::sync::Arc;
+
 use arrow_ipc::{Field, Precision, Schema as FlatSchema, TimeUnit, Type};
+use arrow_schema::DataType;
 
 use crate::Fault;
 
@@ -74,6 +77,8 @@ pub struct Column {
     pub kind: Kind,
     /// The dictionary's number and the kind of the indices, if it is encoded by one.
     pub dictionary: Option<(i64, Kind)>,
+    /// Its type in Arrow's own words, where [`super::write`] can write a column of it. Without a dictionary.
+    pub arrow: Option<DataType>,
     /// Its children: those of a dictionary-encoded column lie in the dictionary.
     pub children: Vec<Self>,
     /// Its node in a batch.
@@ -182,7 +187,54 @@ fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
             Some((encoding.id(), index))
         }
     };
-    Ok(Column { name: name.to_owned(), kind, dictionary, children, node: 0, buffer: 0 })
+    let arrow = arrow(&field, kind, children.first());
+    Ok(Column { name: name.to_owned(), kind, dictionary, arrow, children, node: 0, buffer: 0 })
+}
+
+/// The type of a column whose values are numbers, text, bytes, times, or lists of numbers.
+fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataType> {
+    let unit = |unit| match unit {
+        TimeUnit::SECOND => arrow_schema::TimeUnit::Second,
+        TimeUnit::MILLISECOND => arrow_schema::TimeUnit::Millisecond,
+        TimeUnit::MICROSECOND => arrow_schema::TimeUnit::Microsecond,
+        _ => arrow_schema::TimeUnit::Nanosecond,
+    };
+    let item = || {
+        let child = child.filter(|child| child.dictionary.is_none())?;
+        let number = matches!(child.kind, Kind::Unsigned(_) | Kind::Signed(_) | Kind::Float(_));
+        let kind = child.arrow.clone().filter(|_| number)?;
+        Some(Arc::new(arrow_schema::Field::new(&child.name, kind, true)))
+    };
+    Some(match field.type_type() {
+        Type::Int => match kind {
+            Kind::Unsigned(1) => DataType::UInt8,
+            Kind::Unsigned(2) => DataType::UInt16,
+            Kind::Unsigned(4) => DataType::UInt32,
+            Kind::Unsigned(_) => DataType::UInt64,
+            Kind::Signed(1) => DataType::Int8,
+            Kind::Signed(2) => DataType::Int16,
+            Kind::Signed(4) => DataType::Int32,
+            _ => DataType::Int64,
+        },
+        Type::FloatingPoint if kind == Kind::Float(4) => DataType::Float32,
+        Type::FloatingPoint if kind == Kind::Float(8) => DataType::Float64,
+        Type::Bool => DataType::Boolean,
+        Type::Utf8 => DataType::Utf8,
+        Type::LargeUtf8 => DataType::LargeUtf8,
+        Type::Binary => DataType::Binary,
+        Type::LargeBinary => DataType::LargeBinary,
+        Type::FixedSizeBinary => DataType::FixedSizeBinary(field.type_as_fixed_size_binary()?.byteWidth()),
+        Type::Timestamp => {
+            let stamp = field.type_as_timestamp()?;
+            DataType::Timestamp(unit(stamp.unit()), stamp.timezone().map(Arc::from))
+        }
+        Type::Duration => DataType::Duration(unit(field.type_as_duration()?.unit())),
+        Type::Date if kind == Kind::Fixed(4) => DataType::Date32,
+        Type::Date => DataType::Date64,
+        Type::List => DataType::List(item()?),
+        Type::LargeList => DataType::LargeList(item()?),
+        _ => return None,
+    })
 }
 
 fn integer(int: arrow_ipc::Int<'_>) -> Option<Kind> {

@@ -21,14 +21,14 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::Fault;
 use crate::format::pod5::RunInfo;
-use crate::format::pod5::fields::Stored;
 use crate::format::pod5::format_uuid;
 use crate::splitmix::{STEP, mix};
 
 pub use column::Value;
+pub(super) use column::type_of;
 pub use encode::{EncodedSignal, SignalEncoder};
 pub use model::{Mapping, Runs};
-pub use reads::Row;
+pub use reads::{More, Row};
 
 use footer::{Content, Section, push_footer, push_section_end, push_start};
 use ipc::IpcFile;
@@ -137,7 +137,7 @@ pub struct Ending {
 
 impl Tables {
     /// Starts a file. `more` are the columns of the Reads table that POD5 does not define.
-    pub fn start(layout: Layout, more: &[(String, Stored)], out: &mut Vec<u8>) -> Self {
+    pub fn start(layout: Layout, more: &[More], out: &mut Vec<u8>) -> Self {
         let identity = layout.identity.clone().unwrap_or_else(Identity::random);
         let before = out.len();
         push_start(&identity, out);

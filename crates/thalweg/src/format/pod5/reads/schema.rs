@@ -1,12 +1,15 @@
 //! From a schema of any version to what turns its rows into records: which columns there are, and what is behind their
 //! dictionaries.
 
+use arrow_schema::DataType;
+
 use crate::Fault;
 use crate::format::pod5::dictionary::Dictionaries;
 use crate::format::pod5::fields::{END_REASON_TEXT, FIELDS, PRIMARY, Stored, WIDE_CHANNEL};
 use crate::format::pod5::run_info::RunInfo;
 use crate::format::pod5::schema::{Column, Kind, Schema};
 use crate::format::pod5::uuid::UUID_BYTES;
+use crate::format::pod5::write;
 use crate::format::slow5::{AuxField, AuxType, Scalar};
 
 use super::value::{Aux, Encoded, How, Source, encode};
@@ -55,6 +58,7 @@ const fn stored_kind(stored: Stored) -> Kind {
         Stored::F64 => Kind::Float(8),
         Stored::Bool => Kind::Bool,
         Stored::Text => Kind::Text(4),
+        Stored::List(_) => Kind::List(4),
     }
 }
 
@@ -77,8 +81,41 @@ fn stored_of(kind: Kind) -> Option<Stored> {
     ALL.into_iter().find(|&stored| stored_kind(stored) == kind)
 }
 
+/// What holds the values of a column that POD5 does not define.
+fn more_of(column: &Column) -> Option<Stored> {
+    let plain = column.dictionary.is_none();
+    Some(match (&column.arrow, column.kind) {
+        (_, Kind::Text(_)) => Stored::Text,
+        (None, _) => return None,
+        (Some(DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64), _) => Stored::I64,
+        (Some(DataType::Date32), _) => Stored::I32,
+        (Some(DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)), _) if plain => {
+            Stored::List(Scalar::Uint8)
+        }
+        (_, Kind::List(_)) if plain => match stored_of(column.children.first()?.kind)?.natural() {
+            AuxType::Scalar(items) => Stored::List(items),
+            AuxType::Array(_) => return None,
+        },
+        (_, kind) => stored_of(kind)?,
+    })
+}
+
+/// The type of a column of which its field says something else.
+fn type_of(column: &Column, stored: Stored) -> Option<DataType> {
+    let kind = match column.dictionary {
+        // As POD5's own.
+        Some((_, Kind::Signed(2))) if stored == Stored::Text => {
+            return Some(DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::Utf8)));
+        }
+        Some(_) => return None,
+        None => column.arrow.clone()?,
+    };
+    (kind != write::type_of(stored) || stored == Stored::Bool).then_some(kind)
+}
+
 fn how(stored: Stored, kind: AuxType) -> How {
     match (stored, kind) {
+        (Stored::List(items), _) => How::Items(items),
         (Stored::Text, AuxType::Scalar(_)) => How::Label,
         (Stored::Text, _) => How::Text,
         (_, AuxType::Array(_)) => How::Decimal,
@@ -140,6 +177,7 @@ impl ReadsTable {
             fields: Vec::new(),
             version: version(schema),
             lost: Vec::new(),
+            types: Vec::new(),
             run_infos,
         };
         table.add_fields(schema, dictionaries)?;
@@ -171,9 +209,10 @@ impl ReadsTable {
             }
             let taken = self.fields.iter().any(|field| field.name == column.name);
             let usable = !taken && !column.name.is_empty() && !column.name.contains(['\t', '\n', '\r']);
-            match stored_of(column.kind).filter(|_| usable) {
+            match more_of(column).filter(|_| usable) {
                 Some(stored) => {
                     let aux = AuxField::new(column.name.clone(), stored.natural());
+                    self.types.extend(type_of(column, stored).map(|kind| (column.name.clone(), kind)));
                     self.add(aux, stored, dictionaries, column, column)?;
                 }
                 None => self.lost.push(column.name.clone()),
@@ -194,7 +233,11 @@ impl ReadsTable {
         outer: &Column,
         leaf: &Column,
     ) -> Result<(), Fault> {
-        let how = if field.name == END_REASON_TEXT { How::Unlabelled } else { how(stored, field.kind) };
+        let how = match how(stored, field.kind) {
+            _ if field.name == END_REASON_TEXT => How::Unlabelled,
+            How::Items(_) if !matches!(leaf.kind, Kind::List(_)) => How::Bytes,
+            how => how,
+        };
         let source = if outer.dictionary.is_none() {
             Source::Plain(outer.clone())
         } else {

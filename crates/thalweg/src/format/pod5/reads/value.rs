@@ -4,7 +4,7 @@ use crate::Fault;
 use crate::format::pod5::batch::{Array, Batch};
 use crate::format::pod5::fields::END_REASONS;
 use crate::format::pod5::schema::Column;
-use crate::format::slow5::AuxType;
+use crate::format::slow5::{AuxType, Scalar};
 
 /// A column, or the translation of what its indices stand for.
 #[derive(Debug)]
@@ -29,6 +29,10 @@ pub(super) enum How {
     Widen,
     Bit,
     Text,
+    /// The bytes of a value, as a list of them.
+    Bytes,
+    /// The items of a list.
+    Items(Scalar),
     Label,
     /// The text of end reasons that are none of POD5's.
     Unlabelled,
@@ -56,9 +60,10 @@ impl Aux {
         labels: &[String],
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
-        match &self.source {
-            Source::Plain(column) => encode(self.how, labels, self.kind, &batch.column(column)?, row, out),
-            Source::Indexed(column, encoded) => match index(batch, column, row)? {
+        match (&self.source, self.how) {
+            (Source::Plain(column), How::Items(items)) => push_items(batch, column, row, items, out),
+            (Source::Plain(column), how) => encode(how, labels, self.kind, &batch.column(column)?, row, out),
+            (Source::Indexed(column, encoded), _) => match index(batch, column, row)? {
                 None => {
                     push_missing(self.kind, out);
                     Ok(())
@@ -121,6 +126,13 @@ pub(super) fn encode(
         How::Widen => out.extend(f64::from(f32::from_le_bytes(array.fixed(i)?)).to_le_bytes()),
         How::Bit => out.push(u8::from(array.bool(i)?)),
         How::Text => push_text(array.text(i)?, out),
+        How::Bytes => {
+            let bytes = array.raw(i)?;
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        // Their items are not in this array.
+        How::Items(_) => push_missing(kind, out),
         How::Label => {
             let text = array.text(i)?;
             out.push(labels.iter().position(|label| label == text).unwrap_or(0) as u8);
@@ -129,6 +141,20 @@ pub(super) fn encode(
             let text = array.text(i)?;
             push_text(if END_REASONS.contains(&text) { "" } else { text }, out);
         }
+    }
+    Ok(())
+}
+
+/// Appends a list. An item that is missing becomes what an auxiliary field has for that.
+fn push_items(batch: &Batch<'_>, column: &Column, row: usize, kind: Scalar, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let lists = batch.column(column)?;
+    let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
+    let items = column.children.first().ok_or_else(|| Fault::new(0, "a list without items", "items of a type"))?;
+    let items = batch.array(items)?;
+    out.extend((span.len() as u64).to_le_bytes());
+    for i in span {
+        let bytes = items.raw(i)?;
+        if items.is_valid(i) { out.extend(bytes) } else { kind.push_missing(out) }
     }
     Ok(())
 }

@@ -7,11 +7,23 @@ use arrow_array::builder::{
     ArrayBuilder, BooleanBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder,
     Int64Builder, StringBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
-use arrow_array::{ArrayRef, StringArray};
-use arrow_schema::DataType;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeListArray,
+    LargeStringArray, ListArray, PrimitiveArray, StringArray,
+};
+use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::Fault;
 use crate::format::pod5::fields::Stored;
+use crate::format::slow5::Scalar;
 
 /// A value of a column. Which numbers fit is the column's to say.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -30,6 +42,8 @@ pub enum Value {
     Double(f64),
     /// Text.
     Text(Box<str>),
+    /// The items of a list, as they are stored.
+    List(Box<[u8]>),
 }
 
 /// Texts by number, in the order of their first appearance.
@@ -80,6 +94,150 @@ pub(super) enum Column {
     Bool(BooleanBuilder),
     Text(StringBuilder),
     Codes(Int16Builder, Dictionary),
+    List(List),
+}
+
+/// Lists that fill up.
+#[derive(Debug)]
+pub(super) struct List {
+    items: Scalar,
+    ends: Vec<usize>,
+    valid: Vec<bool>,
+    bytes: Vec<u8>,
+}
+
+impl List {
+    fn new(items: Scalar) -> Self {
+        Self { items, ends: Vec::new(), valid: Vec::new(), bytes: Vec::new() }
+    }
+
+    fn push(&mut self, items: Option<&[u8]>) -> Result<(), Fault> {
+        let all = self.bytes.len() + items.map_or(0, <[u8]>::len);
+        if i32::try_from(all).is_err() {
+            return Err(Fault::new(0, format!("lists of {all} bytes in a batch"), "less than 2 GiB"));
+        }
+        self.bytes.extend(items.unwrap_or_default());
+        self.ends.push(self.bytes.len());
+        self.valid.push(items.is_some());
+        Ok(())
+    }
+
+    /// The values so far, as lists.
+    fn take(&mut self) -> ArrayRef {
+        fn of<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
+            // Copied, so that the values are aligned.
+            let mut buffer = MutableBuffer::with_capacity(bytes.len());
+            buffer.extend_from_slice(bytes);
+            Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(Buffer::from(buffer)), None))
+        }
+        let Self { items, ends, valid, bytes } = std::mem::replace(self, Self::new(self.items));
+        let width = items.size();
+        let mut last = 0;
+        let lens = ends.iter().map(|&end| (end - std::mem::replace(&mut last, end)) / width);
+        let offsets = OffsetBuffer::<i32>::from_lengths(lens);
+        let values = match items {
+            Scalar::Int8 => of::<Int8Type>(&bytes),
+            Scalar::Int16 => of::<Int16Type>(&bytes),
+            Scalar::Int32 => of::<Int32Type>(&bytes),
+            Scalar::Int64 => of::<Int64Type>(&bytes),
+            Scalar::Uint8 | Scalar::Char | Scalar::Enum => of::<UInt8Type>(&bytes),
+            Scalar::Uint16 => of::<UInt16Type>(&bytes),
+            Scalar::Uint32 => of::<UInt32Type>(&bytes),
+            Scalar::Uint64 => of::<UInt64Type>(&bytes),
+            Scalar::Float => of::<Float32Type>(&bytes),
+            Scalar::Double => of::<Float64Type>(&bytes),
+        };
+        let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+        Arc::new(ListArray::new(field, offsets, values, Some(valid.into())))
+    }
+}
+
+/// The type of a column of values of this kind.
+pub(in crate::format::pod5) fn type_of(stored: Stored) -> DataType {
+    Column::new(stored).data_type()
+}
+
+/// Values of a column under another type of the same values: what [`super::super::schema`] names.
+///
+/// # Errors
+/// When a value does not fit it.
+pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
+    fn numbers<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Option<PrimitiveArray<T>> {
+        Some(array.as_primitive_opt::<Int64Type>()?.reinterpret_cast())
+    }
+    let misfit = || Fault::new(0, format!("values of type {}", array.data_type()), format!("the type {kind}"));
+    if array.data_type() == kind {
+        return Ok(array);
+    }
+    let lists = array.as_list_opt::<i32>();
+    let bytes = || lists?.values().as_primitive_opt::<UInt8Type>().map(|bytes| bytes.values().inner().clone());
+    let made: Option<ArrayRef> = match kind {
+        DataType::Timestamp(unit, zone) => {
+            macro_rules! stamps {
+                ($kind:ty) => {
+                    numbers::<$kind>(&array).map(|stamps| Arc::new(stamps.with_timezone_opt(zone.clone())) as ArrayRef)
+                };
+            }
+            match unit {
+                TimeUnit::Second => stamps!(TimestampSecondType),
+                TimeUnit::Millisecond => stamps!(TimestampMillisecondType),
+                TimeUnit::Microsecond => stamps!(TimestampMicrosecondType),
+                TimeUnit::Nanosecond => stamps!(TimestampNanosecondType),
+            }
+        }
+        DataType::Duration(TimeUnit::Second) => numbers::<DurationSecondType>(&array).map(|a| Arc::new(a) as _),
+        DataType::Duration(TimeUnit::Millisecond) => {
+            numbers::<DurationMillisecondType>(&array).map(|a| Arc::new(a) as _)
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            numbers::<DurationMicrosecondType>(&array).map(|a| Arc::new(a) as _)
+        }
+        DataType::Duration(TimeUnit::Nanosecond) => numbers::<DurationNanosecondType>(&array).map(|a| Arc::new(a) as _),
+        DataType::Date64 => numbers::<Date64Type>(&array).map(|a| Arc::new(a) as _),
+        DataType::Date32 => array
+            .as_primitive_opt::<Int32Type>()
+            .map(|days| Arc::new(days.reinterpret_cast::<Date32Type>()) as ArrayRef),
+        DataType::Boolean => array.as_primitive_opt::<UInt8Type>().map(|bits| {
+            let bits: BooleanArray = bits.iter().map(|bit| bit.map(|bit| bit != 0)).collect();
+            Arc::new(bits) as ArrayRef
+        }),
+        DataType::LargeUtf8 => array.as_string_opt::<i32>().map(|texts| {
+            let texts: LargeStringArray = texts.iter().collect();
+            Arc::new(texts) as ArrayRef
+        }),
+        DataType::Binary => lists.zip(bytes()).and_then(|(lists, bytes)| {
+            let made = BinaryArray::try_new(lists.offsets().clone(), bytes, lists.nulls().cloned());
+            made.ok().map(|made| Arc::new(made) as ArrayRef)
+        }),
+        DataType::LargeBinary | DataType::FixedSizeBinary(_) => lists.zip(bytes()).and_then(|(lists, bytes)| {
+            let values = lists.offsets().windows(2).enumerate().map(|(i, span)| {
+                let value = bytes.as_slice().get(span[0] as usize..span[1] as usize);
+                value.filter(|_| lists.is_valid(i))
+            });
+            if let DataType::FixedSizeBinary(width) = kind {
+                let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, *width);
+                return made.ok().map(|made| Arc::new(made) as ArrayRef);
+            }
+            let made: LargeBinaryArray = values.collect();
+            Some(Arc::new(made) as ArrayRef)
+        }),
+        DataType::List(field) => lists.and_then(|lists| {
+            let made = ListArray::try_new(
+                field.clone(),
+                lists.offsets().clone(),
+                lists.values().clone(),
+                lists.nulls().cloned(),
+            );
+            made.ok().map(|made| Arc::new(made) as ArrayRef)
+        }),
+        DataType::LargeList(field) => lists.and_then(|lists| {
+            let offsets = OffsetBuffer::<i64>::from_lengths(lists.offsets().lengths());
+            let made = LargeListArray::try_new(field.clone(), offsets, lists.values().clone(), lists.nulls().cloned());
+            made.ok().map(|made| Arc::new(made) as ArrayRef)
+        }),
+        _ => None,
+    };
+    made.ok_or_else(misfit)
 }
 
 impl Column {
@@ -97,6 +255,7 @@ impl Column {
             Stored::F64 => Self::F64(Float64Builder::new()),
             Stored::Bool => Self::Bool(BooleanBuilder::new()),
             Stored::Text => Self::Text(StringBuilder::new()),
+            Stored::List(items) => Self::List(List::new(items)),
         }
     }
 
@@ -120,6 +279,7 @@ impl Column {
             Self::F64(_) => DataType::Float64,
             Self::Bool(_) => DataType::Boolean,
             Self::Text(_) => DataType::Utf8,
+            Self::List(list) => List::new(list.items).take().data_type().clone(),
         }
     }
 
@@ -155,6 +315,8 @@ impl Column {
             (Self::Text(column), Value::Missing) => column.append_null(),
             (Self::Codes(column, dictionary), Value::Text(text)) => column.append_value(dictionary.code(text)?),
             (Self::Codes(column, _), Value::Missing) => column.append_null(),
+            (Self::List(list), Value::List(items)) => list.push(Some(items))?,
+            (Self::List(list), Value::Missing) => list.push(None)?,
             (_, value) => return Err(refused(value)),
         }
         Ok(())
@@ -175,6 +337,7 @@ impl Column {
             Self::F64(column) => ArrayBuilder::finish(column),
             Self::Bool(column) => Arc::new(column.finish()),
             Self::Text(column) => Arc::new(column.finish()),
+            Self::List(list) => list.take(),
         }
     }
 }

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::column::Value;
-use super::reads::Row;
+use arrow_array::new_empty_array;
+use arrow_schema::DataType;
+
+use super::column::{Value, retyped, type_of};
+use super::reads::{More, Row};
 use crate::Fault;
 use crate::format::pod5::fields::{
-    END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored, WIDE_CHANNEL, calibration_scale, range,
+    COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored, WIDE_CHANNEL,
+    calibration_scale, range,
 };
 use crate::format::pod5::run_info::attributes;
 use crate::format::pod5::{RunInfo, RunValue};
@@ -39,7 +43,7 @@ struct Run {
 #[derive(Debug, Clone)]
 pub struct Mapping {
     places: Vec<(AuxField, Place)>,
-    more: Vec<(String, Stored)>,
+    more: Vec<More>,
     groups: Vec<RunInfo>,
     /// Of reads that do not say it themselves.
     pore_types: Vec<Option<Box<str>>>,
@@ -70,7 +74,8 @@ fn is_taken(name: &str) -> bool {
 fn natural(kind: AuxType) -> Option<Stored> {
     Some(match kind {
         AuxType::Array(Scalar::Char) => Stored::Text,
-        AuxType::Array(_) => return None,
+        AuxType::Array(Scalar::Enum) => return None,
+        AuxType::Array(items) => Stored::List(items),
         AuxType::Scalar(scalar) => match scalar {
             Scalar::Int8 => Stored::I8,
             Scalar::Int16 => Stored::I16,
@@ -87,6 +92,33 @@ fn natural(kind: AuxType) -> Option<Stored> {
     })
 }
 
+/// Bytes of a value of fixed width at most.
+const WIDEST: i32 = 1 << 12;
+
+/// Longer names of types than this are nobody's.
+const LONGEST_TYPE: usize = 200;
+
+/// The types that a header names for columns that POD5 does not define.
+fn types(header: &Header) -> HashMap<String, DataType> {
+    let texts = (0..header.read_groups).filter_map(|group| header.attribute(COLUMNS_ATTRIBUTE, group));
+    let maps = texts.filter_map(|text| serde_json::from_str::<HashMap<String, String>>(text).ok());
+    let kinds = maps.flatten().filter(|(_, kind)| kind.len() <= LONGEST_TYPE);
+    kinds.filter_map(|(name, kind)| Some((name, kind.parse().ok()?))).collect()
+}
+
+/// Whether a column of a type holds these values.
+fn fits(stored: Stored, kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(index, texts) => {
+            return stored == Stored::Text && (&**index, &**texts) == (&DataType::Int16, &DataType::Utf8);
+        }
+        // A missing value takes as many bytes as another.
+        DataType::FixedSizeBinary(width) if !(1..=WIDEST).contains(width) => return false,
+        _ => {}
+    }
+    retyped(new_empty_array(&type_of(stored)), kind).is_ok_and(|made| made.data_type() == kind)
+}
+
 impl Mapping {
     /// Prepares to map reads of `header`.
     ///
@@ -99,13 +131,15 @@ impl Mapping {
         }
         let mut lost = Vec::new();
         let mut more = Vec::new();
+        let types = types(header);
         let place = |field: &AuxField| {
             let known = FIELDS.iter().position(|known| known.aux == field.name);
             let place = match known {
                 Some(i) if FIELDS[i].kind == field.kind => Place::Field(i),
                 _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => Place::EndReason,
                 None if !is_taken(&field.name) => natural(field.kind).map_or(Place::Nowhere, |stored| {
-                    more.push((field.name.clone(), stored));
+                    let arrow = types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
+                    more.push(More { name: field.name.clone(), stored, arrow });
                     Place::More(more.len() - 1)
                 }),
                 _ => Place::Nowhere,
@@ -151,7 +185,7 @@ impl Mapping {
     }
 
     /// The columns of the Reads table that POD5 does not define.
-    pub fn more(&self) -> &[(String, Stored)] {
+    pub fn more(&self) -> &[More] {
         &self.more
     }
 
@@ -364,7 +398,8 @@ fn plain(value: AuxValue<'_>, losses: &mut Losses) -> Value {
             |text| Value::Text(text.into()),
         ),
         // Missing, or of a type that no column was made for.
-        AuxValue::Missing | AuxValue::Char(_) | AuxValue::Enum(_) | AuxValue::Array(_) => Value::Missing,
+        AuxValue::Missing | AuxValue::Char(_) | AuxValue::Enum(_) => Value::Missing,
+        AuxValue::Array(items) => Value::List(items.bytes().into()),
     }
 }
 
@@ -379,7 +414,7 @@ fn decimal(text: &[u8]) -> Option<u64> {
 /// Attributes that do not come back from the runs made of them.
 fn lost_attributes(header: &Header, groups: &[RunInfo]) -> Vec<String> {
     // Reads complete these.
-    const COMPLETED: [&str; 3] = ["adc_min", "adc_max", "sample_rate"];
+    const COMPLETED: [&str; 4] = ["adc_min", "adc_max", "sample_rate", COLUMNS_ATTRIBUTE];
     let back = attributes(groups);
     let back: HashMap<&str, &[Option<String>]> =
         back.iter().map(|attribute| (attribute.name.as_str(), attribute.values.as_slice())).collect();

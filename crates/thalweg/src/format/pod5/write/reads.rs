@@ -1,6 +1,7 @@
 //! The Reads table: a row a read. It stands last in the file, so its batches are encoded as they fill up and kept by the
 //! caller until the signal has ended; what they need of each other, the dictionaries, is put before them then.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, Str
 use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use super::column::{Column, Value};
+use super::column::{Column, Value, retyped};
 use super::ipc::{IpcFile, Message, options, push_metadata};
 use super::model::NO_PORE_TYPE;
 use super::{Identity, schema};
@@ -32,6 +33,17 @@ pub struct Row {
     pub fields: [Value; FIELDS.len()],
     /// The columns that POD5 does not define, in the order of the table's.
     pub more: Vec<Value>,
+}
+
+/// A column of the Reads table that POD5 does not define.
+#[derive(Debug, Clone, PartialEq)]
+pub struct More {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub stored: Stored,
+    /// Its type, where that is another one with the same values; or text through a dictionary.
+    pub arrow: Option<DataType>,
 }
 
 /// What fills a column.
@@ -85,6 +97,8 @@ pub(super) struct ReadsTable {
     ids: FixedSizeBinaryBuilder,
     signal: ListBuilder<UInt64Builder>,
     columns: Vec<(String, From, Column)>,
+    /// Types of columns that are not their natural ones.
+    types: HashMap<String, DataType>,
     rows: usize,
     /// Encoded batches, in the order in which they were handed out.
     batches: Vec<Message>,
@@ -93,7 +107,7 @@ pub(super) struct ReadsTable {
 
 impl ReadsTable {
     /// A table with the columns of the newest version and more.
-    pub(super) fn new(rows_a_batch: usize, more: &[(String, Stored)]) -> Self {
+    pub(super) fn new(rows_a_batch: usize, more: &[More]) -> Self {
         let own = ORDER.iter().map(|&name| {
             let plain = |from, stored| (name.to_owned(), from, Column::new(stored));
             match name {
@@ -116,13 +130,22 @@ impl ReadsTable {
                 }
             }
         });
-        let more =
-            more.iter().enumerate().map(|(i, (name, stored))| (name.clone(), From::More(i), Column::new(*stored)));
+        let column = |more: &More| match more.arrow {
+            Some(DataType::Dictionary(..)) => Column::dictionary(""),
+            _ => Column::new(more.stored),
+        };
+        let types = more.iter().filter_map(|more| {
+            let kind = more.arrow.clone().filter(|kind| !matches!(kind, DataType::Dictionary(..)))?;
+            Some((more.name.clone(), kind))
+        });
+        let types = types.collect();
+        let more = more.iter().enumerate().map(|(i, more)| (more.name.clone(), From::More(i), column(more)));
         Self {
             rows_a_batch,
             ids: FixedSizeBinaryBuilder::new(16),
             signal: ListBuilder::new(UInt64Builder::new()),
             columns: own.chain(more).collect(),
+            types,
             rows: 0,
             batches: Vec::new(),
             context: IpcWriteContext::default(),
@@ -168,7 +191,11 @@ impl ReadsTable {
         let mut fields = vec![schema::read_id(), signal_field()];
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(self.ids.finish()), Arc::new(self.signal.finish())];
         for (name, _, column) in &mut self.columns {
-            let array = column.take();
+            let mut array = column.take();
+            if let Some(kind) = self.types.get(name) {
+                array = retyped(array, kind)
+                    .map_err(|fault| Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected))?;
+            }
             fields.push(Field::new(name.as_str(), array.data_type().clone(), true));
             arrays.push(array);
         }
@@ -207,7 +234,10 @@ impl ReadsTable {
             let array: ArrayRef = match (from, column) {
                 (From::RunInfo, _) => dictionary(StringArray::from_iter_values(run_infos))?,
                 (_, Column::Codes(_, texts)) => dictionary(texts.texts())?,
-                (_, other) => new_empty_array(&other.data_type()),
+                (_, other) => match self.types.get(name) {
+                    Some(kind) => new_empty_array(kind),
+                    None => new_empty_array(&other.data_type()),
+                },
             };
             fields.push(Field::new(name.as_str(), array.data_type().clone(), true));
             arrays.push(array);
