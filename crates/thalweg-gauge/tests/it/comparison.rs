@@ -129,7 +129,7 @@ fn what_decodes_nothing_needs_no_digest_and_is_timed_by_its_own_word() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let decodes = arm("decodes", &file, 0.004, "d").level(Level::Lukewarm);
-    let report = "cat \"$0\" > /dev/null; echo '{\"open_to_last_s\":0.002}'";
+    let report = "cat \"$0\" > /dev/null; echo '{\"open_to_last_s\":1e-6}'";
     let mut device = Arm::new("device", ["sh", "-c", report, "{file}"], &file).level(Level::Lukewarm);
     device.values = Some(Arm::NO_VALUES.into());
     let (c, _) = go(&Plan::new("device", vec![decodes, device]).rounds(2).control(false));
