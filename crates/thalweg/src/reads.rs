@@ -15,6 +15,7 @@
 mod check;
 mod collect;
 mod columns;
+mod examine;
 mod explain;
 mod fast5;
 mod fetch;

@@ -172,51 +172,34 @@ unsafe fn ex_zd<L: Lanes>(
     at
 }
 
-/// Encodes StreamVByte with 1-bit codes, all blocks but the first and what is left after the last.
+/// Encodes StreamVByte with codes of one or two bits, all blocks but the first and what is left after the last. With two,
+/// stops before a block with a difference above 16 bits; with one, differences wrap around.
 ///
 /// # Safety
 /// `L`'s instruction set must be available.
 #[inline(always)]
-unsafe fn pack16<L: Lanes>(
+unsafe fn pack<L: Lanes, const CODE_BITS: usize>(
     samples: &[i16],
     keys: &mut [MaybeUninit<u8>],
     data: &mut [MaybeUninit<u8>],
     from: Progress,
 ) -> Progress {
+    let key_bytes = BLOCK * CODE_BITS / 8;
     let mut at = from;
     while at.samples > 0 && samples.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
-        let Some(keys) = keys[at.samples / 8..].first_chunk_mut::<4>() else { break };
+        let Some(keys) = keys[at.samples * CODE_BITS / 8..].get_mut(..key_bytes) else { break };
         // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the loop's condition says.
         let packed = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
-        let flags = packed.flags;
-        *keys = flags.to_le_bytes().map(MaybeUninit::new);
-        at.samples += BLOCK;
-        at.bytes += BLOCK + flags.count_ones() as usize;
-    }
-    at.previous = samples[..at.samples].last().copied().unwrap_or_default();
-    at
-}
-
-/// Encodes StreamVByte with 2-bit codes, as [`pack16`] does. Stops before a block with a difference above 16 bits.
-///
-/// # Safety
-/// `L`'s instruction set must be available.
-#[inline(always)]
-unsafe fn pack_zd<L: Lanes>(
-    samples: &[i16],
-    keys: &mut [MaybeUninit<u8>],
-    data: &mut [MaybeUninit<u8>],
-    from: Progress,
-) -> Progress {
-    let mut at = from;
-    while at.samples > 0 && samples.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
-        let Some(keys) = keys[at.samples / 4..].first_chunk_mut::<8>() else { break };
-        // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the loop's condition says.
-        let packed = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
-        if packed.wrapped {
+        let codes = if CODE_BITS == 1 {
+            u64::from(packed.flags)
+        } else if packed.wrapped {
             break;
+        } else {
+            tables::spread(packed.flags)
+        };
+        for (key, byte) in keys.iter_mut().zip(codes.to_le_bytes()) {
+            key.write(byte);
         }
-        *keys = tables::spread(packed.flags).to_le_bytes().map(MaybeUninit::new);
         at.samples += BLOCK;
         at.bytes += BLOCK + packed.flags.count_ones() as usize;
     }
@@ -262,7 +245,7 @@ macro_rules! compile {
                 from: Progress,
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
-                unsafe { super::pack16::<$lanes>(s, k, d, from) }
+                unsafe { super::pack::<$lanes, 1>(s, k, d, from) }
             }
 
             #[target_feature(enable = $features)]
@@ -273,7 +256,7 @@ macro_rules! compile {
                 from: Progress,
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
-                unsafe { super::pack_zd::<$lanes>(s, k, d, from) }
+                unsafe { super::pack::<$lanes, 2>(s, k, d, from) }
             }
         }
     };

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ReadFile;
 use super::layout::Layout;
 use super::lookup::{index_path, load};
 use super::walk::Walk;
+use super::{ReadFile, Selection};
+use crate::engine::Delivery;
 use crate::error::{Error, Result};
 use crate::format::Losses;
 use crate::format::slow5::Index;
@@ -119,7 +120,9 @@ impl ReadFile {
             return self.pod5_check(file);
         }
         if let Layout::Fast5(_) = &self.layout {
-            return self.fast5_check();
+            let mut report = Report::default();
+            self.examine(self.source(&Selection::All, &self.shape(Delivery::Ordered), true)?, None, &mut report)?;
+            return Ok(report);
         }
         let (mut report, found) = Walk::new(self, None).run()?;
         self.check_index(&mut report, &found);

@@ -1,6 +1,5 @@
 //! FAST5 files behind the face of a [`ReadFile`].
 
-mod check;
 mod open;
 mod pages;
 mod stream;

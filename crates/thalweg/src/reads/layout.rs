@@ -129,6 +129,19 @@ impl Unpacker {
         limit: usize,
         samples: &mut Vec<i16>,
     ) -> Result<Record<'a>> {
+        self.read_with(file, header, extent, limit, samples, |_| ())
+    }
+
+    /// The same; where the format is POD5, `each` sees every row of the signal as it is stored.
+    pub(super) fn read_with<'a>(
+        &'a mut self,
+        file: &Arc<str>,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+        each: impl FnMut(StoredRow<'_>),
+    ) -> Result<Record<'a>> {
         match self {
             Self::Slow5(contexts) => {
                 contexts.set_limit(limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)));
@@ -139,7 +152,7 @@ impl Unpacker {
             Self::Fast5(unpacker) => {
                 unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
             }
-            Self::Pod5(unpack) => unpack.read(extent, limit, samples),
+            Self::Pod5(unpack) => unpack.read_with(extent, limit, samples, each),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::Fault;
 use crate::codec::{deflate, vbz};
 use crate::error::{Error, Result};
 use crate::format::hdf5::{Enumeration, Group, Number, Stored, Writer};
-use crate::format::pod5::fields::CONTEXT_TAGS;
+use crate::format::pod5::fields::{CONTEXT_TAGS, END_REASONS};
 use crate::format::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
 /// An attribute that stands at the read itself, where ONT's readers look for it. A field of this name stands there, too.
@@ -20,21 +20,12 @@ const OF_FILE: [&str; 2] = ["file_type", "file_version"];
 const FILE_TYPE: &str = "multi-read";
 const FILE_VERSION: &str = "2.3";
 
-/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. Those after the seventh are
-/// newer than the format, and have the codes that pod5's converter gives them.
-const END_REASONS: [&str; 11] = [
-    "unknown",
-    "partial",
-    "mux_change",
-    "unblock_mux_change",
-    "data_service_unblock_mux_change",
-    "signal_positive",
-    "signal_negative",
-    "api_request",
-    "device_data_error",
-    "analysis_config_change",
-    "paused",
-];
+/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. POD5 has all of them but one;
+/// those after the seventh are newer than FAST5, and have the codes that pod5's converter gives them.
+fn end_reasons() -> Vec<String> {
+    let (unknown, others) = END_REASONS.split_at(1);
+    [unknown, &["partial"], others].concat().into_iter().map(String::from).collect()
+}
 
 /// The filter deflate of HDF5.
 const DEFLATE: i32 = 1;
@@ -143,9 +134,10 @@ enum Kind {
 fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
     let own = &field.labels;
     let mut labels = own.clone();
-    if field.name == "end_reason" && !own.iter().map(String::as_str).eq(END_REASONS.into_iter().take(own.len())) {
-        labels = END_REASONS.map(String::from).to_vec();
-        labels.extend(own.iter().filter(|label| !END_REASONS.contains(&label.as_str())).cloned());
+    let known = end_reasons();
+    if field.name == "end_reason" && !known.starts_with(own) {
+        let others = own.iter().filter(|label| !known.contains(label)).cloned();
+        labels = known.iter().cloned().chain(others).collect();
         labels.truncate(usize::from(u8::MAX));
     }
     let code = |label| labels.iter().position(|known| known == label).and_then(|code| u8::try_from(code).ok());

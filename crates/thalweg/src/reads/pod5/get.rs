@@ -61,7 +61,7 @@ impl<'a> Pod5Getter<'a> {
         let offset = self.fetch(read_id)?;
         let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
         let limit = self.file.options.budget.memory;
-        let record = self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_, _| ())?;
+        let record = self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_| ())?;
         check_id(self.file.store.name(), offset, read_id, record.read_id)?;
         Ok((offset, record))
     }

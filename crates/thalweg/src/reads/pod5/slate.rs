@@ -137,23 +137,14 @@ impl Unpack {
         Self { tables, board, current: None, rows: Rows::default() }
     }
 
-    /// Decodes the read of an extent, and appends its samples to `samples`.
-    pub(in crate::reads) fn read<'a>(
+    /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row of its signal as it is
+    /// stored.
+    pub(in crate::reads) fn read_with<'a>(
         &'a mut self,
         extent: &Extent<'_>,
         limit: usize,
         samples: &mut Vec<i16>,
-    ) -> Result<Record<'a>> {
-        self.read_with(extent, limit, samples, |_, _| ())
-    }
-
-    /// The same; `each` sees every row of its signal as it is stored.
-    pub(super) fn read_with<'a>(
-        &'a mut self,
-        extent: &Extent<'_>,
-        limit: usize,
-        samples: &mut Vec<i16>,
-        each: impl FnMut(&Piece, &[u8]),
+        each: impl FnMut(StoredRow<'_>),
     ) -> Result<Record<'a>> {
         let Self { tables, board, current, rows } = self;
         let (slate, index) = take(tables, board, current, extent)?;
@@ -235,7 +226,7 @@ impl Rows {
         extent: &Extent<'_>,
         limit: usize,
         samples: &mut Vec<i16>,
-        mut each: impl FnMut(&Piece, &[u8]),
+        mut each: impl FnMut(StoredRow<'_>),
     ) -> Result<Record<'a>> {
         let entry = &slate.entries[index];
         let pieces = slate.pieces.get(entry.pieces.clone()).unwrap_or_default();
@@ -253,7 +244,7 @@ impl Rows {
             self.decoder
                 .decode(tables.coding(), bytes, piece.samples, samples)
                 .map_err(|fault| fault.in_file(tables.name(), piece.offset, format!("signal of read {read_id}")))?;
-            each(piece, bytes);
+            each(StoredRow { samples: piece.samples, bytes: bytes.into() });
         }
         Ok(record)
     }
