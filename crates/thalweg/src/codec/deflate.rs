@@ -2,6 +2,11 @@
 //!
 //! Whatever follows the end of a stream is ignored, as zlib and slow5lib do.
 
+mod huffman;
+mod runs;
+
+pub use runs::Compressor as RunCompressor;
+
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, DecompressionError};
 

@@ -17,7 +17,7 @@ const ID_PREFIX_BYTES: usize = 2 + 62;
 /// Holds any read id.
 const LONGEST_ID_BYTES: usize = 2 + u16::MAX as usize;
 
-/// slow5lib writes zlib at its default level.
+/// slow5lib writes zlib at its default level. We do where samples are not coded; else [`deflate::RunCompressor`] gets more.
 const ZLIB_LEVEL: i32 = 6;
 
 /// slow5lib writes zstd at this level; higher ones gain little on signal.
@@ -244,8 +244,7 @@ fn push_plain(samples: &[i16], out: &mut Vec<u8>) {
 
 /// Encodes records for one worker.
 pub struct Encoder {
-    zstd: zstd::Compressor,
-    deflate: deflate::Compressor,
+    codecs: Compressors,
     plain: Vec<u8>,
     signal: Vec<u8>,
     payload: Vec<u8>,
@@ -266,8 +265,11 @@ impl Encoder {
     /// When there is no memory for its contexts.
     pub fn new() -> Result<Self, Fault> {
         Ok(Self {
-            zstd: zstd::Compressor::new(ZSTD_LEVEL)?,
-            deflate: deflate::Compressor::new(ZLIB_LEVEL)?,
+            codecs: Compressors {
+                zstd: zstd::Compressor::new(ZSTD_LEVEL)?,
+                deflate: deflate::Compressor::new(ZLIB_LEVEL)?,
+                runs: deflate::RunCompressor::default(),
+            },
             plain: Vec::new(),
             signal: Vec::new(),
             payload: Vec::new(),
@@ -294,22 +296,12 @@ impl Encoder {
             SignalPress::Vbz => svb16::encode_prefixed(samples, &mut self.plain)?,
         }
         if press == SignalPress::Zlib {
-            self.deflate.compress(&self.plain, &mut self.stored)?;
+            self.codecs.deflate.compress(&self.plain, &mut self.stored)?;
         } else {
-            self.zstd.compress(&self.plain, &mut self.stored)?;
+            self.codecs.zstd.compress(&self.plain, &mut self.stored)?;
         }
         out.extend(&self.stored);
         Ok(())
-    }
-
-    /// Compresses the bytes that [`Record::encode`] made.
-    ///
-    /// # Errors
-    ///
-    /// For [`RecordPress::SvbZd`], which cannot hold an odd number of bytes and is only read.
-    pub fn payload<'a>(&'a mut self, press: RecordPress, payload: &'a [u8]) -> Result<&'a [u8], Fault> {
-        let Self { zstd, deflate, stored, .. } = self;
-        compress(zstd, deflate, press, payload, stored)
     }
 
     /// Appends a record as it stands in a file, with the size before it or the newline after it. What the record's own
@@ -336,33 +328,38 @@ impl Encoder {
         let mut signal = std::mem::take(&mut self.signal);
         signal.clear();
         let coded = self.signal(header.signal_press, samples, &mut signal);
-        let Self { zstd, deflate, payload, stored, .. } = self;
+        let Self { codecs, payload, stored, .. } = self;
         payload.clear();
         let encoded = coded
             .and_then(|()| Record { signal: &signal, ..*record }.encode(header.signal_press, payload))
-            .and_then(|()| compress(zstd, deflate, header.record_press, payload, stored));
+            .and_then(|()| codecs.payload(header, payload, stored));
         self.signal = signal;
         Framing::new(header.encoding).push(encoded?, out);
         Ok(())
     }
 }
 
-fn compress<'a>(
-    zstd: &mut zstd::Compressor,
-    deflate: &mut deflate::Compressor,
-    press: RecordPress,
-    payload: &'a [u8],
-    stored: &'a mut Vec<u8>,
-) -> Result<&'a [u8], Fault> {
-    match press {
-        RecordPress::None => return Ok(payload),
-        RecordPress::Zlib => deflate.compress(payload, stored)?,
-        RecordPress::Zstd => zstd.compress(payload, stored)?,
-        RecordPress::SvbZd => {
-            return Err(Fault::new(0, "record compression svb-zd", "none, zlib or zstd; svb-zd is only read"));
+/// What compresses.
+struct Compressors {
+    zstd: zstd::Compressor,
+    deflate: deflate::Compressor,
+    runs: deflate::RunCompressor,
+}
+
+impl Compressors {
+    /// Compresses a record.
+    fn payload<'a>(&mut self, header: &Header, payload: &'a [u8], stored: &'a mut Vec<u8>) -> Result<&'a [u8], Fault> {
+        match header.record_press {
+            RecordPress::None => return Ok(payload),
+            RecordPress::Zlib if header.signal_press == SignalPress::None => self.deflate.compress(payload, stored)?,
+            RecordPress::Zlib => self.runs.compress(payload, stored),
+            RecordPress::Zstd => self.zstd.compress(payload, stored)?,
+            RecordPress::SvbZd => {
+                return Err(Fault::new(0, "record compression svb-zd", "none, zlib or zstd; svb-zd is only read"));
+            }
         }
+        Ok(stored)
     }
-    Ok(stored)
 }
 
 #[cfg(test)]
