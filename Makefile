@@ -59,7 +59,7 @@ deny:
 interop:
 	@$(MAKE) peers
 	cargo build --locked --workspace --bins --tests
-	.venv/bin/python -m pytest tests/interop $(PYTEST_ARGS)
+	.venv/bin/python -m pytest tests/interop --numprocesses=auto $(PYTEST_ARGS)
 
 # The ARM kernels, compiled for real and run in an emulator. Takes minutes, and installs a cross toolchain as root.
 test-neon:

@@ -131,6 +131,9 @@ impl Layout {
         X: AsRangedCoord<Value = f64>,
         X::CoordDescType: ValueFormatter<f64>,
     {
+        // Bars count something: there is nothing between 1 and 2.
+        let is_count = matches!(panel.marks, Marks::Bars(_));
+        let labels = if is_count { LABELS.min(panel.y.to as usize).max(1) } else { LABELS };
         let mut chart = ChartBuilder::on(area)
             .margin(self.px(14.0))
             .margin_right(self.px(34.0))
@@ -143,7 +146,7 @@ impl Layout {
             .x_desc(panel.x.label.as_str())
             .y_desc(panel.y.label.as_str())
             .x_labels(8)
-            .y_labels(6)
+            .y_labels(labels)
             .x_label_formatter(&|value| short(*value))
             .y_label_formatter(&|value| short(*value))
             .label_style(self.font(15.0, &SOFT))
@@ -226,6 +229,9 @@ impl Layout {
         area.draw(&Text::new(words, (left as i32, below), style)).map_err(failed)
     }
 }
+
+/// Labels of a vertical axis.
+const LABELS: usize = 6;
 
 /// Height of the title.
 const TITLE: f64 = 56.0;

@@ -29,6 +29,12 @@ fn figure(page: &str, panel: &Panel) -> Figure {
             };
             (hidden(json!({})), hidden(json!({ "autorange": "reversed", "scaleanchor": "x" })))
         }
+        // Bars count something: there is nothing between 1 and 2.
+        Marks::Bars(_) if panel.y.to < 6.0 => {
+            let mut y = axis(&panel.y);
+            y["dtick"] = json!(1);
+            (axis(&panel.x), y)
+        }
         Marks::Line(_) | Marks::Bars(_) => (axis(&panel.x), axis(&panel.y)),
     };
     let alt = match &panel.marks {

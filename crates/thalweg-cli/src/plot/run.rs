@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use thalweg::reads::{ReadSet, ScanOptions, Selection, Strings};
 
-use super::panel::{Axis, Marks, Panel, rounded, short};
+use super::panel::{Axis, Marks, Panel, rounded};
 use crate::common::Failure;
 
 /// Bars of lengths for each power of ten.
@@ -20,6 +20,10 @@ const MOST_SLICES: usize = 60 * 24 * 3600 / SLICE_S;
 
 /// Bars over time.
 const BARS: usize = 72;
+
+/// A bar over time stands for one of these: what people divide minutes, hours and days into.
+const SPANS_S: [usize; 14] = [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
+const LONGEST_S: usize = 86_400;
 
 /// Names of end reasons that are drawn; the rest is put together.
 const REASONS: usize = 10;
@@ -133,7 +137,9 @@ impl Tally {
 
     /// Slices a bar, the unit of the axis, and how many slices that is.
     fn step(&self) -> (usize, &'static str, f64) {
-        let step = self.slices.len().div_ceil(BARS).max(1);
+        let least = self.slices.len().div_ceil(BARS);
+        let seconds = SPANS_S.into_iter().find(|&seconds| seconds >= least * SLICE_S).unwrap_or(LONGEST_S);
+        let step = seconds / SLICE_S;
         let (hour, minute) = (3600 / SLICE_S, 60 / SLICE_S);
         if self.slices.len() > 3 * hour { (step, "h", hour as f64) } else { (step, "min", minute as f64) }
     }
@@ -229,7 +235,11 @@ impl Tally {
 
 /// The length of a bar over time.
 fn span(seconds: usize) -> String {
-    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", short(seconds as f64 / 60.0)) }
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
 }
 
 /// Which bar a length belongs to. Reads without samples are with those that have one.
@@ -249,6 +259,18 @@ mod tests {
         }
         assert_eq!((tally.timeless, tally.slices.as_slice()), (4, &[(1, 10), (0, 0), (1, 10)][..]));
         assert!(tally.over_time().is_some_and(|panel| panel.note.contains("4 reads")));
+    }
+
+    #[test]
+    fn bars_over_time_are_round() {
+        for (hours, said) in
+            [(0.1, "10 s"), (1.0, "60 s"), (20.0, "30 min"), (71.0, "60 min"), (72.0, "2 h"), (1000.0, "24 h")]
+        {
+            let mut tally = Tally::default();
+            tally.time(Some(hours * 3600.0), 1);
+            let Some(panel) = tally.over_time() else { unreachable!() };
+            assert_eq!(panel.y.label, format!("reads in {said}"));
+        }
     }
 
     #[test]
