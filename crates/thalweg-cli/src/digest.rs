@@ -13,9 +13,13 @@ pub(crate) fn row(read: &Read<'_>) -> String {
         }
         hash.update(&bytes[..chunk.len() * 2]);
     }
-    let hash = hash.finalize();
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}\t{}\t{}\t{hex}", read.record.read_id, read.samples.len(), sum(read.samples))
+    let hash = hex(&hash.finalize());
+    format!("{}\t{}\t{}\t{hash}", read.record.read_id, read.samples.len(), sum(read.samples))
+}
+
+/// Bytes as people compare them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The sum of the samples. Written so that compilers vectorise it: peers' loops are, too.

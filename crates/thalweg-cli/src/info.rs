@@ -1,5 +1,7 @@
 //! `thalweg info`: what is in a file, how it is laid out, and how much of it is in memory; or a run in a few figures.
 
+#[cfg(feature = "hdf5")]
+mod arrays;
 mod run;
 
 use std::fmt::Write as _;
@@ -17,6 +19,8 @@ use thalweg_gauge::units::{decimal_bytes, digits};
 
 use crate::common::{Failure, Outcome, cancel_on_interrupt, complain, open, output};
 use crate::evict;
+#[cfg(feature = "hdf5")]
+use crate::hdf5;
 use crate::progress::Progress;
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is cached of it
@@ -43,6 +47,9 @@ pub(crate) struct Args {
     /// Count the reads by reading the file if it has no index
     #[arg(long)]
     count: bool,
+    /// HDF5: take the file for harmless; see `thalweg read --help`
+    #[arg(long)]
+    trusted: bool,
 }
 
 /// Longer attribute values are cut in words, never in JSON.
@@ -70,9 +77,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = output();
     let mut failed = false;
     for path in &args.files {
-        match look(path, args.count, options.clone()) {
-            Ok(info) if args.json => writeln!(out, "{}", as_json(&info))?,
-            Ok(info) => write!(out, "{}", in_words(&info))?,
+        match described(path, args, &options) {
+            Ok(words) => write!(out, "{words}")?,
             Err(Failure::Failed(thalweg::Error::Cancelled)) => {
                 return Err(Failure::Failed(thalweg::Error::Cancelled));
             }
@@ -89,6 +95,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     out.flush()?;
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+/// A file, as a line of JSON or in words.
+fn described(path: &Path, args: &Args, options: &Options) -> Result<String, Failure> {
+    #[cfg(feature = "hdf5")]
+    {
+        // First, as below.
+        let cached = if path.is_file() { Some(residency(path)?) } else { None };
+        if let Some(file) = hdf5::open(path, options, args.trusted)? {
+            return arrays::describe(path, &file, cached.as_ref(), args.json);
+        }
+    }
+    let info = look(path, args.count, options.clone())?;
+    Ok(if args.json { format!("{}\n", as_json(&info)) } else { in_words(&info) })
 }
 
 /// Whether a data set would take it for a pattern.

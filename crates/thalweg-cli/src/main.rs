@@ -9,6 +9,8 @@ mod digest;
 mod evict;
 mod explain;
 mod filter;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 mod index;
 mod info;
 mod merge;

@@ -4,6 +4,8 @@
 //! answers them, a *codec* turns stored bytes into values, and a sink hands them to the caller. The engine knows no
 //! format; a format opens no threads. `docs/design.md` has the words and the rules.
 
+#[cfg(feature = "hdf5")]
+pub mod arrays;
 mod cells;
 pub mod codec;
 pub mod condition;

@@ -57,6 +57,9 @@ pub use collect::Visitor;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
+#[cfg(feature = "hdf5")]
+pub(crate) use open::Opened;
+
 pub use lookup::{IndexOrigin, index_path};
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
 pub use pod5::Pod5Info;

@@ -34,7 +34,7 @@ impl Started {
     }
 
     /// Seconds since then: on the wall, and of CPU.
-    fn seconds(&self) -> (f64, f64) {
+    pub(super) fn seconds(&self) -> (f64, f64) {
         (self.at.elapsed().as_secs_f64(), process_cpu().saturating_sub(self.cpu).as_secs_f64())
     }
 }

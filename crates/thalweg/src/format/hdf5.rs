@@ -5,9 +5,13 @@
 //! It is not thread-safe: every call holds one lock of the process.
 
 #[cfg(feature = "hdf5")]
+mod array;
+#[cfg(feature = "hdf5")]
 mod dataset;
 #[cfg(feature = "hdf5")]
 mod driver;
+#[cfg(feature = "hdf5")]
+mod dtype;
 mod filter;
 #[cfg(feature = "hdf5")]
 mod library;
@@ -18,6 +22,10 @@ mod types;
 #[cfg(feature = "hdf5")]
 mod write;
 
+#[cfg(feature = "hdf5")]
+pub use array::{Array, Found, Place};
+#[cfg(feature = "hdf5")]
+pub use dtype::Dtype;
 pub use filter::{Contexts, Filter, Pipeline};
 #[cfg(feature = "hdf5")]
 pub use library::version;

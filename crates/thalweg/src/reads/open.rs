@@ -18,14 +18,14 @@ use crate::store::{FileStore, MemoryStore, MmapStore, Store};
 const INSTEAD: &str = "going on through the page cache";
 
 /// A store, what is known of the device beneath it, and what is not as it was asked for.
-struct Opened {
-    store: Arc<dyn Store>,
-    model: (StoreModel, Origin),
-    note: Option<String>,
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) model: (StoreModel, Origin),
+    pub(crate) note: Option<String>,
 }
 
 impl Opened {
-    fn new(path: &Path, options: &Options) -> Result<Self> {
+    pub(crate) fn new(path: &Path, options: &Options) -> Result<Self> {
         let opened = Self::unthrottled(path, options)?;
         let Some(limits) = options.throttle else { return Ok(opened) };
         let store = Arc::new(ThrottledStore::new(opened.store, limits));

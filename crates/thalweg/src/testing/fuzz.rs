@@ -15,6 +15,7 @@ use crate::condition::Condition;
 use crate::engine::Delivery;
 use crate::format::bam::BamIds;
 use crate::format::fast5::{Root, Walk};
+use crate::format::hdf5::{Contexts, Filter, Pipeline};
 use crate::format::slow5::{
     Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index, Parsed, Record,
     RecordPress, Scalar, SignalPress, Version, ascii,
@@ -29,7 +30,7 @@ pub use pod5::pod5;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -44,6 +45,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("whole_file", whole_file),
     ("bam", bam),
     ("hdf5_meta", hdf5_meta),
+    ("hdf5_filters", hdf5_filters),
     ("condition", condition),
     ("pod5", pod5),
 ];
@@ -124,6 +126,37 @@ pub fn vbz(data: &[u8]) {
     assert_eq!(again, samples);
 }
 
+/// A chunk of HDF5, after a byte that picks the filter it went through, one for the size of an element, and two for the size that
+/// the chunk is said to have.
+pub fn hdf5_filters(data: &[u8]) {
+    let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
+    let element = u32::from(element);
+    let (number, values) = match pick & 7 {
+        0 => (1, vec![6]),
+        1 => (2, vec![element]),
+        2 => (3, vec![]),
+        3 => (32000, vec![]),
+        4 => (32001, vec![]),
+        5 => (32004, vec![]),
+        6 => (32008, vec![0, 4, element, u32::from(pick >> 5) * 8, u32::from(pick >> 3 & 3)]),
+        _ => (32015, vec![]),
+    };
+    let Ok(filter) = Filter::new(number, "fuzzed", &values) else { return };
+    let (pipeline, size) = (Pipeline(vec![filter]), usize::from(u16::from_le_bytes([low, high])));
+    let mut contexts = Contexts::default();
+    let mut read = || {
+        let mut out = vec![7; 3];
+        contexts.bytes(&pipeline, 0, stored, size, &mut out).map(|()| out)
+    };
+    let first = read();
+    assert_eq!(read(), first, "the second time");
+    assert!(first.is_err() || first.is_ok_and(|out| out.len() == size));
+    // Skipped, it is what is stored.
+    let mut plain = Vec::new();
+    contexts.bytes(&pipeline, 1, stored, stored.len(), &mut plain).unwrap();
+    assert_eq!(plain, stored);
+}
+
 /// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round trip.
 fn bytes(
     data: &[u8],
@@ -174,6 +207,10 @@ pub fn deflate(data: &[u8]) {
         |coded, out, n| other.prefix(coded, out, n),
         |plain, out| compressor.compress(plain, out),
     );
+    let (mut coded, mut plain) = (Vec::new(), Vec::new());
+    deflate::RunCompressor::default().compress(data, &mut coded);
+    context.decompress(&coded, &mut plain, data.len()).unwrap();
+    assert_eq!(plain, data);
 }
 
 /// A file's header: what was read is written, and reads back the same.

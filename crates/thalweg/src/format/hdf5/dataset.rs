@@ -4,8 +4,8 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_layout_t, H5Dchunk_iter, H5Dget_chunk_info_by_coord, H5Dget_create_plist, H5Dget_offset, H5Dget_space,
-    H5Dget_type, H5Dread,
+    H5D_layout_t, H5D_space_status_t, H5Dchunk_iter, H5Dget_chunk_info_by_coord, H5Dget_create_plist, H5Dget_offset,
+    H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dread,
 };
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
@@ -22,8 +22,9 @@ use crate::error::Result;
 
 /// Most client data of a filter that are looked at.
 const MOST_VALUES: usize = 64;
+
 /// What goes wrong: the library's word, or a layout that is not read.
-enum Trouble {
+pub(super) enum Trouble {
     Refused(Refused),
     Unsupported(String),
     Malformed(u64, String, String),
@@ -79,11 +80,7 @@ impl Node {
                 H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(made.raw()) > 0 => {
                     return Err(Trouble::Unsupported("a signal in another file".into()));
                 }
-                H5D_layout_t::H5D_CONTIGUOUS => {
-                    let offset = H5Dget_offset(self.id.raw());
-                    // An undefined address is not an error of the library's.
-                    Storage::Contiguous((offset != NOWHERE).then_some(offset))
-                }
+                H5D_layout_t::H5D_CONTIGUOUS => Storage::Contiguous(run(&self.id)?),
                 H5D_layout_t::H5D_CHUNKED => {
                     let mut chunk = 0;
                     if status(H5Pget_chunk(made.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
@@ -150,8 +147,21 @@ impl Node {
     }
 }
 
+/// Where the one run of a dataset starts, if it is stored. The lock is held.
+pub(super) fn run(dataset: &Id) -> Result<Option<u64>, Refused> {
+    let mut stored = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
+    // SAFETY: under the lock, an open dataset; the answer outlives the call.
+    let offset = unsafe {
+        status(H5Dget_space_status(dataset.raw(), &raw mut stored))?;
+        H5Dget_offset(dataset.raw())
+    };
+    // An undefined address is not an error of the library's, which adds a user's block even to that.
+    let is_stored = stored != H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED && offset != NOWHERE;
+    Ok(is_stored.then_some(offset))
+}
+
 /// The filters of a creation list. The lock is held.
-fn pipeline(made: &Id) -> Result<Pipeline, Trouble> {
+pub(super) fn pipeline(made: &Id) -> Result<Pipeline, Trouble> {
     let mut filters = Vec::new();
     // SAFETY: under the lock; every buffer has the size that the call is told.
     unsafe {

@@ -1,12 +1,20 @@
 //! The filters that a chunk went through, and their undoing outside libhdf5.
 
+use std::fmt;
+
 use crate::Fault;
-use crate::codec::{deflate, vbz};
+use crate::codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, vbz, zstd};
 
 /// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32` of the HDF5 specification, section IV.A.2.l.
 const DEFLATE: i32 = 1;
 const SHUFFLE: i32 = 2;
 const FLETCHER32: i32 = 3;
+/// Filters that are registered with the HDF Group.
+const LZF: i32 = 32000;
+const BLOSC: i32 = 32001;
+const LZ4: i32 = 32004;
+const BITSHUFFLE: i32 = 32008;
+const ZSTD: i32 = 32015;
 
 /// Bytes of a Fletcher-32 checksum, which stands last.
 const SUM_BYTES: usize = 4;
@@ -22,6 +30,143 @@ pub enum Filter {
     Fletcher32,
     /// VBZ.
     Vbz(vbz::Params),
+    /// LZF, as h5py writes it.
+    Lzf,
+    /// LZ4 in blocks.
+    Lz4,
+    /// Zstandard frames.
+    Zstd,
+    /// Blosc 1.
+    Blosc,
+    /// Bits sorted by significance.
+    Bitshuffle(Bitshuffle),
+}
+
+/// What the filter bitshuffle did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bitshuffle {
+    /// Bytes of an element.
+    size: usize,
+    /// Elements of a block, where nothing compressed it.
+    block: usize,
+    inner: Option<Inner>,
+}
+
+/// What compressed a block whose bits are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inner {
+    Lz4,
+    Zstd,
+}
+
+impl Bitshuffle {
+    /// From client data: two version numbers, the size of an element, elements of a block, compression.
+    fn parse(values: &[u32]) -> Result<Self, String> {
+        let &[_, _, size, ref more @ ..] = values else {
+            return Err("the filter bitshuffle without parameters".into());
+        };
+        let size = size as usize;
+        if size == 0 {
+            return Err("the filter bitshuffle of elements without bytes".into());
+        }
+        let inner = match more.get(1) {
+            None | Some(0) => None,
+            Some(2) => Some(Inner::Lz4),
+            Some(3) => Some(Inner::Zstd),
+            Some(other) => return Err(format!("the compression {other} of the filter bitshuffle")),
+        };
+        // What the library takes that is not told: about 8 KiB.
+        let usual = (8192 / size / bitshuffle::GROUP * bitshuffle::GROUP).max(128);
+        let block = more.first().map_or(0, |&block| block as usize);
+        if !block.is_multiple_of(bitshuffle::GROUP) {
+            return Err(format!("the filter bitshuffle in blocks of {block} elements"));
+        }
+        Ok(Self { size, block: if block == 0 { usual } else { block }, inner })
+    }
+
+    /// Replaces `out` by the values of a chunk, which may be `most` bytes.
+    fn undo(
+        self,
+        input: &[u8],
+        most: usize,
+        zstd: &mut zstd::Decompressor,
+        part: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let short = |at: usize| Fault::new(at, format!("{} bytes in all", input.len()), "more");
+        let (mut at, mut bytes, mut block) = (0, input.len(), self.block * self.size);
+        if self.inner.is_some() {
+            // The bytes of the chunk and of a block, big-endian.
+            let Some(&[b0, b1, b2, b3, b4, b5, b6, b7, n0, n1, n2, n3]) = input.first_chunk() else {
+                return Err(short(0));
+            };
+            bytes = usize::try_from(u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7])).unwrap_or(usize::MAX);
+            block = u32::from_be_bytes([n0, n1, n2, n3]) as usize;
+            at = 12;
+        }
+        if bytes > most {
+            return Err(Fault::new(0, format!("a chunk of {bytes} bytes"), format!("at most {most}")));
+        }
+        let group = bitshuffle::GROUP * self.size;
+        if block == 0 || !block.is_multiple_of(group) {
+            return Err(Fault::new(8, format!("blocks of {block} bytes"), format!("a multiple of {group}")));
+        }
+        out.clear();
+        out.resize(bytes, 0);
+        // The rest that fills no group stands as it is.
+        let sorted = bytes / group * group;
+        let (blocks, rest) = out.split_at_mut(sorted);
+        for block in blocks.chunks_mut(block) {
+            let stored = if self.inner.is_some() {
+                let size = input.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or_else(|| short(at))?;
+                at += size.len();
+                u32::from_be_bytes(*size) as usize
+            } else {
+                block.len()
+            };
+            let coded = input.get(at..at.saturating_add(stored)).ok_or_else(|| short(at))?;
+            let sorted = match self.inner {
+                None => coded,
+                Some(inner) => {
+                    let decoded = match inner {
+                        Inner::Lz4 => lz4::block(coded, block.len(), part),
+                        Inner::Zstd => zstd.decompress(coded, part, block.len()),
+                    };
+                    decoded.map_err(|fault| fault.shifted(at))?;
+                    if part.len() != block.len() {
+                        return Err(Fault::new(
+                            at,
+                            format!("a block of {} bytes", part.len()),
+                            format!("{}", block.len()),
+                        ));
+                    }
+                    &part[..]
+                }
+            };
+            bitshuffle::undo(sorted, self.size, block);
+            at += stored;
+        }
+        rest.copy_from_slice(input.get(at..at + rest.len()).ok_or_else(|| short(at))?);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deflate => "deflate",
+            Self::Shuffle(_) => "shuffle",
+            Self::Fletcher32 => "fletcher32",
+            Self::Vbz(_) => "vbz",
+            Self::Lzf => "lzf",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+            Self::Blosc => "blosc",
+            Self::Bitshuffle(Bitshuffle { inner: None, .. }) => "bitshuffle",
+            Self::Bitshuffle(Bitshuffle { inner: Some(Inner::Lz4), .. }) => "bitshuffle with lz4",
+            Self::Bitshuffle(Bitshuffle { inner: Some(Inner::Zstd), .. }) => "bitshuffle with zstd",
+        })
+    }
 }
 
 impl Filter {
@@ -41,6 +186,11 @@ impl Filter {
                 let params = vbz::Params::parse(values);
                 params.map(Self::Vbz).map_err(|fault| format!("{} (expected {})", fault.found, fault.expected))
             }
+            LZF => Ok(Self::Lzf),
+            LZ4 => Ok(Self::Lz4),
+            ZSTD => Ok(Self::Zstd),
+            BLOSC => Ok(Self::Blosc),
+            BITSHUFFLE => Bitshuffle::parse(values).map(Self::Bitshuffle),
             _ => Err(format!("the HDF5 filter {number} ({name:?})")),
         }
     }
@@ -55,6 +205,9 @@ pub struct Pipeline(pub Vec<Filter>);
 pub struct Contexts {
     deflate: deflate::Decompressor,
     vbz: vbz::Decompressor,
+    zstd: zstd::Decompressor,
+    blosc: blosc::Decompressor,
+    part: Vec<u8>,
     front: Vec<u8>,
     back: Vec<u8>,
 }
@@ -81,6 +234,24 @@ impl Contexts {
         Ok(())
     }
 
+    /// Replaces `out` by the bytes of a chunk before its filters: exactly `bytes` of them.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the stored bytes.
+    pub fn bytes(
+        &mut self,
+        pipeline: &Pipeline,
+        mask: u32,
+        stored: &[u8],
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let decoded = self.undo(pipeline, mask, stored, bytes)?;
+        out.clear();
+        out.extend_from_slice(decoded);
+        Ok(())
+    }
+
     /// The bytes before the filters: exactly `bytes` of them.
     fn undo<'a>(
         &'a mut self,
@@ -99,12 +270,17 @@ impl Contexts {
             if !active(place) {
                 continue;
             }
-            let Self { deflate, vbz, front, back } = self;
+            let Self { deflate, vbz, zstd, blosc, part, front, back } = self;
             let input: &[u8] = if here.is_some() { front } else { stored };
             match filter {
                 Filter::Deflate => deflate.decompress(input, back, most)?,
                 Filter::Vbz(params) => vbz.bytes(*params, input, bytes, back)?,
-                Filter::Shuffle(size) => unshuffle(input, *size, back),
+                Filter::Shuffle(size) => shuffle::undo(input, *size, back),
+                Filter::Lzf => lzf::decompress(input, most, back)?,
+                Filter::Lz4 => lz4::chunk(input, most, back, part)?,
+                Filter::Zstd => zstd.decompress(input, back, most)?,
+                Filter::Blosc => blosc.decompress(input, most, back)?,
+                Filter::Bitshuffle(how) => how.undo(input, most, zstd, part, back)?,
                 Filter::Fletcher32 => check_sum(input, back)?,
             }
             std::mem::swap(front, back);
@@ -127,19 +303,6 @@ impl Contexts {
             }
         }
     }
-}
-
-/// Bytes that do not fill an element stand unshuffled at the end.
-fn unshuffle(input: &[u8], size: usize, out: &mut Vec<u8>) {
-    let count = input.len() / size;
-    out.clear();
-    out.resize(input.len(), 0);
-    for (plane, bytes) in input[..count * size].chunks_exact(count.max(1)).enumerate() {
-        for (element, &byte) in bytes.iter().enumerate() {
-            out[element * size + plane] = byte;
-        }
-    }
-    out[count * size..].copy_from_slice(&input[count * size..]);
 }
 
 fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, H5free_memory};
 use hdf5_metno_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
-use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
 use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Lexists, H5Literate2};
 use hdf5_metno_sys::h5o::{H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
@@ -160,6 +160,12 @@ impl Node {
     /// Where it is in the file.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Whether it is a group.
+    pub fn is_group(&self) -> bool {
+        // SAFETY: under the lock, an open object.
+        locked(|| unsafe { H5Iget_type(self.id.raw()) == H5I_type_t::H5I_GROUP })
     }
 
     /// The group's hard links, in the order of the file's index. Other links lead elsewhere, and are left out.
@@ -350,7 +356,7 @@ fn integer(bytes: [u8; 8], size: usize) -> i64 {
 }
 
 /// The codes of an enumeration and their names. The lock is held; a code has `size` bytes, at most eight.
-unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>, Refused> {
+pub(super) unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>, Refused> {
     // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's memory, given back.
     unsafe {
         let count = status(H5Tget_nmembers(kind.raw()))?;

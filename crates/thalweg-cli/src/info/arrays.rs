@@ -1,0 +1,111 @@
+//! What is in an HDF5 file of arrays, and how it lies there.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use thalweg::arrays::{ArrayFile, Dataset};
+use thalweg::format::hdf5::{Array, Found, Place};
+use thalweg_gauge::cache::Residency;
+use thalweg_gauge::units::decimal_bytes;
+
+use crate::common::Failure;
+use crate::evict;
+use crate::hdf5::{shape, times};
+
+/// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is read in one sweep.
+fn in_order(array: &Array) -> Option<f64> {
+    let Place::Chunked(_, chunks) = &array.place else { return None };
+    let pairs = chunks.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
+    let after = chunks.windows(2).filter(|pair| matches!(pair, [one, two] if two.offset >= one.offset + one.size));
+    Some(after.count() as f64 / pairs as f64)
+}
+
+fn stored(array: &Array) -> u64 {
+    match &array.place {
+        Place::Inline(bytes) => bytes.len() as u64,
+        Place::Contiguous(Some(_)) => array.bytes(),
+        Place::Contiguous(None) | Place::Library(_) => 0,
+        Place::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
+    }
+}
+
+fn filters(array: &Array) -> Vec<String> {
+    array.pipeline.0.iter().map(ToString::to_string).collect()
+}
+
+/// How an array lies in the file, in words.
+fn layout(array: &Array) -> String {
+    let mut words = match &array.place {
+        Place::Inline(_) => "in the header".to_owned(),
+        Place::Contiguous(Some(_)) => "in one run".to_owned(),
+        Place::Contiguous(None) => "nothing stored".to_owned(),
+        Place::Library(why) => return format!("read by libhdf5: {why}"),
+        Place::Chunked(chunk, chunks) => format!("{} chunks of {}", chunks.len(), times(chunk)),
+    };
+    if let Some(share) = in_order(array) {
+        let _ = write!(words, ", {:.0} % in order", share * 100.0);
+    }
+    let filters = filters(array);
+    if !filters.is_empty() {
+        let _ = write!(words, ", {}", filters.join(" + "));
+    }
+    let _ = write!(words, ", {} stored", decimal_bytes(stored(array) as f64));
+    words
+}
+
+fn row(dataset: &Dataset) -> Value {
+    match &dataset.found {
+        Found::Other(what) => json!({ "path": dataset.path(), "not_read": what }),
+        Found::Array(array) => json!({
+            "path": dataset.path(),
+            "shape": array.shape,
+            "dtype": array.dtype.to_string(),
+            "bytes": array.bytes(),
+            "bytes_stored": stored(array),
+            "chunk": if let Place::Chunked(chunk, _) = &array.place { Some(chunk) } else { None },
+            "chunks": if let Place::Chunked(_, chunks) = &array.place { Some(chunks.len()) } else { None },
+            "in_order": in_order(array),
+            "filters": filters(array),
+            "read_by_libhdf5": array.library(),
+        }),
+    }
+}
+
+/// Describes a file.
+pub(super) fn describe(
+    path: &Path,
+    file: &ArrayFile,
+    cached: Option<&Residency>,
+    as_json: bool,
+) -> Result<String, Failure> {
+    let (datasets, size) = (file.datasets()?, file.store().size());
+    let share = cached.and_then(Residency::fraction);
+    if as_json {
+        let rows: Vec<Value> = datasets.iter().map(row).collect();
+        let file = path.display().to_string();
+        let line = json!({
+            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": share, "datasets": rows
+        });
+        return Ok(format!("{line}\n"));
+    }
+    let mut words = format!("{}\n", path.display());
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(words, "  {name:<12} {value}");
+    };
+    line("format", "HDF5");
+    line("size", &decimal_bytes(size as f64));
+    if let Some(cached) = cached {
+        line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
+    }
+    line("datasets", &datasets.len().to_string());
+    for dataset in &datasets {
+        let what = match &dataset.found {
+            Found::Array(array) if array.shape.is_empty() => format!("one {}, {}", array.dtype, layout(array)),
+            Found::Array(array) => format!("{} {}, {}", shape(array), array.dtype, layout(array)),
+            Found::Other(what) => format!("not read: {what}"),
+        };
+        line("", &format!("{}: {what}", dataset.path()));
+    }
+    Ok(words)
+}

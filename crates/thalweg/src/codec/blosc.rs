@@ -1,0 +1,199 @@
+//! Blosc 1 (<https://github.com/Blosc/c-blosc>, README_HEADER.rst): blocks, each shuffled and compressed on its own, in parts
+//! for the bytes of an element.
+
+use super::{bitshuffle, copy_match, deflate, shuffle, zstd};
+use crate::Fault;
+
+/// Bytes before the places of the blocks: versions, flags, element size, sizes of the values, of a block, of the chunk.
+const HEADER: usize = 16;
+/// The versions of the format that are read.
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=2;
+
+/// Flags.
+const SHUFFLED: u8 = 0x01;
+const PLAIN: u8 = 0x02;
+const BITSHUFFLED: u8 = 0x04;
+const WHOLE_BLOCKS: u8 = 0x10;
+
+/// Blocks are compressed in parts only where an element has no more bytes than this, and a part no fewer than that.
+const MOST_PARTS: usize = 16;
+const LEAST_PART: usize = 128;
+
+/// Farthest place that a short match of BloscLZ points to.
+const NEAR: usize = 8191;
+
+/// What compresses a part.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    BloscLz,
+    Lz4,
+    Deflate,
+    Zstd,
+}
+
+/// Decodes chunks for one thread.
+#[derive(Debug, Default)]
+pub struct Decompressor {
+    deflate: deflate::Decompressor,
+    zstd: zstd::Decompressor,
+    part: Vec<u8>,
+    block: Vec<u8>,
+}
+
+impl Decompressor {
+    /// Replaces `out` by the values of a chunk, which may be `most` bytes.
+    ///
+    /// # Errors
+    /// What is wrong with the chunk, and compression by snappy.
+    pub fn decompress(&mut self, coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        out.clear();
+        let Some(&[version, _, flags, size, a @ .., _, _, _, _]) = coded.first_chunk::<HEADER>() else {
+            return Err(Fault::new(0, format!("{} bytes", coded.len()), "a Blosc chunk of 16 or more"));
+        };
+        let [n0, n1, n2, n3, b0, b1, b2, b3] = a;
+        let (bytes, block) =
+            (u32::from_le_bytes([n0, n1, n2, n3]) as usize, u32::from_le_bytes([b0, b1, b2, b3]) as usize);
+        if !VERSIONS.contains(&version) {
+            return Err(Fault::new(0, format!("version {version} of Blosc"), "1 or 2"));
+        }
+        if bytes > most {
+            return Err(Fault::new(4, format!("{bytes} bytes"), format!("at most {most}")));
+        }
+        if flags & PLAIN != 0 {
+            let plain = coded.get(HEADER..HEADER + bytes);
+            out.extend_from_slice(plain.ok_or_else(|| short(HEADER, coded.len() - HEADER, bytes))?);
+            return Ok(());
+        }
+        let format = match flags >> 5 {
+            0 => Format::BloscLz,
+            1 => Format::Lz4,
+            3 => Format::Deflate,
+            4 => Format::Zstd,
+            other => {
+                return Err(Fault::new(2, format!("the compressor {other} of Blosc"), "BloscLZ, LZ4, zlib or zstd"));
+            }
+        };
+        if bytes == 0 {
+            return Ok(());
+        }
+        if block == 0 || size == 0 {
+            return Err(Fault::new(3, format!("blocks of {block} bytes, elements of {size}"), "more than none"));
+        }
+        for number in 0..bytes.div_ceil(block) {
+            let place = HEADER + 4 * number;
+            let at = u32_at(coded, place)?;
+            let len = block.min(bytes - number * block);
+            self.block(coded, at, flags, format, usize::from(size), len, len < block)?;
+            let Self { part, block, .. } = self;
+            if flags & SHUFFLED != 0 && size > 1 {
+                shuffle::undo(block, usize::from(size), part);
+                out.extend_from_slice(part);
+            } else if flags & BITSHUFFLED != 0 && (len / usize::from(size)).is_multiple_of(bitshuffle::GROUP) {
+                let whole = len / usize::from(size) * usize::from(size);
+                let start = out.len();
+                out.extend_from_slice(block);
+                bitshuffle::undo(&block[..whole], usize::from(size), &mut out[start..start + whole]);
+            } else {
+                out.extend_from_slice(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces `self.block` by a block of `len` bytes, as it was before it was compressed.
+    #[expect(clippy::too_many_arguments, reason = "what the header says")]
+    fn block(
+        &mut self,
+        coded: &[u8],
+        mut at: usize,
+        flags: u8,
+        format: Format,
+        size: usize,
+        len: usize,
+        is_rest: bool,
+    ) -> Result<(), Fault> {
+        let Self { deflate, zstd, part, block } = self;
+        block.clear();
+        let splits = flags & WHOLE_BLOCKS == 0 && !is_rest && size <= MOST_PARTS && len / size >= LEAST_PART;
+        let parts = if splits { size } else { 1 };
+        let each = len / parts;
+        for _ in 0..parts {
+            let stored = u32_at(coded, at)?;
+            at += 4;
+            let bytes = coded.get(at..at.saturating_add(stored));
+            let bytes = bytes.ok_or_else(|| short(at, coded.len().saturating_sub(at), stored))?;
+            if stored == each {
+                block.extend_from_slice(bytes);
+            } else {
+                let decoded = match format {
+                    Format::BloscLz => blosc_lz(bytes, each, part),
+                    Format::Lz4 => super::lz4::block(bytes, each, part),
+                    Format::Deflate => deflate.decompress(bytes, part, each),
+                    Format::Zstd => zstd.decompress(bytes, part, each),
+                };
+                decoded.map_err(|fault| fault.shifted(at))?;
+                if part.len() != each {
+                    return Err(Fault::new(at, format!("a part of {} bytes", part.len()), format!("{each}")));
+                }
+                block.extend_from_slice(part);
+            }
+            at += stored;
+        }
+        if block.len() != len {
+            return Err(Fault::new(at, format!("a block of {} bytes", block.len()), format!("{len}")));
+        }
+        Ok(())
+    }
+}
+
+fn u32_at(coded: &[u8], at: usize) -> Result<usize, Fault> {
+    let bytes = coded.get(at..).and_then(<[u8]>::first_chunk::<4>);
+    bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize).ok_or_else(|| short(at, coded.len().saturating_sub(at), 4))
+}
+
+fn short(at: usize, found: usize, expected: usize) -> Fault {
+    Fault::new(at, format!("{found} bytes to the end of the chunk"), format!("{expected}"))
+}
+
+/// Replaces `out` by what a BloscLZ stream decodes to, which may be `most` bytes: FastLZ with matches that reach 72 KiB back.
+fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    out.clear();
+    let mut rest = coded;
+    // The first is always a literal; what its upper bits say is something else.
+    let mut mask = 31;
+    while let Some((&control, after)) = rest.split_first() {
+        let at = coded.len() - rest.len();
+        let end = || Fault::new(at, "the end of the stream", "the rest of what starts here");
+        let control = control & std::mem::replace(&mut mask, 0xff);
+        rest = after;
+        let mut next = || -> Result<usize, Fault> {
+            let (&byte, after) = rest.split_first().ok_or_else(end)?;
+            rest = after;
+            Ok(usize::from(byte))
+        };
+        if control < 32 {
+            let (literals, after) = rest.split_at_checked(usize::from(control) + 1).ok_or_else(end)?;
+            rest = after;
+            out.extend_from_slice(literals);
+        } else {
+            let mut len = usize::from(control >> 5) + 2;
+            if len == 9 {
+                loop {
+                    let more = next()?;
+                    len += more;
+                    if more < 255 || len > most {
+                        break;
+                    }
+                }
+            }
+            let high = usize::from(control & 31) << 8;
+            let low = next()?;
+            let distance = if high + low == NEAR { (next()? << 8 | next()?) + NEAR } else { high + low };
+            copy_match(out, distance + 1, len.min(most + 1), at)?;
+        }
+        if out.len() > most {
+            return Err(Fault::new(at, format!("more than {most} bytes"), format!("at most {most}")));
+        }
+    }
+    Ok(())
+}

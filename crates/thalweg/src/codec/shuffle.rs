@@ -1,0 +1,51 @@
+//! Shuffle: the bytes of elements sorted by significance.
+
+/// Replaces `out` by the elements of `size` bytes that `sorted` holds byte by byte. Bytes that do not fill an element stand at
+/// the end as they are.
+pub fn undo(sorted: &[u8], size: usize, out: &mut Vec<u8>) {
+    out.clear();
+    out.resize(sorted.len(), 0);
+    let count = sorted.len() / size.max(1);
+    let (sorted, rest) = sorted.split_at(count * size);
+    let (elements, end) = out.split_at_mut(count * size);
+    end.copy_from_slice(rest);
+    match size {
+        _ if count == 0 => {}
+        2 => interleave::<2>(sorted, elements),
+        4 => interleave::<4>(sorted, elements),
+        8 => interleave::<8>(sorted, elements),
+        _ => {
+            for (plane, bytes) in sorted.chunks_exact(count).enumerate() {
+                elements[plane..].iter_mut().step_by(size).zip(bytes).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+/// The same for a size known when this is compiled, which becomes SIMD.
+fn interleave<const N: usize>(sorted: &[u8], elements: &mut [u8]) {
+    let count = sorted.len() / N;
+    let planes: [&[u8]; N] = std::array::from_fn(|plane| &sorted[plane * count..(plane + 1) * count]);
+    for (i, element) in elements.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+        *element = std::array::from_fn(|plane| planes[plane][i]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::undo;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_come_back(plain in prop::collection::vec(any::<u8>(), 0..300), size in 1..18_usize) {
+            let count = plain.len() / size;
+            let mut sorted: Vec<u8> =
+                (0..size * count).map(|i| plain[i % count.max(1) * size + i / count.max(1)]).collect();
+            sorted.extend_from_slice(&plain[size * count..]);
+            let mut out = vec![7; 3];
+            undo(&sorted, size, &mut out);
+            prop_assert_eq!(out, plain);
+        }
+    }
+}

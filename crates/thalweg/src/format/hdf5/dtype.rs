@@ -1,0 +1,178 @@
+//! What a dataset's elements are, in numpy's words, and what makes their bytes little-endian.
+
+use std::fmt;
+
+/// A type of elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dtype {
+    /// numpy's `dtype.str` of little-endian elements: `<u4`, `|S10`, `|V16`.
+    name: String,
+    /// Bytes of an element.
+    size: usize,
+    /// What stands in the file otherwise than numpy would have it.
+    fixes: Vec<Fix>,
+}
+
+/// Most that are listed for one element.
+const MOST_FIXES: usize = 1 << 12;
+
+/// Bytes of an element that are not as they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fix {
+    pub(super) at: usize,
+    pub(super) size: usize,
+    pub(super) kind: FixKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FixKind {
+    /// A big-endian number.
+    Swap,
+    /// A string that ends at its first NUL: what stands behind is rubbish.
+    Terminated,
+    /// A string that spaces fill up: numpy's are filled up with NUL.
+    Spaces,
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Dtype {
+    /// A number: `i`, `u`, `f` or `c`, with the order of bytes that the file has.
+    pub(crate) fn number(kind: char, size: usize, big_endian: bool) -> Self {
+        let parts = if kind == 'c' { 2 } else { 1 };
+        let part = size / parts;
+        let order = if size == 1 { '|' } else { '<' };
+        let swap = |i| Fix { at: i * part, size: part, kind: FixKind::Swap };
+        let fixes = if big_endian && part > 1 { (0..parts).map(swap).collect() } else { Vec::new() };
+        Self { name: format!("{order}{kind}{size}"), size, fixes }
+    }
+
+    /// Truth values of a byte.
+    pub(super) fn boolean() -> Self {
+        Self { name: "|b1".into(), size: 1, fixes: Vec::new() }
+    }
+
+    /// Strings of a fixed size.
+    pub(super) fn text(size: usize, kind: Option<FixKind>) -> Self {
+        let fixes = kind.map(|kind| Fix { at: 0, size, kind }).into_iter().collect();
+        Self { name: format!("|S{size}"), size, fixes }
+    }
+
+    /// Bytes that mean nothing to numpy.
+    pub(super) fn void(size: usize) -> Self {
+        Self { name: format!("|V{size}"), size, fixes: Vec::new() }
+    }
+
+    /// A record of fields that stand at these offsets.
+    pub(super) fn record(size: usize, fields: &[(usize, Self)]) -> Self {
+        let mut record = Self::void(size);
+        for (at, field) in fields {
+            record.fixes.extend(field.fixes.iter().map(|fix| Fix { at: at + fix.at, ..*fix }));
+        }
+        record
+    }
+
+    /// So many elements one after the other, as a field of a record; `None` for very many that are not as they should be.
+    pub(super) fn repeated(&self, count: usize) -> Option<Self> {
+        let size = self.size.checked_mul(count)?;
+        if self.fixes.len().checked_mul(count)? > MOST_FIXES {
+            return None;
+        }
+        let fixes =
+            (0..count).flat_map(|i| self.fixes.iter().map(move |fix| Fix { at: i * self.size + fix.at, ..*fix }));
+        Some(Self { name: format!("|V{size}"), size, fixes: fixes.collect() })
+    }
+
+    /// Bytes of an element.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether stored elements are little-endian.
+    pub fn is_plain(&self) -> bool {
+        self.fixes.is_empty()
+    }
+
+    /// Makes stored elements little-endian, as numpy has them. `bytes` holds whole elements.
+    pub fn to_little_endian(&self, bytes: &mut [u8]) {
+        match self.fixes[..] {
+            [] => {}
+            [Fix { size: 2, kind: FixKind::Swap, .. }] if self.size == 2 => swap::<2>(bytes),
+            [Fix { size: 4, kind: FixKind::Swap, .. }] if self.size == 4 => swap::<4>(bytes),
+            [Fix { size: 8, kind: FixKind::Swap, .. }] if self.size == 8 => swap::<8>(bytes),
+            _ => bytes.chunks_exact_mut(self.size.max(1)).for_each(|element| {
+                self.fixes.iter().for_each(|fix| fix.apply(&mut element[fix.at..fix.at + fix.size]));
+            }),
+        }
+    }
+}
+
+fn swap<const N: usize>(bytes: &mut [u8]) {
+    bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|number| number.reverse());
+}
+
+impl Fix {
+    fn apply(self, bytes: &mut [u8]) {
+        match self.kind {
+            FixKind::Swap => bytes.reverse(),
+            FixKind::Terminated => {
+                let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+                bytes[end..].fill(0);
+            }
+            FixKind::Spaces => {
+                let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+                bytes[end..].fill(0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dtype, FixKind};
+
+    fn repeated(dtype: &Dtype, count: usize) -> Dtype {
+        dtype.repeated(count).unwrap_or_else(Dtype::boolean)
+    }
+
+    fn fixed(dtype: &Dtype, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        dtype.to_little_endian(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn names_are_numpys() {
+        let names = [
+            Dtype::number('i', 1, true),
+            Dtype::number('u', 4, true),
+            Dtype::number('c', 16, false),
+            Dtype::boolean(),
+            Dtype::text(10, None),
+            repeated(&Dtype::number('f', 8, false), 3),
+        ];
+        assert_eq!(names.map(|dtype| dtype.to_string()), ["|i1", "<u4", "<c16", "|b1", "|S10", "|V24"]);
+    }
+
+    #[test]
+    fn big_endian_numbers_are_swapped_wherever_they_stand() {
+        assert_eq!(fixed(&Dtype::number('u', 2, true), &[0, 1, 0, 2]), [1, 0, 2, 0]);
+        assert_eq!(fixed(&Dtype::number('u', 4, false), &[1, 2, 3, 4]), [1, 2, 3, 4]);
+        assert_eq!(fixed(&Dtype::number('f', 8, true), &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(fixed(&Dtype::number('c', 8, true), &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
+        let record =
+            Dtype::record(8, &[(0, Dtype::number('i', 1, false)), (2, repeated(&Dtype::number('u', 2, true), 2))]);
+        assert_eq!(fixed(&record, &[9, 8, 1, 2, 3, 4, 7, 6]), [9, 8, 2, 1, 4, 3, 7, 6]);
+    }
+
+    #[test]
+    fn strings_are_filled_up_with_nul() {
+        assert_eq!(fixed(&Dtype::text(4, Some(FixKind::Terminated)), b"a\0bcdefg"), *b"a\0\0\0defg");
+        assert_eq!(fixed(&Dtype::text(4, Some(FixKind::Spaces)), b"a b     "), *b"a b\0\0\0\0\0");
+        assert_eq!(fixed(&Dtype::text(4, None), b"a\0b "), *b"a\0b ");
+    }
+}
