@@ -53,6 +53,8 @@ fn guard(path: &Path) -> Outcome {
     // What it was refused is told by whoever reads it next.
     let Some(signal) = status.signal() else { return Ok(()) };
     let why = match Signal::from_named_raw(signal) {
+        // Somebody wants both processes to end.
+        Some(Signal::INT | Signal::TERM | Signal::HUP) => return Err(thalweg::Error::Cancelled.into()),
         Some(Signal::XCPU | Signal::KILL) => format!("takes libhdf5 more than {VET_SECONDS} s to look through"),
         _ => format!("makes libhdf5 crash (signal {signal})"),
     };

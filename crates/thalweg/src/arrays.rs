@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::engine::{Decoder, Delivery, Run};
 use crate::error::{Error, Fault, Result};
 use crate::extent::{Extent, Fetch, Group, Source};
-use crate::format::hdf5::{self, Array, Contexts, Found, Link, Node, Place};
+use crate::format::hdf5::{self, Array, Contexts, Dtype, Found, Link, Node, Pipeline, Place};
 use crate::model::StoreModel;
 use crate::plan;
 use crate::reads::{Opened, Options};
@@ -243,7 +243,8 @@ impl ArrayFile {
             limit: self.options.budget.memory,
             file: self.store.name().clone(),
             path: dataset.path().into(),
-            array: array.clone(),
+            dtype: array.dtype.clone(),
+            pipeline: array.pipeline.clone(),
             tiling: tiling.clone(),
         };
         let mut run = Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())?;
@@ -317,7 +318,8 @@ struct TileDecoder {
     limit: usize,
     file: Arc<str>,
     path: Arc<str>,
-    array: Array,
+    dtype: Dtype,
+    pipeline: Pipeline,
     tiling: Arc<Tiling>,
 }
 
@@ -331,9 +333,9 @@ impl TileDecoder {
             return Err(fault.in_file(&self.file, extent.offset, format!("chunk {tile} of {}", self.path)));
         }
         let mut bytes = Vec::new();
-        let decoded = contexts.bytes(&self.array.pipeline, mask, extent.bytes, size, &mut bytes);
+        let decoded = contexts.bytes(&self.pipeline, mask, extent.bytes, size, &mut bytes);
         decoded.map_err(|fault| fault.in_file(&self.file, extent.offset, format!("chunk {tile} of {}", self.path)))?;
-        self.array.dtype.to_little_endian(&mut bytes);
+        self.dtype.to_little_endian(&mut bytes);
         Ok(Piece { tile, bytes })
     }
 }

@@ -32,8 +32,8 @@ pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], digests: bool, as_json: b
         complain(&note);
     }
     let datasets = wanted(file, paths)?;
-    let arrays = |dataset: &Dataset| if let Found::Array(array) = &dataset.found { Some(array.clone()) } else { None };
-    let bytes: u64 = datasets.iter().filter_map(arrays).map(|array| array.bytes()).sum();
+    let size = |dataset: &Dataset| if let Found::Array(array) = &dataset.found { array.bytes() } else { 0 };
+    let bytes: u64 = datasets.iter().map(size).sum();
     let _progress = Progress::watch(&file.options().control, bytes);
     let mut out = output();
     let (mut read, mut all) = (0_u64, Sha256::new());
