@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use thalweg::arrays::{ArrayFile, is_hdf5};
 use thalweg::format::Format;
-use thalweg::format::hdf5::Array;
 use thalweg::reads::Options;
 use thalweg::store::FileStore;
 
@@ -83,11 +82,7 @@ pub(crate) fn vet(paths: &[PathBuf], options: &Options) -> Outcome {
     Ok(())
 }
 
-/// An array's shape, as in `37x53`.
-pub(crate) fn shape(array: &Array) -> String {
-    times(&array.shape)
-}
-
+/// A shape, as in `37x53`.
 pub(crate) fn times(lengths: &[u64]) -> String {
     lengths.iter().map(u64::to_string).collect::<Vec<_>>().join("x")
 }

@@ -99,15 +99,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// A file, as a line of JSON or in words.
 fn described(path: &Path, args: &Args, options: &Options) -> Result<String, Failure> {
+    // First, because looking into the file brings parts of it into memory.
+    let cached = residency(path)?;
     #[cfg(feature = "hdf5")]
-    {
-        // First, as below.
-        let cached = if path.is_file() { Some(residency(path)?) } else { None };
-        if let Some(file) = hdf5::open(path, options, args.trusted)? {
-            return arrays::describe(path, &file, cached.as_ref(), args.json);
-        }
+    if let Some(file) = hdf5::open(path, options, args.trusted)? {
+        return arrays::describe(path, &file, &cached, args.json);
     }
-    let info = look(path, args.count, options.clone())?;
+    let info = look(path, cached, args.count, options.clone())?;
     Ok(if args.json { format!("{}\n", as_json(&info)) } else { in_words(&info) })
 }
 
@@ -116,9 +114,7 @@ fn is_pattern(path: &Path) -> bool {
     !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
 }
 
-fn look(path: &Path, count: bool, options: Options) -> Result<Info, Failure> {
-    // First, because looking into the file brings parts of it into memory.
-    let cached = residency(path)?;
+fn look(path: &Path, cached: Residency, count: bool, options: Options) -> Result<Info, Failure> {
     let control = options.control.clone();
     let file = open(path, options)?;
     let mut findings = Vec::new();

@@ -11,9 +11,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::codec::deflate;
 use crate::engine::{Decoder, Delivery, Run};
 use crate::error::{Error, Fault, Result};
 use crate::extent::{Extent, Fetch, Group, Source};
+use crate::format::Format;
 use crate::format::hdf5::{self, Array, Contexts, Dtype, Found, Link, Node, Pipeline, Place};
 use crate::model::StoreModel;
 use crate::plan;
@@ -53,10 +55,10 @@ impl Dataset {
 /// [`Error::Io`].
 pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
     let mut at = 0;
-    while at + SIGNATURE.len() as u64 <= store.size() {
-        let mut head = [0; SIGNATURE.len()];
+    while at + Format::HDF5_SIGNATURE.len() as u64 <= store.size() {
+        let mut head = [0; Format::HDF5_SIGNATURE.len()];
         store.read_at(at, &mut head)?;
-        if head == SIGNATURE {
+        if head == Format::HDF5_SIGNATURE {
             return Ok(true);
         }
         at = (at * 2).max(512);
@@ -64,14 +66,12 @@ pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
     Ok(false)
 }
 
-const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
-
 /// Groups inside each other deeper than this lead back to themselves, or might as well.
 const MOST_LEVELS: usize = 256;
 
 /// A chunk that decodes to more than the memory budget is believed up to this many bytes for each stored one: what deflate can
 /// do at most.
-const LIKELY_RATIO: usize = 1032;
+const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 
 /// Decoded bytes that are on their way at a time are this part of the memory budget.
 const WINDOW_SHARE: usize = 8;

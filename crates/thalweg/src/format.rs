@@ -36,7 +36,7 @@ impl Format {
     pub const ALL: [Self; 4] = [Self::Slow5, Self::Blow5, Self::Pod5, Self::Fast5];
 
     /// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0, "Superblock").
-    const HDF5_SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+    pub(crate) const HDF5_SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
     /// The format of a file that begins with `head`. What is none of the others is taken for text: SLOW5 has no
     /// signature, and its parser says best what is wrong.

@@ -11,7 +11,7 @@ use thalweg_gauge::units::decimal_bytes;
 
 use crate::common::Failure;
 use crate::evict;
-use crate::hdf5::{shape, times};
+use crate::hdf5::times;
 
 /// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is read in one sweep.
 fn in_order(array: &Array) -> Option<f64> {
@@ -73,19 +73,13 @@ fn row(dataset: &Dataset) -> Value {
 }
 
 /// Describes a file.
-pub(super) fn describe(
-    path: &Path,
-    file: &ArrayFile,
-    cached: Option<&Residency>,
-    as_json: bool,
-) -> Result<String, Failure> {
+pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_json: bool) -> Result<String, Failure> {
     let (datasets, size) = (file.datasets()?, file.store().size());
-    let share = cached.and_then(Residency::fraction);
     if as_json {
         let rows: Vec<Value> = datasets.iter().map(row).collect();
         let file = path.display().to_string();
         let line = json!({
-            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": share, "datasets": rows
+            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows
         });
         return Ok(format!("{line}\n"));
     }
@@ -95,14 +89,12 @@ pub(super) fn describe(
     };
     line("format", "HDF5");
     line("size", &decimal_bytes(size as f64));
-    if let Some(cached) = cached {
-        line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
-    }
+    line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
     line("datasets", &datasets.len().to_string());
     for dataset in &datasets {
         let what = match &dataset.found {
             Found::Array(array) if array.shape.is_empty() => format!("one {}, {}", array.dtype, layout(array)),
-            Found::Array(array) => format!("{} {}, {}", shape(array), array.dtype, layout(array)),
+            Found::Array(array) => format!("{} {}, {}", times(&array.shape), array.dtype, layout(array)),
             Found::Other(what) => format!("not read: {what}"),
         };
         line("", &format!("{}: {what}", dataset.path()));

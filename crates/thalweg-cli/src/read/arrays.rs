@@ -11,7 +11,7 @@ use thalweg::format::hdf5::Found;
 use super::measured::Started;
 use crate::common::{Failure, Outcome, complain, output};
 use crate::digest::hex;
-use crate::hdf5::shape;
+use crate::hdf5::times;
 use crate::progress::Progress;
 
 /// The datasets at or below the paths, or all of them.
@@ -57,7 +57,7 @@ pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], digests: bool, as_json: b
             continue;
         }
         read += 1;
-        let row = format!("{}\t{}\t{}\t{}", dataset.path(), shape(array), array.dtype, hex(&hash.finalize()));
+        let row = format!("{}\t{}\t{}\t{}", dataset.path(), times(&array.shape), array.dtype, hex(&hash.finalize()));
         if digests {
             writeln!(out, "{row}")?;
         }

@@ -14,7 +14,7 @@ use crate::Fault;
 
 /// No stream decodes to more bytes than this for each of its own: the longest match is 258 bytes, and a length and a
 /// distance take at least one bit each (RFC 1951, section 3.2.5).
-const MOST_BYTES_PER_BYTE: usize = 1032;
+pub(crate) const MOST_BYTES_PER_BYTE: usize = 1032;
 /// Ratio of decoded to stored bytes expected of the first stream, in sixteenths: signals make less, text makes more.
 const FIRST_RATIO: usize = 3 * 16;
 /// Room beyond what the ratio foretells, so that tiny streams need no second attempt.

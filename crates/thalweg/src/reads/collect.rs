@@ -163,7 +163,7 @@ impl<C: Collect> ReadDecoder<C> {
         let (record, sample_count) = if self.collect.wants_stored() {
             worker.unpacker.stored(&self.name, header, extent, self.limit, &mut stored)?
         } else if self.collect.wants_signal() {
-            let record = worker.unpacker.read(&self.name, header, extent, self.limit, samples)?;
+            let record = worker.unpacker.read(&self.name, header, extent, self.limit, samples, |_| ())?;
             (record, (samples.len() - before) as u64)
         } else {
             worker.unpacker.fields(&self.name, header, extent, self.limit)?

@@ -47,7 +47,7 @@ impl Examiner {
                 rows.push(StoredRow { samples: row.samples, bytes: row.bytes.into_owned().into() });
             }
         };
-        let record = unpacker.read_with(&self.name, &self.header, extent, self.limit, samples, keep)?;
+        let record = unpacker.read(&self.name, &self.header, extent, self.limit, samples, keep)?;
         let encoded = self.target.as_ref().map(|target| Encoded::stored(target, &record, &rows));
         let encoded = encoded
             .transpose()

@@ -65,7 +65,7 @@ impl Getter<'_> {
                 let limit = file.options.budget.memory;
                 let name = file.store.name();
                 own = unpacker.header(&extent)?;
-                let record = unpacker.read(name, &file.header, &extent, limit, &mut self.samples)?;
+                let record = unpacker.read(name, &file.header, &extent, limit, &mut self.samples, |_| ())?;
                 check_id(name, offset, read_id, record.read_id)?;
                 (offset, record)
             }

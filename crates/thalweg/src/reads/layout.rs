@@ -120,20 +120,8 @@ impl Unpacker {
     }
 
     /// Decodes the read that an extent holds, and appends its samples to `samples`. It may decode to `limit` bytes, or to
-    /// as many as its stored bytes make likely.
+    /// as many as its stored bytes make likely. Where the format is POD5, `each` sees every row of the signal as it is stored.
     pub(super) fn read<'a>(
-        &'a mut self,
-        file: &Arc<str>,
-        header: &Header,
-        extent: &Extent<'a>,
-        limit: usize,
-        samples: &mut Vec<i16>,
-    ) -> Result<Record<'a>> {
-        self.read_with(file, header, extent, limit, samples, |_| ())
-    }
-
-    /// The same; where the format is POD5, `each` sees every row of the signal as it is stored.
-    pub(super) fn read_with<'a>(
         &'a mut self,
         file: &Arc<str>,
         header: &Header,
