@@ -152,6 +152,9 @@ pub(crate) struct ReadArgs {
     /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of them, or none)
     #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
     throttle: Option<Limits>,
+    /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits the store best
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = MEASURING, overrides_with = "gap")]
+    gap: Option<usize>,
 }
 
 /// The heading of options that only measurements need.
@@ -190,6 +193,7 @@ impl ReadArgs {
             control: cancel_on_interrupt(),
             model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
+            gap: self.gap.map(|gap| gap as u64),
         }
     }
 

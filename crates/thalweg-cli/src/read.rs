@@ -59,6 +59,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
     consumer_ns: Option<u32>,
+    /// HDF5: put all arrays into memory at once, over the budget, instead of using them part by part
+    #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
+    arrays: bool,
     /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for libhdf5 may crash on what is
     /// malformed on purpose; that takes as long again as finding the datasets
     #[arg(long)]
@@ -117,7 +120,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let [path, within @ ..] = &args.paths[..]
         && let Some(file) = hdf5::open(path, &options, args.trusted)?
     {
-        return arrays::run(&file, within, args.digest, args.json, &started);
+        let threads = args.read.budget().threads;
+        let job = arrays::Job { digests: args.digest, json: args.json, whole: args.arrays, threads };
+        return arrays::run(&file, within, job, &started);
     }
     let set = open_set(&args.paths, options)?;
     if in_memory {

@@ -3,26 +3,29 @@
 //! libhdf5 says what a file's datasets are and where their bytes lie; these are fetched in the order of the file and decoded
 //! by all threads, outside the library's lock. What it alone can decode it reads, through the same store.
 
-mod tile;
+mod bands;
+mod canvas;
+mod fill;
+mod grid;
+mod selection;
+mod slice;
+mod window;
 
 use std::collections::HashSet;
 use std::ffi::CString;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::codec::deflate;
-use crate::engine::{Decoder, Delivery, Run};
-use crate::error::{Error, Fault, Result};
-use crate::extent::{Extent, Fetch, Group, Source};
+use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::format::hdf5::{self, Array, Contexts, Dtype, Found, Link, Node, Pipeline, Place};
-use crate::model::StoreModel;
-use crate::plan;
+use crate::format::hdf5::{self, Found, Link, Node};
 use crate::reads::{Opened, Options};
 use crate::store::Store;
 
-use tile::{Region, Tiling};
+pub use fill::{Summary, Want};
+pub use selection::{Selection, Slab};
+pub use slice::{Share, Slice};
 
 /// An HDF5 file, open for its arrays.
 #[derive(Debug)]
@@ -176,199 +179,5 @@ impl ArrayFile {
         }
         found.sort_by(|a, b| a.path().cmp(b.path()));
         Ok(found)
-    }
-
-    /// Shows an array's values to `f`, part by part in C order, little-endian.
-    ///
-    /// # Errors
-    /// The first defect, or an error of `f`'s.
-    pub fn values(&self, dataset: &Dataset, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let Found::Array(array) = &dataset.found else { return Ok(()) };
-        if array.is_empty() {
-            return Ok(());
-        }
-        match &array.place {
-            Place::Inline(stored) => f(&little_endian(array, stored)),
-            Place::Library(_) => self.through_library(dataset, array, f),
-            Place::Contiguous(_) | Place::Chunked(..) => self.through_engine(dataset, array, f),
-        }
-    }
-
-    /// Decoded bytes that may be on their way at a time.
-    fn window(&self) -> u64 {
-        (self.options.budget.memory / WINDOW_SHARE) as u64
-    }
-
-    /// Whether so many decoded bytes may be put together at once, for which so many are stored.
-    fn check_room(&self, dataset: &Dataset, bytes: u64, stored: u64) -> Result<()> {
-        if bytes <= (self.options.budget.memory as u64).max(stored.saturating_mul(LIKELY_RATIO as u64)) {
-            return Ok(());
-        }
-        Err(Error::Unsupported {
-            file: self.store.name().clone(),
-            what: format!("{}: {bytes} bytes that lie beside each other in {stored} stored ones", dataset.path())
-                .into(),
-            advice: "allow it more memory than that, if this is what the dataset should be like".into(),
-        })
-    }
-
-    fn through_library(&self, dataset: &Dataset, array: &Array, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let rows = array.shape.first().copied().unwrap_or(1);
-        let row = (array.bytes() / rows).max(1);
-        self.check_room(dataset, row, self.store.size())?;
-        let step = (self.window() / row).max(1);
-        let mut bytes = Vec::new();
-        let mut from = 0;
-        while from < rows {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let step = step.min(rows - from);
-            dataset.node.rows(array, from, step, &mut bytes)?;
-            array.dtype.to_little_endian(&mut bytes);
-            f(&bytes)?;
-            from += step;
-        }
-        Ok(())
-    }
-
-    fn through_engine(&self, dataset: &Dataset, array: &Array, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let model = self.options.model.unwrap_or(StoreModel::MEMORY);
-        let shape = plan::shape(&model, self.options.budget, Delivery::AsTheyCome);
-        let block = shape.block - self.store.alignment();
-        let tiling = Arc::new(Tiling::new(array, block as u64));
-        let windows = tiling.windows(self.window());
-        let source = Source::Planned(Box::new(fetches(tiling.clone(), windows.clone(), model.gap_bytes(), block)));
-        let decoder = TileDecoder {
-            limit: self.options.budget.memory,
-            file: self.store.name().clone(),
-            path: dataset.path().into(),
-            dtype: array.dtype.clone(),
-            pipeline: array.pipeline.clone(),
-            tiling: tiling.clone(),
-        };
-        let mut run = Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())?;
-        let fill = little_endian(array, &array.fill);
-        let mut region = Region::default();
-        // What came before its window was begun.
-        let mut early: Vec<Piece> = Vec::new();
-        for tiles in windows {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let stored: u64 = tiling.ranges(tiling.stored_in(&tiles)).map(|range| range.end - range.start).sum();
-            self.check_room(dataset, tiling.bytes(&tiles), stored)?;
-            region.start(&tiling, &tiles, &fill);
-            let mut missing = tiling.stored_in(&tiles).len();
-            let mut come = std::mem::take(&mut early);
-            loop {
-                for piece in come.drain(..) {
-                    if tiles.contains(&piece.tile) {
-                        region.place(&tiling, piece.tile, &piece.bytes);
-                        missing -= 1;
-                    } else {
-                        early.push(piece);
-                    }
-                }
-                if missing == 0 {
-                    break;
-                }
-                let Some(batch) = run.next() else { return Err(Error::Cancelled) };
-                come = batch?;
-            }
-            f(region.bytes())?;
-        }
-        Ok(())
-    }
-}
-
-/// The requests for an array: window by window, in the order of the file within each.
-fn fetches(
-    tiling: Arc<Tiling>,
-    windows: impl Iterator<Item = Range<u64>> + Send,
-    gap: u64,
-    block: usize,
-) -> impl Iterator<Item = Fetch> + Send {
-    windows.flat_map(move |tiles| {
-        let places = tiling.stored_in(&tiles);
-        let first = places.start as u64;
-        let ranges: Vec<Range<u64>> = tiling.ranges(places).collect();
-        plan::gather(ranges, gap, block, u64::MAX).map(move |mut fetch| {
-            fetch.extents.iter_mut().for_each(|extent| extent.ordinal += first);
-            fetch
-        })
-    })
-}
-
-fn little_endian(array: &Array, stored: &[u8]) -> Vec<u8> {
-    let mut bytes = stored.to_vec();
-    array.dtype.to_little_endian(&mut bytes);
-    bytes
-}
-
-/// A decoded tile.
-#[derive(Debug)]
-struct Piece {
-    tile: u64,
-    bytes: Vec<u8>,
-}
-
-struct TileDecoder {
-    /// Decoded bytes of a tile that are believed in any case.
-    limit: usize,
-    file: Arc<str>,
-    path: Arc<str>,
-    dtype: Dtype,
-    pipeline: Pipeline,
-    tiling: Arc<Tiling>,
-}
-
-impl TileDecoder {
-    fn tile(&self, contexts: &mut Contexts, extent: &Extent<'_>) -> Result<Piece> {
-        let (tile, mask) = self.tiling.stored(extent.ordinal);
-        let size = self.tiling.tile_bytes(tile);
-        if size > self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)) {
-            let found = format!("{} stored bytes of a chunk of {size}", extent.bytes.len());
-            let fault = Fault::new(0, found, format!("at least one in {LIKELY_RATIO}; or allow it more memory"));
-            return Err(fault.in_file(&self.file, extent.offset, format!("chunk {tile} of {}", self.path)));
-        }
-        let mut bytes = Vec::new();
-        let decoded = contexts.bytes(&self.pipeline, mask, extent.bytes, size, &mut bytes);
-        decoded.map_err(|fault| fault.in_file(&self.file, extent.offset, format!("chunk {tile} of {}", self.path)))?;
-        self.dtype.to_little_endian(&mut bytes);
-        Ok(Piece { tile, bytes })
-    }
-}
-
-impl Decoder for TileDecoder {
-    type Worker = (Contexts, u64);
-    type Batch = Vec<Piece>;
-
-    fn worker(&self) -> Self::Worker {
-        (Contexts::default(), 0)
-    }
-
-    fn batch(&self) -> Self::Batch {
-        Vec::new()
-    }
-
-    fn decode(
-        &self,
-        (contexts, decoded): &mut Self::Worker,
-        group: &Group,
-        next: &mut usize,
-        batch: &mut Self::Batch,
-    ) -> Result<()> {
-        while let Some(extent) = group.get(*next) {
-            let piece = self.tile(contexts, &extent)?;
-            *decoded += piece.bytes.len() as u64;
-            batch.push(piece);
-            *next += 1;
-        }
-        Ok(())
-    }
-
-    fn decoded_bytes((_, decoded): &Self::Worker) -> u64 {
-        *decoded
     }
 }

@@ -80,6 +80,61 @@ where
     Gather { wanted: wanted.into_iter(), ordinal: 0, gap, block: block as u64, window, sorted: Vec::new() }
 }
 
+/// What a store has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes, of gaps that are read too.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// What [`gather`] makes of ranges that are in order.
+    pub fn of(ranges: &[Range<u64>], gap: u64, block: usize) -> Self {
+        let mut load = Self { requests: 0, bytes: 0 };
+        let mut here: Option<Range<u64>> = None;
+        for range in ranges {
+            match &mut here {
+                Some(here)
+                    if range.end <= here.end
+                        || range.start <= here.end.saturating_add(gap) && range.end - here.start <= block as u64 =>
+                {
+                    let end = here.end.max(range.end);
+                    load.bytes += end - here.end;
+                    here.end = end;
+                }
+                _ => {
+                    load.requests += 1;
+                    load.bytes += range.end - range.start;
+                    here = Some(range.clone());
+                }
+            }
+        }
+        load
+    }
+
+    /// Seconds that it takes a store: as long as the bytes or the requests take, whichever is longer. What the other takes is not
+    /// quite hidden.
+    fn seconds(self, model: &StoreModel) -> f64 {
+        let transfer = self.bytes as f64 / model.bandwidth.max(1.0);
+        let rate = self.requests as f64 / model.request_rate.max(1.0);
+        transfer.max(rate) + transfer.min(rate) * NOT_HIDDEN
+    }
+}
+
+/// The part of the shorter of transfer and requests that is seen in the time.
+const NOT_HIDDEN: f64 = 0.125;
+
+/// The longest gap between ranges, which are in order, that is read rather than skipped: what takes the store least time, or what
+/// the caller says.
+pub fn gap(ranges: &[Range<u64>], model: &StoreModel, given: Option<u64>, block: usize) -> u64 {
+    let steps =
+        || std::iter::once(0).chain((12..u64::BITS - 1).map(|log| 1 << log).take_while(|gap| *gap <= block as u64));
+    let cost = |gap: &u64| (*gap, Load::of(ranges, *gap, block).seconds(model));
+    given.or_else(|| Some(steps().map(|gap| cost(&gap)).min_by(|a, b| a.1.total_cmp(&b.1))?.0)).unwrap_or(0)
+}
+
 /// The iterator of [`gather`].
 #[derive(Debug)]
 pub struct Gather<I> {

@@ -80,6 +80,9 @@ pub struct Options {
     pub model: Option<StoreModel>,
     /// Makes the store slower on purpose: for measurements, and for trying out what a read would take elsewhere.
     pub throttle: Option<Limits>,
+    /// Gaps between arrays' chunks up to so many bytes are read rather than skipped, instead of what suits the store best: for
+    /// measurements.
+    pub gap: Option<u64>,
 }
 
 /// Which way the bytes come.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use thalweg::engine::Clocks;
 use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
 use thalweg::store::throttled::Limits;
 
@@ -136,12 +137,8 @@ pub(super) fn whole(
 /// The JSON line about a whole read; without sums, nothing was decoded.
 fn report(sums: Option<&Sums>, summary: &Summary, job: Job, seconds: f64, cpu_s: f64) -> Value {
     let clocks = summary.clocks;
-    let stage = |busy: Duration, exposed: Duration, bytes: u64| json!({ "busy_s": busy.as_secs_f64(), "exposed_s": exposed.as_secs_f64(), "bytes": bytes });
-    // The consumer works on the decoders' threads, between two reads.
-    let consumer = sums.map_or(Duration::ZERO, |sums| sums.busy);
-    let decode = clocks.decode.busy.saturating_sub(consumer);
     let decoded = sums.map(|_| summary.samples * 2);
-    json!({
+    let mut report = json!({
         "workload": if sums.is_some() { "thalweg" } else { "thalweg-fetch" },
         "open_to_last_s": seconds,
         "cpu_s": cpu_s,
@@ -154,21 +151,29 @@ fn report(sums: Option<&Sums>, summary: &Summary, job: Job, seconds: f64, cpu_s:
         "bytes_stored": clocks.fetch.bytes,
         "bytes_decoded": decoded,
         "needed_bytes": clocks.fetch.bytes,
-        "requests": clocks.requests,
         "dependent_requests": summary.dependent_requests,
-        "max_depth": clocks.max_depth,
-        "peak_buffers": clocks.peak_buffers,
-        "peak_oversize": clocks.peak_oversize,
-        "stages": {
-            "fetch": stage(clocks.fetch.busy, clocks.fetch.exposed, clocks.fetch.bytes),
-            "decode": stage(decode, clocks.decode.exposed, clocks.decode.bytes),
-            "deliver": stage(clocks.deliver.busy + consumer, clocks.deliver.exposed, clocks.decode.bytes),
-        },
-    })
+    });
+    // The consumer works on the decoders' threads, between two reads.
+    stages(&mut report, &clocks, sums.map_or(Duration::ZERO, |sums| sums.busy));
+    report
+}
+
+/// Says where a run's time went, of which a consumer had some of the decoders'.
+pub(super) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
+    let stage = |busy: Duration, exposed: Duration, bytes: u64| json!({ "busy_s": busy.as_secs_f64(), "exposed_s": exposed.as_secs_f64(), "bytes": bytes });
+    report["requests"] = clocks.requests.into();
+    report["max_depth"] = clocks.max_depth.into();
+    report["peak_buffers"] = clocks.peak_buffers.into();
+    report["peak_oversize"] = clocks.peak_oversize.into();
+    report["stages"] = json!({
+        "fetch": stage(clocks.fetch.busy, clocks.fetch.exposed, clocks.fetch.bytes),
+        "decode": stage(clocks.decode.busy.saturating_sub(consumer), clocks.decode.exposed, clocks.decode.bytes),
+        "deliver": stage(clocks.deliver.busy + consumer, clocks.deliver.exposed, clocks.decode.bytes),
+    });
 }
 
 /// Says which program it was, and how that was built.
-fn with_build(mut report: Value) -> Value {
+pub(super) fn with_build(mut report: Value) -> Value {
     report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
     report["build"] = json!({
         "compiler": env!("THALWEG_COMPILER"),

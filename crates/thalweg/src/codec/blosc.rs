@@ -86,6 +86,7 @@ impl Decompressor {
             self.block(coded, at, flags, format, usize::from(size), len, len < block)?;
             let Self { part, block, .. } = self;
             if flags & SHUFFLED != 0 && size > 1 {
+                part.resize(block.len(), 0);
                 shuffle::undo(block, usize::from(size), part);
                 out.extend_from_slice(part);
             } else if flags & BITSHUFFLED != 0 && (len / usize::from(size)).is_multiple_of(bitshuffle::GROUP) {

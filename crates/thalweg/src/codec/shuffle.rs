@@ -1,10 +1,8 @@
 //! Shuffle: the bytes of elements sorted by significance.
 
-/// Replaces `out` by the elements of `size` bytes that `sorted` holds byte by byte. Bytes that do not fill an element stand at
-/// the end as they are.
-pub fn undo(sorted: &[u8], size: usize, out: &mut Vec<u8>) {
-    out.clear();
-    out.resize(sorted.len(), 0);
+/// Fills `out`, which is as long as `sorted`, with the elements of `size` bytes that `sorted` holds byte by byte. Bytes that do not
+/// fill an element stand at the end as they are.
+pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     let count = sorted.len() / size.max(1);
     let (sorted, rest) = sorted.split_at(count * size);
     let (elements, end) = out.split_at_mut(count * size);
@@ -43,7 +41,7 @@ mod tests {
             let mut sorted: Vec<u8> =
                 (0..size * count).map(|i| plain[i % count.max(1) * size + i / count.max(1)]).collect();
             sorted.extend_from_slice(&plain[size * count..]);
-            let mut out = vec![7; 3];
+            let mut out = vec![7; plain.len()];
             undo(&sorted, size, &mut out);
             prop_assert_eq!(out, plain);
         }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use hdf5_metno_sys::h5::H5free_memory;
 use hdf5_metno_sys::h5d::{
@@ -94,7 +95,7 @@ impl Array {
 #[derive(Debug)]
 pub enum Found {
     /// Elements of one size.
-    Array(Array),
+    Array(Arc<Array>),
     /// Something else, in words.
     Other(String),
 }
@@ -218,7 +219,7 @@ impl Node {
                 // The elements of an array type have one each.
                 array.fill.truncate(array.dtype.size());
             }
-            Ok(Some(Found::Array(array)))
+            Ok(Some(Found::Array(Arc::new(array))))
         }
     }
 

@@ -234,26 +234,28 @@ impl Contexts {
         Ok(())
     }
 
-    /// Replaces `out` by the bytes of a chunk before its filters: exactly `bytes` of them.
+    /// Fills `out` with the bytes of a chunk before its filters, which must be exactly as many.
     ///
     /// # Errors
     /// Whatever is wrong with the stored bytes.
-    pub fn bytes(
-        &mut self,
-        pipeline: &Pipeline,
-        mask: u32,
-        stored: &[u8],
-        bytes: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
-        let decoded = self.undo(pipeline, mask, stored, bytes)?;
-        out.clear();
-        out.extend_from_slice(decoded);
+    pub fn fill(&mut self, pipeline: &Pipeline, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+        let mut active = (0..).zip(&pipeline.0).filter(|(place, _)| mask >> 31.min(*place) & 1 == 0);
+        // The last one undone writes to where the bytes belong.
+        match (active.next(), active.next()) {
+            (Some((_, Filter::Deflate)), None) => return self.deflate.decompress_exact(stored, out),
+            (Some((place @ 0..31, Filter::Shuffle(size))), _) => {
+                shuffle::undo(self.undo(pipeline, mask | 1 << place, stored, out.len())?, *size, out);
+            }
+            _ => out.copy_from_slice(self.undo(pipeline, mask, stored, out.len())?),
+        }
         Ok(())
     }
 
     /// The bytes before the filters: exactly `bytes` of them.
-    fn undo<'a>(
+    ///
+    /// # Errors
+    /// Whatever is wrong with the stored bytes.
+    pub fn undo<'a>(
         &'a mut self,
         pipeline: &Pipeline,
         mask: u32,
@@ -275,7 +277,10 @@ impl Contexts {
             match filter {
                 Filter::Deflate => deflate.decompress(input, back, most)?,
                 Filter::Vbz(params) => vbz.bytes(*params, input, bytes, back)?,
-                Filter::Shuffle(size) => shuffle::undo(input, *size, back),
+                Filter::Shuffle(size) => {
+                    back.resize(input.len(), 0);
+                    shuffle::undo(input, *size, back);
+                }
                 Filter::Lzf => lzf::decompress(input, most, back)?,
                 Filter::Lz4 => lz4::chunk(input, most, back, part)?,
                 Filter::Zstd => zstd.decompress(input, back, most)?,

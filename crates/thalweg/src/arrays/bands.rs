@@ -1,0 +1,86 @@
+//! What belongs together when arrays are read in parts, and in which order the parts are read.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use super::grid::Grid;
+use super::selection::Selection;
+use super::window::Subject;
+
+/// Elements of a dataset that are read at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The number of the dataset.
+    pub(super) dataset: usize,
+    /// Elements of it, in C order.
+    pub(super) elements: Range<u64>,
+}
+
+/// How far a dataset's bands are in windows.
+struct Bands<'a> {
+    subject: &'a Subject,
+    grid: Grid,
+    /// Elements of a row.
+    row: u64,
+    /// Rows that are left.
+    rows: Range<u64>,
+}
+
+impl<'a> Bands<'a> {
+    fn new(subject: &'a Subject, elements: &Range<u64>, piece: u64) -> Self {
+        let grid = Grid::new(&subject.array, &Selection::All, piece);
+        let row = grid.row();
+        Self { row, subject, grid, rows: elements.start / row..elements.end / row }
+    }
+
+    /// The rows of the next band, and where it begins in the file: at 0 if it is not stored.
+    fn next(&self) -> Option<(u64, Range<u64>)> {
+        let rows = self.grid.band(&self.rows)?;
+        Some((self.grid.first_offset(&self.subject.array, &rows), rows))
+    }
+}
+
+/// These elements of the datasets, whole rows of theirs, in windows of at least `window` decoded bytes: always the band that begins first in the file.
+///
+/// Datasets that were written side by side are read side by side; one that lies behind another, after it. Each has its
+/// elements in C order.
+pub(super) fn windows(subjects: &[Subject], elements: &[Range<u64>], window: u64, piece: u64) -> Vec<Vec<Part>> {
+    let new = |(subject, elements)| Bands::new(subject, elements, piece);
+    let mut bands: Vec<Bands<'_>> = subjects.iter().zip(elements).map(new).collect();
+    let turn =
+        |dataset: usize, bands: &Bands<'_>| bands.next().map(|(offset, rows)| (Reverse((offset, dataset)), rows));
+    let mut heap: BinaryHeap<_> =
+        bands.iter().enumerate().filter_map(|(dataset, bands)| Some(turn(dataset, bands)?.0)).collect();
+    let (mut windows, mut parts, mut bytes) = (Vec::new(), Vec::<Part>::new(), 0);
+    // Where in `parts` a dataset stands.
+    let mut places = vec![usize::MAX; subjects.len()];
+    while let Some(Reverse((_, dataset))) = heap.pop() {
+        let bands = &mut bands[dataset];
+        // Until it is another dataset's turn.
+        while let Some((key, rows)) = turn(dataset, bands) {
+            if heap.peek().is_some_and(|other| *other > key) {
+                heap.push(key);
+                break;
+            }
+            bytes += (rows.end - rows.start) * bands.row * bands.subject.array.dtype.size() as u64;
+            bands.rows.start = rows.end;
+            match parts.get_mut(places[dataset]) {
+                Some(part) => part.elements.end = rows.end * bands.row,
+                None => {
+                    places[dataset] = parts.len();
+                    parts.push(Part { dataset, elements: rows.start * bands.row..rows.end * bands.row });
+                }
+            }
+            if bytes >= window {
+                places.fill(usize::MAX);
+                windows.push(std::mem::take(&mut parts));
+                bytes = 0;
+            }
+        }
+    }
+    if !parts.is_empty() {
+        windows.push(parts);
+    }
+    windows
+}

@@ -1,0 +1,50 @@
+//! Memory that several threads fill at once, each another part of it.
+#![allow(unsafe_code)] // Each block states its contract.
+
+/// Bytes that are written from several threads. Who hands out the parts sees to it that no two overlap.
+#[derive(Debug)]
+pub(super) struct Canvas {
+    start: *mut u8,
+    len: usize,
+    /// What the bytes lie in, if it is the canvas's own.
+    own: Option<Vec<u8>>,
+}
+
+// SAFETY: only `write` and `part` use the pointer, and their callers promise that no two threads use the same bytes.
+unsafe impl Send for Canvas {}
+// SAFETY: as above.
+unsafe impl Sync for Canvas {}
+
+impl Canvas {
+    /// Over the caller's memory.
+    ///
+    /// # Safety
+    /// The canvas is not used after `memory` is no longer borrowed.
+    pub(super) unsafe fn over(memory: &mut [u8]) -> Self {
+        Self { start: memory.as_mut_ptr(), len: memory.len(), own: None }
+    }
+
+    /// Over memory of its own.
+    pub(super) fn new(mut bytes: Vec<u8>) -> Self {
+        Self { start: bytes.as_mut_ptr(), len: bytes.len(), own: Some(bytes) }
+    }
+
+    /// All bytes of a canvas over memory of its own, once nobody writes any more.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.own.unwrap_or_default()
+    }
+
+    /// Bytes that the caller may change.
+    ///
+    /// # Panics
+    /// If they lie outside.
+    ///
+    /// # Safety
+    /// Nobody else uses any of these bytes while the part is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn part(&self, at: usize, len: usize) -> &mut [u8] {
+        assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "a part outside of {} bytes", self.len);
+        // SAFETY: inside the memory, as was just checked; nobody else uses it, as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
+    }
+}

@@ -1,0 +1,187 @@
+//! Which elements of an array are wanted.
+
+use std::ops::Range;
+
+/// One dimension of a hyperslab: `count` blocks of `block` elements, of which each begins `step` elements after the one before
+/// (HDF5 user guide, "Dataspaces": start, stride, count and block).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slab {
+    /// Where the first block begins.
+    pub start: u64,
+    /// Blocks.
+    pub count: u64,
+    /// From the start of a block to that of the next; at least [`Slab::block`].
+    pub step: u64,
+    /// Elements of a block.
+    pub block: u64,
+}
+
+impl From<Range<u64>> for Slab {
+    fn from(range: Range<u64>) -> Self {
+        let block = range.end.saturating_sub(range.start);
+        Self { start: range.start, count: u64::from(block > 0), step: block.max(1), block }
+    }
+}
+
+/// Which elements of an array are wanted, and in which order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// All of them.
+    #[default]
+    All,
+    /// A hyperslab: a [`Slab`] for each dimension. The selected elements make an array of the blocks' elements in each dimension.
+    Slab(Vec<Slab>),
+    /// Single elements by their coordinates, in this order; one may be asked for twice.
+    Points(Vec<Vec<u64>>),
+}
+
+impl Slab {
+    /// Elements that it selects.
+    pub fn len(&self) -> u64 {
+        self.count * self.block
+    }
+
+    /// Whether it selects none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether blocks do not overlap, and lie in a dimension of so many elements.
+    fn fits(&self, length: u64) -> bool {
+        if self.count == 0 || self.block == 0 {
+            return true;
+        }
+        let last = (self.count - 1).checked_mul(self.step).and_then(|at| at.checked_add(self.start));
+        (self.step >= self.block || self.count == 1)
+            && last.and_then(|at| at.checked_add(self.block)).is_some_and(|end| end <= length)
+    }
+
+    /// The same with as few blocks as possible, of elements that are each `times` as many.
+    pub(super) fn scaled(self, times: u64) -> Self {
+        let Self { start, count, step, block } = self;
+        if count <= 1 || step == block {
+            let len = count * block * times;
+            return Self { start: start * times, count: u64::from(len > 0), step: len.max(1), block: len };
+        }
+        Self { start: start * times, count, step: step * times, block: block * times }
+    }
+
+    /// Whether it selects all of so many elements, in one block.
+    pub(super) fn is_whole(&self, length: u64) -> bool {
+        self.start == 0 && self.count == 1 && self.block == length
+    }
+
+    /// The first selected element that is not before `at`.
+    pub(super) fn first_from(&self, at: u64) -> Option<u64> {
+        let number = at.saturating_sub(self.start) / self.step;
+        let begin = self.start + number * self.step;
+        let (number, found) =
+            if at < begin + self.block { (number, at.max(begin)) } else { (number + 1, begin + self.step) };
+        (number < self.count && self.block > 0).then_some(found)
+    }
+
+    /// The last selected element before `end`.
+    fn last_before(&self, end: u64) -> Option<u64> {
+        if end <= self.start || self.is_empty() {
+            return None;
+        }
+        let number = ((end - 1 - self.start) / self.step).min(self.count - 1);
+        Some((self.start + number * self.step + self.block).min(end) - 1)
+    }
+
+    /// The range from the first to the last element selected in `range`.
+    pub(super) fn within(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let first = self.first_from(range.start).filter(|first| *first < range.end)?;
+        Some(first..self.last_before(range.end)? + 1)
+    }
+
+    /// Elements selected in `range` that follow each other: the first of them, its place in the selection, and how many.
+    pub(super) fn runs(self, range: Range<u64>) -> impl Iterator<Item = (u64, u64, u64)> {
+        let mut at = self.within(range.clone()).map(|range| range.start);
+        std::iter::from_fn(move || {
+            let first = at?;
+            let number = (first - self.start) / self.step;
+            let begin = self.start + number * self.step;
+            let end = (begin + self.block).min(range.end);
+            at = self.first_from(end).filter(|next| *next < range.end);
+            Some((first, number * self.block + (first - begin), end - first))
+        })
+    }
+}
+
+impl Selection {
+    /// How many elements of an array of this shape are selected.
+    ///
+    /// # Errors
+    /// What is wrong with the selection, in words.
+    pub fn count(&self, shape: &[u64]) -> Result<u64, String> {
+        match self {
+            Self::All => Ok(shape.iter().product()),
+            Self::Slab(slabs) if slabs.len() != shape.len() => {
+                Err(format!("a hyperslab of {} dimensions, of an array of {}", slabs.len(), shape.len()))
+            }
+            Self::Slab(slabs) => match slabs.iter().zip(shape).position(|(slab, length)| !slab.fits(*length)) {
+                Some(dimension) => Err(format!(
+                    "{:?} in dimension {dimension}, which has {} elements: blocks must lie inside and apart",
+                    slabs[dimension], shape[dimension]
+                )),
+                None => Ok(slabs.iter().map(Slab::len).product()),
+            },
+            Self::Points(points) => {
+                let inside = |point: &&Vec<u64>| {
+                    point.len() == shape.len() && point.iter().zip(shape).all(|(at, length)| at < length)
+                };
+                match points.iter().find(|point| !inside(point)) {
+                    Some(point) => Err(format!("the element {point:?} of an array of shape {shape:?}")),
+                    None => Ok(points.len() as u64),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Selection, Slab};
+    use proptest::prelude::*;
+
+    fn elements(slab: &Slab) -> Vec<u64> {
+        (0..slab.count).flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_the_selected_elements(
+            start in 0..20_u64, count in 0..6_u64, block in 0..5_u64, apart in 0..4_u64, from in 0..60_u64, len in 0..40_u64,
+        ) {
+            let slab = Slab { start, count, step: (block + apart).max(1), block };
+            let all = elements(&slab);
+            let here: Vec<(u64, u64)> =
+                all.iter().enumerate().filter(|(_, at)| (from..from + len).contains(at)).map(|(i, at)| (*at, i as u64)).collect();
+            for slab in [slab, slab.scaled(1)] {
+                let runs = slab.runs(from..from + len);
+                let found: Vec<(u64, u64)> = runs.flat_map(|(at, to, n)| (0..n).map(move |i| (at + i, to + i))).collect();
+                prop_assert_eq!(&found, &here);
+            }
+            let span = here.first().zip(here.last()).map(|(first, last)| first.0..last.0 + 1);
+            prop_assert_eq!(slab.within(from..from + len), span);
+            prop_assert_eq!(slab.first_from(from), all.iter().copied().find(|at| *at >= from));
+            let scaled: Vec<u64> = all.iter().flat_map(|at| [3 * at, 3 * at + 1, 3 * at + 2]).collect();
+            prop_assert_eq!(elements(&slab.scaled(3)), scaled);
+            let fits = all.last().is_none_or(|last| *last < 40);
+            prop_assert_eq!(Selection::Slab(vec![slab]).count(&[40]).is_ok(), fits);
+        }
+    }
+
+    #[test]
+    fn selections_that_make_no_sense_are_refused() {
+        let slab = Slab { start: 0, count: 2, step: 1, block: 2 };
+        assert!(Selection::Slab(vec![slab]).count(&[9]).is_err(), "blocks that overlap");
+        let far = Slab { start: u64::MAX, count: 2, step: u64::MAX, block: 1 };
+        assert!(Selection::Slab(vec![far]).count(&[9]).is_err());
+        assert!(Selection::Slab(vec![slab]).count(&[9, 9]).is_err(), "too few dimensions");
+        assert!(Selection::Points(vec![vec![3, 2]]).count(&[3, 3]).is_err());
+        assert_eq!(Selection::Points(vec![vec![2, 2], vec![2, 2]]).count(&[3, 3]), Ok(2));
+        assert_eq!(Selection::All.count(&[]), Ok(1));
+    }
+}

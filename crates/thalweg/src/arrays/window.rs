@@ -1,0 +1,523 @@
+//! Arrays, or parts of them, that are filled at the same time.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use super::LIKELY_RATIO;
+use super::canvas::Canvas;
+use super::grid::{Entry, Grid};
+use super::selection::Selection;
+use crate::engine::{Control, Decoder};
+use crate::error::{Error, Fault, Result};
+use crate::extent::{Extent, Group};
+use crate::format::hdf5::{Array, Contexts, Place};
+
+/// How often a worker that waits looks whether it was cancelled.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A dataset, as far as its values need it.
+#[derive(Debug, Clone)]
+pub(super) struct Subject {
+    pub(super) file: Arc<str>,
+    pub(super) path: Arc<str>,
+    pub(super) array: Arc<Array>,
+}
+
+impl Subject {
+    /// The value of an element that is not stored, little-endian.
+    pub(super) fn fill(&self) -> Vec<u8> {
+        let mut bytes = self.array.fill.clone();
+        self.array.dtype.to_little_endian(&mut bytes);
+        bytes
+    }
+
+    /// Whether these elements, in C order, can be read without others.
+    pub(super) fn check(&self, elements: &Range<u64>, piece: u64) -> Result<()> {
+        let row = Grid::new(&self.array, &Selection::All, piece).row();
+        let fits = elements.start <= elements.end && elements.end <= self.array.len();
+        if fits && elements.start.is_multiple_of(row) && elements.end.is_multiple_of(row) {
+            return Ok(());
+        }
+        let Self { file, path, array } = self;
+        let what =
+            format!("{file}: {path}: the elements {elements:?} of {}: whole rows of {row} can be read", array.len());
+        Err(Error::Usage(what.into()))
+    }
+}
+
+/// What is wanted of a dataset, and the memory that it goes to.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// The number of the dataset.
+    pub(super) dataset: usize,
+    pub(super) subject: Subject,
+    pub(super) grid: Grid,
+    canvas: OnceLock<Canvas>,
+    /// Whether every element that is wanted is stored.
+    is_stored: bool,
+}
+
+/// Targets that are filled at the same time.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) targets: Vec<Target>,
+    /// What has to be fetched, and for which of the targets.
+    pub(super) entries: Vec<(u32, Entry)>,
+}
+
+impl Window {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { targets: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Bytes that have to be fetched.
+    pub(super) fn stored(&self) -> u64 {
+        self.entries.iter().map(|(_, entry)| entry.stored.end - entry.stored.start).sum()
+    }
+
+    /// Adds a target.
+    pub(super) fn add(&mut self, dataset: usize, subject: Subject, grid: Grid) {
+        let mut is_stored = true;
+        if matches!(subject.array.place, Place::Chunked(..) | Place::Contiguous(_)) {
+            let (entries, all) = grid.entries(&grid.stored(&subject.array));
+            let number = self.targets.len() as u32;
+            self.entries.extend(entries.into_iter().map(|entry| (number, entry)));
+            is_stored = all;
+        }
+        self.targets.push(Target { dataset, subject, grid, canvas: OnceLock::new(), is_stored });
+    }
+}
+
+impl Target {
+    /// Puts the target on this memory, which holds nothing yet.
+    pub(super) fn put_on(&self, canvas: impl FnOnce() -> Canvas) -> &Canvas {
+        self.canvas.get_or_init(|| {
+            let canvas = canvas();
+            if !self.is_stored {
+                let fill = self.subject.fill();
+                // SAFETY: the canvas is new, nobody else has it.
+                #[allow(unsafe_code)]
+                let bytes = unsafe { canvas.part(0, self.grid.bytes() as usize) };
+                if fill.iter().all(|&byte| byte == 0) {
+                    bytes.fill(0);
+                } else {
+                    bytes.chunks_exact_mut(fill.len()).for_each(|element| element.copy_from_slice(&fill));
+                }
+            }
+            canvas
+        })
+    }
+
+    /// The memory, if it is on any.
+    pub(super) fn canvas(&self) -> Option<&Canvas> {
+        self.canvas.get()
+    }
+
+    /// Fills in what is wanted of tiles of whole rows, which `f` gives as they are stored.
+    pub(super) fn tiles(
+        &self,
+        canvas: &Canvas,
+        mut f: impl FnMut(Range<u64>, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let (entries, _) = self.grid.entries(&self.grid.stored(&self.subject.array));
+        let mut bytes = Vec::new();
+        for entry in entries {
+            f(self.grid.rows(entry.tile), &mut bytes)?;
+            // SAFETY: nobody else fills a target that is not fetched.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.grid.place(&entry, &bytes, &self.subject.array.dtype, canvas);
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory, once all is on it.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.canvas.into_inner().map(Canvas::into_bytes).unwrap_or_default()
+    }
+}
+
+/// The windows of a run, as far as they are open: made when the first of their requests goes out, given to the caller in order.
+pub(super) struct Windows {
+    make: Box<dyn Fn(usize) -> Window + Send + Sync>,
+    state: Mutex<State>,
+    turned: Condvar,
+    control: Control,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: BTreeMap<usize, Arc<Window>>,
+    /// The one that the caller waits for, or has.
+    head: usize,
+    is_over: bool,
+    /// Memory for reuse.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Windows {
+    pub(super) fn new(make: impl Fn(usize) -> Window + Send + Sync + 'static, control: Control) -> Self {
+        Self { make: Box::new(make), state: Mutex::new(State::default()), turned: Condvar::new(), control }
+    }
+
+    /// A run of one window.
+    pub(super) fn of(window: Window, control: Control) -> Self {
+        let windows = Self::new(|_| Window::new(), control);
+        windows.lock().open.insert(0, Arc::new(window));
+        windows
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, number: usize) -> Arc<Window> {
+        self.lock().open.entry(number).or_insert_with(|| Arc::new((self.make)(number))).clone()
+    }
+
+    /// Waits until the window is the caller's next but one: earlier, its memory would be too much.
+    fn admit(&self, number: usize) -> Result<()> {
+        let mut state = self.lock();
+        while number > state.head + 1 {
+            if state.is_over || self.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            state = self.turned.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
+    }
+
+    /// The target's memory, taken from what is spare.
+    pub(super) fn canvas<'a>(&self, target: &'a Target) -> &'a Canvas {
+        target.put_on(|| {
+            let len = target.grid.bytes() as usize;
+            let mut bytes = self.lock().spare.pop().unwrap_or_default();
+            if bytes.capacity() < len {
+                bytes = Vec::new();
+            }
+            bytes.resize(len, 0);
+            Canvas::new(bytes)
+        })
+    }
+
+    /// Takes out the head, which is complete, and makes the next one the head once `f` is done with it.
+    pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
+        let window = {
+            let mut state = self.lock();
+            let head = state.head;
+            state.open.remove(&head)
+        };
+        let spare = match window.and_then(Arc::into_inner) {
+            Some(window) => f(window)?,
+            None => Vec::new(),
+        };
+        let mut state = self.lock();
+        state.spare.extend(spare);
+        state.head += 1;
+        self.turned.notify_all();
+        Ok(())
+    }
+
+    /// Nobody waits for more.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.turned.notify_all();
+    }
+}
+
+/// How many entries a window may have: their numbers share a `u64` with the window's.
+const ENTRY_BITS: u32 = 40;
+
+/// An entry's place in the run.
+pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
+    (window as u64) << ENTRY_BITS | entry
+}
+
+/// Fills windows from what was fetched.
+pub(super) struct Filler {
+    pub(super) windows: Arc<Windows>,
+    /// Decoded bytes of a tile that are believed in any case.
+    pub(super) limit: usize,
+}
+
+/// What a worker keeps.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    contexts: Contexts,
+    decoded: u64,
+    window: Option<(usize, Arc<Window>)>,
+}
+
+impl Filler {
+    fn fill(&self, hand: &mut Hand, window: &Window, entry: usize, extent: &Extent<'_>) -> Result<()> {
+        let (number, entry) = &window.entries[entry];
+        let target = &window.targets[*number as usize];
+        let Subject { file, path, array } = &target.subject;
+        let failed = |fault: Fault| fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile));
+        let canvas = self.windows.canvas(target);
+        hand.decoded += extent.bytes.len() as u64;
+        if target.grid.is_plain() {
+            // SAFETY: entries of a window have no element in common, and each is given to one worker.
+            #[allow(unsafe_code)]
+            unsafe {
+                target.grid.place(entry, extent.bytes, &array.dtype, canvas);
+            }
+            return Ok(());
+        }
+        let size = target.grid.tile_bytes() as usize;
+        if size > self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)) {
+            let found = format!("{} stored bytes of a chunk of {size}", extent.bytes.len());
+            return Err(failed(Fault::new(
+                0,
+                found,
+                format!("at least one in {LIKELY_RATIO}; or allow it more memory"),
+            )));
+        }
+        if let Some(Range { start, end }) = target.grid.whole(entry) {
+            // SAFETY: as above.
+            #[allow(unsafe_code)]
+            let out = unsafe { canvas.part(start, end - start) };
+            hand.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
+            array.dtype.to_little_endian(out);
+            return Ok(());
+        }
+        let bytes = hand.contexts.undo(&array.pipeline, entry.mask, extent.bytes, size).map_err(failed)?;
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe {
+            target.grid.place(entry, bytes, &array.dtype, canvas);
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for Filler {
+    type Worker = Hand;
+    /// Entries that are filled, by the number of their window.
+    type Batch = Vec<(usize, usize)>;
+
+    fn worker(&self) -> Hand {
+        Hand::default()
+    }
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn decode(&self, hand: &mut Hand, group: &Group, next: &mut usize, batch: &mut Self::Batch) -> Result<()> {
+        batch.clear();
+        while let Some(extent) = group.get(*next) {
+            let (number, entry) = (extent.ordinal >> ENTRY_BITS, extent.ordinal & ((1 << ENTRY_BITS) - 1));
+            let number = number as usize;
+            let window = match &hand.window {
+                Some((known, window)) if *known == number => window.clone(),
+                _ => {
+                    self.windows.admit(number)?;
+                    let window = self.windows.get(number);
+                    hand.window = Some((number, window.clone()));
+                    window
+                }
+            };
+            self.fill(hand, &window, entry as usize, &extent)?;
+            match batch.last_mut() {
+                Some((known, filled)) if *known == number => *filled += 1,
+                _ => batch.push((number, 1)),
+            }
+            *next += 1;
+        }
+        // Whoever delivers the window must be the last to have it.
+        hand.window = None;
+        Ok(())
+    }
+
+    fn decoded_bytes(hand: &Hand) -> u64 {
+        hand.decoded
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, unsafe_code)]
+mod tests {
+    use super::*;
+    use crate::arrays::bands;
+    use crate::arrays::selection::Slab;
+    use crate::format::hdf5::{Chunk, Dtype, Filter, Pipeline};
+    use proptest::prelude::*;
+
+    const FILL: u16 = 0xabcd;
+    const HEAD: u64 = 13;
+
+    /// Places in C order.
+    fn places(shape: &[u64]) -> Vec<Vec<u64>> {
+        shape.iter().fold(vec![Vec::new()], |all, &length| {
+            all.iter().flat_map(|at| (0..length).map(move |i| [&at[..], &[i]].concat())).collect()
+        })
+    }
+
+    fn number(at: &[u64], lengths: &[u64]) -> u64 {
+        at.iter().zip(lengths).fold(0, |number, (at, length)| number * length + at)
+    }
+
+    /// A file with an array of big-endian numbers, and what the array is.
+    #[derive(Debug)]
+    struct Stored {
+        subject: Subject,
+        file: Vec<u8>,
+        values: Vec<u16>,
+    }
+
+    impl Stored {
+        /// In chunks, of which those are stored that `kept` has a bit for, in an order that `order` says; or in one run.
+        fn new(shape: &[u64], chunk: Option<&[u64]>, shuffled: bool, kept: u64, order: u64) -> Self {
+            let values: Vec<u16> = (0..shape.iter().product::<u64>()).map(|i| i as u16).collect();
+            let mut file = vec![0xff; HEAD as usize];
+            let mut values_kept = values.clone();
+            let place = match chunk {
+                None => {
+                    values.iter().for_each(|value| file.extend(value.to_be_bytes()));
+                    Place::Contiguous(Some(HEAD))
+                }
+                Some(chunk) => {
+                    let grid: Vec<u64> = shape.iter().zip(chunk).map(|(length, part)| length.div_ceil(*part)).collect();
+                    let mut origins: Vec<(u64, Vec<u64>)> = (0..).zip(places(&grid)).collect();
+                    origins.sort_by_key(|(number, _)| crate::store::throttled::splitmix(order ^ *number));
+                    let mut chunks = Vec::new();
+                    for (first, origin) in origins {
+                        let is_kept = kept >> (first % 64) & 1 == 1;
+                        let mut bytes = Vec::new();
+                        for inside in places(chunk) {
+                            let at: Vec<u64> = (0..shape.len()).map(|d| origin[d] * chunk[d] + inside[d]).collect();
+                            // With rubbish beyond the edge.
+                            let is_inside = at.iter().zip(shape).all(|(at, length)| at < length);
+                            let value = if is_inside { number(&at, shape) as usize } else { usize::MAX };
+                            bytes.extend(values.get(value).copied().unwrap_or(0xeeee).to_be_bytes());
+                            if let (Some(value), false) = (values_kept.get_mut(value), is_kept) {
+                                *value = FILL;
+                            }
+                        }
+                        if !is_kept {
+                            continue;
+                        }
+                        if shuffled {
+                            let (high, low): (Vec<u8>, Vec<u8>) =
+                                bytes.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
+                            bytes = [high, low].concat();
+                        }
+                        chunks.push(Chunk { first, offset: file.len() as u64, size: bytes.len() as u64, mask: 0 });
+                        file.extend(bytes);
+                    }
+                    chunks.sort_by_key(|chunk| chunk.first);
+                    Place::Chunked(chunk.to_vec(), chunks)
+                }
+            };
+            let filters = if shuffled { vec![Filter::Shuffle(2)] } else { Vec::new() };
+            let array = Array {
+                shape: shape.to_vec(),
+                dtype: Dtype::number('u', 2, true),
+                fill: FILL.to_be_bytes().to_vec(),
+                place,
+                pipeline: Pipeline(filters),
+            };
+            let subject = Subject { file: "file".into(), path: "/array".into(), array: Arc::new(array) };
+            Self { subject, file, values: values_kept }
+        }
+
+        /// Fills a window as a run does, the last entry first.
+        fn filled(&self, mut window: Window) -> Vec<u16> {
+            let entries = window.entries.clone();
+            let windows = Arc::new(Windows::of(Window::new(), Control::new()));
+            let filler = Filler { windows: windows.clone(), limit: 1 << 20 };
+            let mut hand = Hand::default();
+            for (place, (_, entry)) in entries.iter().enumerate().rev() {
+                let stored = entry.stored.start as usize..entry.stored.end as usize;
+                let extent = Extent { offset: entry.stored.start, ordinal: place as u64, bytes: &self.file[stored] };
+                filler.fill(&mut hand, &window, place, &extent).unwrap();
+            }
+            let target = window.targets.remove(0);
+            windows.canvas(&target);
+            target.into_bytes().chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
+        }
+
+        fn selected(&self, selection: &Selection, piece: u64) -> Vec<u16> {
+            let mut window = Window::new();
+            window.add(0, self.subject.clone(), Grid::new(&self.subject.array, selection, piece));
+            self.filled(window)
+        }
+    }
+
+    prop_compose! {
+        fn stored()(
+            dimensions in prop::collection::vec((1..8_u64, 1..9_u64), 0..4),
+            is_empty in 0..20, is_chunked in any::<bool>(), shuffled in any::<bool>(), kept in any::<u64>(), order in any::<u64>(),
+        ) -> Stored {
+            let (mut shape, chunk): (Vec<_>, Vec<_>) = dimensions.into_iter().unzip();
+            if let (0, Some(length)) = (is_empty, shape.last_mut()) {
+                *length = 0;
+            }
+            let is_chunked = is_chunked && !shape.is_empty();
+            Stored::new(&shape, is_chunked.then_some(&chunk), shuffled && is_chunked, kept, order)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hyperslabs_and_points_are_numpys(
+            stored in stored(), picks in prop::collection::vec((0..8_u64, 1..4_u64, 1..4_u64, 0..3_u64), 3),
+            points in prop::collection::vec(any::<[u64; 3]>(), 0..20), piece in 1..200_u64,
+        ) {
+            let shape = &stored.subject.array.shape;
+            prop_assert_eq!(&stored.selected(&Selection::All, piece), &stored.values);
+
+            let slab = |(length, (start, count, block, apart)): (&u64, &(u64, u64, u64, u64))| {
+                let (start, block, step) = (start % length.max(&1), *block, block + apart);
+                let block = block.min(length - start);
+                Slab { start, count: (*count).min((length - start - block) / step + 1), step, block }
+            };
+            let slabs: Vec<Slab> = shape.iter().zip(&picks).map(slab).collect();
+            let within = |slab: &Slab| -> Vec<u64> {
+                (0..slab.count).flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j)).collect()
+            };
+            let lengths: Vec<u64> = slabs.iter().map(Slab::len).collect();
+            let elements = places(&lengths).into_iter().map(|place| {
+                let at: Vec<u64> = place.iter().zip(&slabs).map(|(i, slab)| within(slab)[*i as usize]).collect();
+                stored.values[number(&at, shape) as usize]
+            });
+            let expected: Vec<u16> = elements.collect();
+            let selection = Selection::Slab(slabs);
+            prop_assert_eq!(selection.count(shape), Ok(expected.len() as u64));
+            prop_assert_eq!(stored.selected(&selection, piece), expected, "{:?}", selection);
+
+            let points: Vec<Vec<u64>> =
+                points.iter().filter(|_| !shape.contains(&0)).map(|point| point.iter().zip(shape).map(|(at, length)| at % length).collect()).collect();
+            let expected: Vec<u16> = points.iter().map(|at| stored.values[number(at, shape) as usize]).collect();
+            prop_assert_eq!(stored.selected(&Selection::Points(points), piece), expected);
+        }
+
+        /// Windows hold every element once, in C order, and little more than they should.
+        #[test]
+        fn windows_make_the_arrays(arrays in prop::collection::vec(stored(), 1..4), size in 1..400_u64, piece in 1..200_u64) {
+            let subjects: Vec<Subject> = arrays.iter().map(|stored| stored.subject.clone()).collect();
+            let all: Vec<Range<u64>> = subjects.iter().map(|subject| 0..subject.array.len()).collect();
+            let mut made = vec![Vec::new(); arrays.len()];
+            for parts in bands::windows(&subjects, &all, size, piece) {
+                for part in parts {
+                    let Subject { array, .. } = &subjects[part.dataset];
+                    prop_assert_eq!(made[part.dataset].len() as u64, part.elements.start);
+                    subjects[part.dataset].check(&part.elements, piece).unwrap();
+                    let mut grid = Grid::new(array, &Selection::All, piece);
+                    grid.narrow(part.elements.clone());
+                    let mut window = Window::new();
+                    window.add(0, subjects[part.dataset].clone(), grid);
+                    made[part.dataset].extend(arrays[part.dataset].filled(window));
+                }
+            }
+            for (made, stored) in made.iter().zip(&arrays) {
+                prop_assert_eq!(made, &stored.values);
+            }
+        }
+    }
+}
