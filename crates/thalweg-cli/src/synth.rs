@@ -1,4 +1,6 @@
-//! `thalweg synth`: realistic reads at any size.
+//! `thalweg synth`: realistic reads and events at any size.
+
+mod nexus;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -16,13 +18,15 @@ use thalweg_gauge::suite::Synthetic;
 use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
 use crate::progress;
 
-/// Write a file of synthetic reads: realistic lengths, levels, qualities and noise; the same for the same seed
+/// Write a file of synthetic reads or neutron events: realistic lengths, levels, qualities and noise; the same for the same seed
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
 ///
 /// Example: thalweg synth run.pod5 --kind pod5
 ///
 /// Example: thalweg synth reads.fastq.gz --kind fastq --bases 500M --gzip
+///
+/// Example: thalweg synth live.nxs --kind nexus-live --size 1.6GB --chunk 2048
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to write; it appears when it is whole
@@ -48,6 +52,8 @@ pub(crate) struct Args {
     /// FASTQ: compress it
     #[arg(long)]
     gzip: bool,
+    #[command(flatten)]
+    nexus: nexus::NexusArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -59,6 +65,8 @@ enum Kind {
     Pod5,
     /// Basecalled reads
     Fastq,
+    /// Neutron events, as a run leaves them in a NeXus file: chunks of many banks in the order in which they were full
+    NexusLive,
 }
 
 /// Pieces that each thread may be ahead.
@@ -75,13 +83,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         },
         Kind::Pod5 => Synthetic::Pod5 { samples: args.samples, seed: args.seed, signal: pod5_signal(args.signal)? },
         Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
+        Kind::NexusLive => Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?),
     };
     write(&args.output, &synthetic, &|| control.is_cancelled())
 }
 
 /// Writes a file, and its index where it has one. Ends with [`Error::Cancelled`] soon after `stopped` says so.
 pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Outcome {
-    match *synthetic {
+    match synthetic.clone() {
         Synthetic::Blow5 { samples, seed, record, signal } => {
             let synth = Synth::new(Recipe::with_samples(seed, samples))?;
             let header = synth.header(record, signal);
@@ -95,6 +104,7 @@ pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bo
             reads(path, &synth, &synth.full_header(), Coding::Pod5(layout), stopped)
         }
         Synthetic::Fastq { bases, seed, gzip } => fastq(path, bases, seed, gzip, stopped),
+        Synthetic::NexusLive(recipe) => nexus::write(path, recipe, stopped),
     }
 }
 

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use thalweg::format::pod5::write::SignalCoding;
 use thalweg::format::slow5::{RecordPress, SignalPress};
+use thalweg::synth::nexus;
 use toml::de::DeValue;
 
 use super::ids::IdList;
 use super::node::{Problems, Table, expected, string};
-use crate::units::parse_count;
+use crate::units::{parse_bytes, parse_count};
 use crate::workload::Workload;
 
 /// A file that a comparison needs.
@@ -75,6 +76,8 @@ pub enum Synthetic {
         /// Whether it is a .gz.
         gzip: bool,
     },
+    /// Neutron events in a NeXus file.
+    NexusLive(nexus::Recipe),
 }
 
 impl Synthetic {
@@ -98,10 +101,11 @@ impl Synthetic {
                 let gzip = table.flag("gzip", problems).unwrap_or(false);
                 Some(Self::Fastq { bases, seed, gzip })
             }
+            Some("nexus-live") => nexus_live(&mut table, seed, problems),
             Some(other) => {
                 let at = kind.as_ref().map_or_else(|| table.at.clone(), |k| k.at.clone());
-                problems
-                    .add(&at, format!("`kind` of `synth`: expected \"blow5\", \"pod5\" or \"fastq\", found {other:?}"));
+                let known = "\"blow5\", \"pod5\", \"fastq\" or \"nexus-live\"";
+                problems.add(&at, format!("`kind` of `synth`: expected {known}, found {other:?}"));
                 return None;
             }
             None => return None,
@@ -127,6 +131,7 @@ impl Synthetic {
                 let end = if *gzip { ".gz" } else { "" };
                 format!("synth-{}{}-v1.fastq{end}", round(*bases), seeded(seed))
             }
+            Self::NexusLive(recipe) => recipe.file_name(),
         }
     }
 
@@ -138,8 +143,55 @@ impl Synthetic {
             Self::Blow5 { samples, .. } | Self::Pod5 { samples, .. } => (*samples, 0.85),
             Self::Fastq { bases, gzip: true, .. } => (*bases, 0.9),
             Self::Fastq { bases, .. } => (*bases, 2.05),
+            // Times hardly compress.
+            Self::NexusLive(recipe) if recipe.coding == nexus::Coding::NONE => (recipe.events, 8.2),
+            Self::NexusLive(recipe) => (recipe.events, 5.5),
         };
         (units as f64 * bytes_each) as u64
+    }
+}
+
+/// Neutron events: what is not said is as in [`nexus::Recipe::default`].
+fn nexus_live(table: &mut Table<'_, '_>, seed: u64, problems: &mut Problems) -> Option<Synthetic> {
+    let mut recipe = match table.read("size", problems, size) {
+        Some(bytes) => nexus::Recipe::with_bytes(seed, bytes.value),
+        None => nexus::Recipe { seed, ..nexus::Recipe::default() },
+    };
+    if let Some(banks) = table.read("banks", problems, |v| super::node::whole(v, 1)) {
+        recipe.banks = u32::try_from(banks.value).unwrap_or(u32::MAX);
+    }
+    if let Some(layout) = table.read("chunk", problems, layout) {
+        recipe.lay(layout.value);
+    }
+    if let Some(order) = table.read("order", problems, |v| press(v)) {
+        recipe.order = order.value;
+    }
+    if let Some(weights) = table.read("weights", problems, |v| press(v)) {
+        recipe.weights = weights.value;
+    }
+    if let Some(coding) = table.read("filter", problems, |v| press(v)) {
+        recipe.coding = coding.value;
+    }
+    if let Some(libver) = table.read("libver", problems, |v| press(v)) {
+        recipe.libver = libver.value;
+    }
+    if let Err(wrong) = recipe.check() {
+        problems.add(&table.at, format!("`synth`: {wrong}"));
+        return None;
+    }
+    Some(Synthetic::NexusLive(recipe))
+}
+
+/// A string like "1.6GB".
+fn size(value: &DeValue<'_>) -> Result<u64, String> {
+    parse_bytes(&string(value)?)
+}
+
+/// A number, or a string like "1Mi".
+fn layout(value: &DeValue<'_>) -> Result<nexus::Layout, String> {
+    match super::node::whole(value, 1) {
+        Ok(elements) => Ok(nexus::Layout::Chunked(elements)),
+        Err(_) => press(value),
     }
 }
 

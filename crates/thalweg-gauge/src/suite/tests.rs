@@ -241,7 +241,18 @@ fn mistakes_are_shown_where_they_are() {
         ("sweep = { threads = [1], place = [\"data\"] }\ninclude = [{ threads = 1 }]", "8:14", "missing: place"),
         ("set = { threads = 1 }\nsweep = { threads = [1] }", "8:11", "both set and swept"),
         ("[file.x]\nsynth = { kind = \"blow5\", record = \"lzma\" }", "8:36", "expected a record compression"),
-        ("[file.x]\nsynth = { kind = \"bam\" }", "8:18", "expected \"blow5\", \"pod5\" or \"fastq\", found \"bam\""),
+        (
+            "[file.x]\nsynth = { kind = \"bam\" }",
+            "8:18",
+            "expected \"blow5\", \"pod5\", \"fastq\" or \"nexus-live\", found \"bam\"",
+        ),
+        ("[file.x]\nsynth = { kind = \"nexus-live\", order = \"alive\" }", "8:40", "live, interleaved or ordered"),
+        ("[file.x]\nsynth = { kind = \"nexus-live\", size = 3 }", "8:39", "expected a string, found the number 3"),
+        (
+            "[file.x]\nsynth = { kind = \"nexus-live\", chunk = \"contiguous\", filter = \"gzip\" }",
+            "8:9",
+            "only chunks have filters",
+        ),
         ("[file.x]\npath = \"a\"\nids = { of = \"x\", count = 3 }", "7:7", "not from path and ids"),
         ("[file.x]\nids = { of = \"x\" }", "8:7", "needs a `count` or a `share`"),
         ("[file.x]\nids = { of = \"x\", share = \"0 %\" }", "8:27", "a share as in 0.01 or \"1 %\""),
@@ -268,6 +279,30 @@ fn mistakes_are_shown_where_they_are() {
     let several =
         Suite::parse("s.toml", &minimal("lvl = 3\nprob = 1")).err().map(|e| e.to_string()).unwrap_or_default();
     assert_eq!(several.lines().count(), 2, "{several}");
+}
+
+#[test]
+fn events_are_named_by_their_recipe() {
+    let context = Context { places: BTreeMap::new(), ..context() };
+    let name = |more: &str| {
+        let head = "name = \"n\"\nset = { file = \"x\" }\n[workload.w]\ncommand = \"cat {file}\"\n[[comparison]]\nname = \"c\"\n";
+        let text = format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"nexus-live\"{more} }}");
+        let path = resolved(&text, &context)[0].needed[0].path.clone();
+        path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    let names = [
+        ("", "synth-200000000-events-40-banks-2048-live-v1.nxs"),
+        (", size = \"8MB\", banks = 2, seed = 7", "synth-1000000-events-2-banks-2048-live-seed7-v1.nxs"),
+        (
+            ", chunk = \"1Mi\", order = \"ordered\", filter = \"shuffle+gzip\", libver = \"latest\", weights = \"even\"",
+            "synth-200000000-events-40-banks-1048576-ordered-shuffle+gzip4-even-latest-v1.nxs",
+        ),
+        (", chunk = \"contiguous\"", "synth-200000000-events-40-banks-contiguous-v1.nxs"),
+        (", chunk = 512, order = \"interleaved\"", "synth-200000000-events-40-banks-512-interleaved-v1.nxs"),
+    ];
+    for (more, expected) in names {
+        assert_eq!(name(more), expected);
+    }
 }
 
 #[test]

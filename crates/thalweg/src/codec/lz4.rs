@@ -57,3 +57,36 @@ pub fn chunk(coded: &[u8], most: usize, out: &mut Vec<u8>, part: &mut Vec<u8>) -
     }
     Ok(())
 }
+
+/// Bytes of a block: what the filter takes that is not told is 1 GiB, but readers hold a block in memory.
+const BLOCK: usize = 1 << 20;
+
+/// Replaces `out` by `plain` as such a chunk.
+pub fn pack(plain: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend((plain.len() as u64).to_be_bytes());
+    out.extend((BLOCK.min(plain.len()) as u32).to_be_bytes());
+    for bytes in plain.chunks(BLOCK) {
+        let packed = lz4_flex::block::compress(bytes);
+        // A block that is no shorter stays as it is.
+        let stored = if packed.len() < bytes.len() { &packed[..] } else { bytes };
+        out.extend((stored.len() as u32).to_be_bytes());
+        out.extend_from_slice(stored);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK, chunk, pack};
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        let noise = |n: usize| (0..n as u64).map(|i| (crate::splitmix::mix(i) >> 7) as u8).collect::<Vec<u8>>();
+        for plain in [vec![], vec![7; 100_000], noise(1), noise(5000), [noise(BLOCK), vec![1; BLOCK + 5]].concat()] {
+            let (mut packed, mut out, mut part) = (vec![9], Vec::new(), Vec::new());
+            pack(&plain, &mut packed);
+            let outcome = chunk(&packed, plain.len(), &mut out, &mut part);
+            assert_eq!((outcome, &out), (Ok(()), &plain));
+        }
+    }
+}

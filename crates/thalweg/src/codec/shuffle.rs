@@ -29,9 +29,38 @@ fn interleave<const N: usize>(sorted: &[u8], elements: &mut [u8]) {
     }
 }
 
+/// Replaces `out` by the elements of `plain` sorted so.
+pub fn sort(plain: &[u8], size: usize, out: &mut Vec<u8>) {
+    out.clear();
+    out.resize(plain.len(), 0);
+    let count = plain.len() / size.max(1);
+    let (elements, rest) = plain.split_at(count * size);
+    let (sorted, end) = out.split_at_mut(count * size);
+    end.copy_from_slice(rest);
+    match size {
+        _ if count == 0 => {}
+        2 => spread::<2>(elements, sorted),
+        4 => spread::<4>(elements, sorted),
+        8 => spread::<8>(elements, sorted),
+        _ => {
+            for (plane, bytes) in sorted.chunks_exact_mut(count).enumerate() {
+                bytes.iter_mut().zip(elements[plane..].iter().step_by(size)).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+/// The same for a size known when this is compiled.
+fn spread<const N: usize>(elements: &[u8], sorted: &mut [u8]) {
+    let elements = elements.as_chunks::<N>().0;
+    for (plane, bytes) in sorted.chunks_exact_mut(elements.len()).enumerate() {
+        bytes.iter_mut().zip(elements).for_each(|(to, from)| *to = from[plane]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::undo;
+    use super::{sort, undo};
     use proptest::prelude::*;
 
     proptest! {
@@ -43,7 +72,9 @@ mod tests {
             sorted.extend_from_slice(&plain[size * count..]);
             let mut out = vec![7; plain.len()];
             undo(&sorted, size, &mut out);
-            prop_assert_eq!(out, plain);
+            prop_assert_eq!(&out, &plain);
+            sort(&plain, size, &mut out);
+            prop_assert_eq!(out, sorted);
         }
     }
 }

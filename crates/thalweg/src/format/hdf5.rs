@@ -33,4 +33,4 @@ pub use library::version;
 pub use object::{File, Link, Node};
 pub use types::{Chunk, Dataset, Storage, Value};
 #[cfg(feature = "hdf5")]
-pub use write::{Enumeration, Group, Number, Stored, Writer, is_name};
+pub use write::{Enumeration, Group, Number, Stored, Vector, VectorOf, Writer, is_name};

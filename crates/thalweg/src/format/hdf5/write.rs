@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use hdf5_metno_sys::h5a::{H5Acreate2, H5Awrite};
 use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dwrite_chunk};
-use hdf5_metno_sys::h5f::{H5F_ACC_TRUNC, H5F_scope_t, H5Fcreate, H5Fflush};
+use hdf5_metno_sys::h5f::{H5F_ACC_TRUNC, H5F_libver_t, H5F_scope_t, H5Fcreate, H5Fflush};
 use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Olink;
 use hdf5_metno_sys::h5p::{
     H5P_CLS_DATASET_CREATE, H5P_CLS_FILE_CREATE, H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_chunk,
-    H5Pset_filter, H5Pset_obj_track_times,
+    H5Pset_filter, H5Pset_libver_bounds, H5Pset_obj_track_times,
 };
 use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
 use hdf5_metno_sys::h5t::{
@@ -25,6 +25,9 @@ use hdf5_metno_sys::h5z::H5Z_FLAG_OPTIONAL;
 
 use super::library::{Id, Refused, access, locked, status};
 use crate::error::{Error, Result};
+pub use vector::{Vector, VectorOf};
+
+mod vector;
 
 /// A file being written. What goes wrong with it is an error about `name`.
 #[derive(Debug)]
@@ -103,11 +106,29 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`].
     pub fn create(path: &Path, name: &Arc<str>) -> Result<Self> {
+        Self::bounded(path, name, None)
+    }
+
+    /// The same for certain versions of the library: all of them, or those from 1.10 on, which find chunks quicker.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create_for(path: &Path, name: &Arc<str>, is_latest: bool) -> Result<Self> {
+        // What is newer than 1.10 nobody gains by here, and many cannot read.
+        let latest = H5F_libver_t::H5F_LIBVER_V110;
+        let low = if is_latest { latest } else { H5F_libver_t::H5F_LIBVER_EARLIEST };
+        Self::bounded(path, name, Some((low, latest)))
+    }
+
+    fn bounded(path: &Path, name: &Arc<str>, bounds: Option<(H5F_libver_t, H5F_libver_t)>) -> Result<Self> {
         let at = c_string(path.as_os_str().as_bytes(), name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with a path that ends with NUL.
             unsafe {
                 let access = access()?;
+                if let Some((low, high)) = bounds {
+                    status(H5Pset_libver_bounds(access.raw(), low, high))?;
+                }
                 let (file, groups) = (untimed(*H5P_CLS_FILE_CREATE)?, untimed(*H5P_CLS_GROUP_CREATE)?);
                 let id = Id::new(H5Fcreate(at.as_ptr(), H5F_ACC_TRUNC, file.raw(), access.raw()))?;
                 Ok((id, Id::new(H5Screate(H5S_class_t::H5S_SCALAR))?, groups))
@@ -122,8 +143,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
     pub fn group(&self, parent: Option<&Group>, name: &str) -> Result<Group> {
-        let name = self.c_string(name)?;
-        let parent = parent.map_or(self.id.raw(), |group| group.0.raw());
+        let (name, parent) = (self.c_string(name)?, self.at(parent));
         let made = locked(|| {
             // SAFETY: under the lock, with an open parent and a name that ends with NUL.
             Id::new(unsafe { H5Gcreate2(parent, name.as_ptr(), H5P_DEFAULT, self.groups.raw(), H5P_DEFAULT) })
@@ -149,7 +169,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`].
     pub fn number(&self, group: Option<&Group>, name: &str, kind: Number, bytes: &[u8]) -> Result<()> {
-        locked(|| self.attribute(group, name, kind.id(), kind.bytes(), bytes))
+        locked(|| self.attribute(self.at(group), name, kind.id(), kind.bytes(), bytes))
     }
 
     /// The same for a string.
@@ -157,15 +177,15 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for a string with a NUL in it.
     pub fn text(&self, group: Option<&Group>, name: &str, text: &str) -> Result<()> {
+        self.text_at(self.at(group), name, text)
+    }
+
+    fn text_at(&self, at: hid_t, name: &str, text: &str) -> Result<()> {
         let text = self.c_string(text)?;
         let bytes = text.as_bytes_with_nul();
         locked(|| {
-            // SAFETY: under the lock; the copy is ours.
-            let kind = unsafe {
-                Id::new(H5Tcopy(*H5T_C_S1)).and_then(|kind| status(H5Tset_size(kind.raw(), bytes.len())).map(|_| kind))
-            };
-            let kind = kind.map_err(|refused| self.failed(refused))?;
-            self.attribute(group, name, kind.raw(), bytes.len(), bytes)
+            let kind = string_of(bytes.len()).map_err(|refused| self.failed(refused))?;
+            self.attribute(at, name, kind.raw(), bytes.len(), bytes)
         })
     }
 
@@ -174,7 +194,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`].
     pub fn code(&self, group: &Group, name: &str, kind: &Enumeration, code: u8) -> Result<()> {
-        locked(|| self.attribute(Some(group), name, kind.0.raw(), 1, &[code]))
+        locked(|| self.attribute(group.0.raw(), name, kind.0.raw(), 1, &[code]))
     }
 
     /// An enumeration that counts labels from zero.
@@ -197,12 +217,11 @@ impl Writer {
     }
 
     /// The lock is held; `size` is that of the type.
-    fn attribute(&self, group: Option<&Group>, name: &str, kind: hid_t, size: usize, bytes: &[u8]) -> Result<()> {
+    fn attribute(&self, at: hid_t, name: &str, kind: hid_t, size: usize, bytes: &[u8]) -> Result<()> {
         if bytes.len() != size {
             return Err(Error::Usage(format!("{}: {} bytes for {name}, not {size}", self.name, bytes.len()).into()));
         }
         let name = self.c_string(name)?;
-        let at = group.map_or(self.id.raw(), |group| group.0.raw());
         // SAFETY: under the lock, with an open object, and as many bytes as the type takes.
         let made = unsafe {
             Id::new(H5Acreate2(at, name.as_ptr(), kind, self.scalar.raw(), H5P_DEFAULT, H5P_DEFAULT))
@@ -269,6 +288,11 @@ impl Writer {
         flushed.map(drop).map_err(|refused| self.failed(refused))
     }
 
+    /// A group, or the root.
+    fn at(&self, group: Option<&Group>) -> hid_t {
+        group.map_or(self.id.raw(), |group| group.0.raw())
+    }
+
     fn c_string(&self, text: &str) -> Result<CString> {
         c_string(text.as_bytes(), &self.name)
     }
@@ -276,6 +300,12 @@ impl Writer {
     fn failed(&self, refused: Refused) -> Error {
         failed(&self.name, refused)
     }
+}
+
+/// The type of strings of so many bytes, the NUL at their end included. The lock is held.
+fn string_of(bytes: usize) -> Result<Id, Refused> {
+    // SAFETY: under the lock; the copy is ours.
+    unsafe { Id::new(H5Tcopy(*H5T_C_S1)).and_then(|kind| status(H5Tset_size(kind.raw(), bytes)).map(|_| kind)) }
 }
 
 /// Properties of a class with which objects are made without times.

@@ -1,0 +1,102 @@
+//! Neutron events in NeXus files.
+
+use std::path::Path;
+
+use thalweg::synth::nexus::{Coding, Layout, Libver, Order, PulseTimes, Recipe, Weights};
+
+use crate::common::{Outcome, parse_bytes};
+
+const HEADING: &str = "NeXus events";
+
+/// What a file of events looks like.
+#[derive(Debug, clap::Args)]
+pub(super) struct NexusArgs {
+    /// Bytes of events, uncompressed; an event takes eight
+    #[arg(long, value_name = "SIZE", default_value = "1.6GB", value_parser = parse_bytes, help_heading = HEADING)]
+    size: u64,
+    /// Banks of detectors
+    #[arg(long, value_name = "N", default_value_t = 40, help_heading = HEADING)]
+    banks: u32,
+    /// Events of the banks: even; or skewed, the first 3.5 times the mean, the last a ninth of it
+    #[arg(long, value_name = "HOW", default_value = "skewed", help_heading = HEADING)]
+    weights: Weights,
+    /// Elements of a chunk, as in 2048 or 1Mi; or contiguous
+    #[arg(long, value_name = "N", default_value = "2048", help_heading = HEADING)]
+    chunk: Layout,
+    /// Chunks in the file: live (by chance, as events arrive), interleaved (the banks in turn), or ordered (dataset after
+    /// dataset, as what is contiguous always is)
+    #[arg(long, value_name = "HOW", help_heading = HEADING)]
+    order: Option<Order>,
+    /// Filters of the chunks: none, gzip, lz4, zstd, or one of these after shuffle as in shuffle+gzip; with a level as in gzip:6
+    #[arg(long, value_name = "NAME", default_value = "none", help_heading = HEADING)]
+    filter: Coding,
+    /// Versions of libhdf5 that can read it: earliest (all), or latest (1.10 and later)
+    #[arg(long, value_name = "WHICH", default_value = "earliest", help_heading = HEADING)]
+    libver: Libver,
+    /// What event_time_zero holds: seconds (float64), or nanoseconds (uint64)
+    #[arg(long, value_name = "UNIT", default_value = "seconds", help_heading = HEADING)]
+    pulse_times: PulseTimes,
+    /// Events that a pulse brings, on average
+    #[arg(long, value_name = "N", default_value_t = 20_000.0, help_heading = HEADING)]
+    events_per_pulse: f64,
+}
+
+impl NexusArgs {
+    pub(super) fn recipe(&self, seed: u64) -> thalweg::Result<Recipe> {
+        let mut recipe = Recipe {
+            banks: self.banks,
+            weights: self.weights,
+            coding: self.filter,
+            libver: self.libver,
+            pulse_times: self.pulse_times,
+            events_per_pulse: self.events_per_pulse,
+            ..Recipe::with_bytes(seed, self.size)
+        };
+        recipe.lay(self.chunk);
+        if let Some(order) = self.order {
+            recipe.order = order;
+        }
+        recipe.check()?;
+        Ok(recipe)
+    }
+}
+
+/// Pieces are made by all cores, and written in the order of the file by this one.
+#[cfg(feature = "hdf5")]
+pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
+    use thalweg::synth::nexus::{Encoder, NexusWriter, Run};
+
+    let failed = |fault: thalweg::Fault| {
+        let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
+        thalweg::Error::Usage(message.into())
+    };
+    let run = Run::new(recipe)?;
+    let mut out = NexusWriter::create(path, &run)?;
+    let mut order = run.pieces();
+    let bar = super::bar(run.bytes());
+    let make = || {
+        let (mut encoder, mut pieces, mut at) = (Encoder::new(run.recipe().coding), run.pieces(), 0);
+        let run = &run;
+        move |i: u64| {
+            let piece = pieces.nth((i - at) as usize);
+            at = i + 1;
+            let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
+            piece.map_or(Ok(Vec::new()), |piece| encoder.encode(run, piece))
+        }
+    };
+    super::in_order(run.piece_count(), make, stopped, |bytes| {
+        let bytes = bytes.map_err(failed)?;
+        if let Some(piece) = order.next() {
+            bar.inc(run.piece_bytes(piece));
+            out.push(piece, &bytes)?;
+        }
+        Ok(())
+    })?;
+    out.finish()?;
+    Ok(())
+}
+
+#[cfg(not(feature = "hdf5"))]
+pub(super) fn write(_: &Path, _: Recipe, _: &dyn Fn() -> bool) -> Outcome {
+    Err(crate::common::Failure::Said("this thalweg was built without HDF5, which NeXus files are made of".into()))
+}

@@ -1,0 +1,148 @@
+//! The filters of chunks, and pieces of datasets that went through them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Field, Layout, Piece, Run};
+use crate::Fault;
+use crate::codec::{deflate, lz4, shuffle, zstd};
+
+/// What compresses a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Press {
+    /// Nothing.
+    None,
+    /// Deflate, of a level from 0 to 12.
+    Gzip(i32),
+    /// LZ4 (the filter 32004).
+    Lz4,
+    /// Zstandard (the filter 32015), of a level from 1 to 22.
+    Zstd(i32),
+}
+
+/// The filters of a file's chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coding {
+    /// Whether bytes are sorted by significance first.
+    pub shuffle: bool,
+    /// What compresses them then.
+    pub press: Press,
+}
+
+impl Coding {
+    /// No filter.
+    pub const NONE: Self = Self { shuffle: false, press: Press::None };
+}
+
+const LEVELS: &str = "none, gzip, lz4, zstd, shuffle+gzip, shuffle+lz4 or shuffle+zstd, with a level as in gzip:6";
+
+/// As in `gzip`, `shuffle+gzip:1`, `zstd`; the levels are 4 (h5py's) and 3 unless told otherwise.
+impl FromStr for Coding {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        let refused = || Fault::new(0, format!("{text:?}"), LEVELS);
+        let (shuffle, press) = text.strip_prefix("shuffle+").map_or((false, text), |press| (true, press));
+        let (name, level) = press.split_once(':').map_or((press, None), |(name, level)| (name, Some(level)));
+        let level = level.map(|level| level.parse::<i32>().map_err(|_| refused())).transpose()?;
+        let press = match (name, level) {
+            ("none", None) if !shuffle => Press::None,
+            ("gzip", level) if level.is_none_or(|level| (0..=12).contains(&level)) => Press::Gzip(level.unwrap_or(4)),
+            ("zstd", level) if level.is_none_or(|level| (1..=22).contains(&level)) => Press::Zstd(level.unwrap_or(3)),
+            ("lz4", None) => Press::Lz4,
+            _ => return Err(refused()),
+        };
+        Ok(Self { shuffle, press })
+    }
+}
+
+impl fmt::Display for Coding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shuffle {
+            f.write_str("shuffle+")?;
+        }
+        match self.press {
+            Press::None => f.write_str("none"),
+            Press::Gzip(level) => write!(f, "gzip:{level}"),
+            Press::Lz4 => f.write_str("lz4"),
+            Press::Zstd(level) => write!(f, "zstd:{level}"),
+        }
+    }
+}
+
+impl Field {
+    /// Bytes of an element.
+    pub(super) const fn bytes(self) -> usize {
+        match self {
+            Self::EventId | Self::EventTimeOffset => 4,
+            Self::EventIndex | Self::EventTimeZero => 8,
+        }
+    }
+}
+
+/// Makes pieces ready to be written, on one thread.
+#[derive(Debug)]
+pub struct Encoder {
+    coding: Coding,
+    packer: Packer,
+    plain: Vec<u8>,
+    sorted: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Packer {
+    None,
+    Deflate(deflate::Compressor),
+    Lz4,
+    Zstd(zstd::Compressor),
+}
+
+impl Encoder {
+    /// An encoder for a file of this coding.
+    ///
+    /// # Errors
+    /// A level that there is not.
+    pub fn new(coding: Coding) -> Result<Self, Fault> {
+        let packer = match coding.press {
+            Press::None => Packer::None,
+            Press::Gzip(level) => Packer::Deflate(deflate::Compressor::new(level)?),
+            Press::Lz4 => Packer::Lz4,
+            Press::Zstd(level) => Packer::Zstd(zstd::Compressor::new(level)?),
+        };
+        Ok(Self { coding, packer, plain: Vec::new(), sorted: Vec::new() })
+    }
+
+    /// The bytes of a piece as they are stored. The last chunk of a dataset is as long as the others, with zeros at its end.
+    ///
+    /// # Errors
+    /// What the compressor says.
+    pub fn encode(&mut self, run: &Run, piece: Piece) -> Result<Vec<u8>, Fault> {
+        let Piece { bank, field, number } = piece;
+        let elements = run.piece(bank, field);
+        let range = number * elements..((number + 1) * elements).min(run.len(bank, field));
+        self.plain.clear();
+        match field {
+            Field::EventId => run.ids(bank, range, &mut self.plain),
+            Field::EventTimeOffset => run.offsets(bank, range, &mut self.plain),
+            Field::EventIndex => run.index(bank, range, &mut self.plain),
+            Field::EventTimeZero => run.zeros(range, &mut self.plain),
+        }
+        if matches!(run.recipe.layout, Layout::Chunked(_)) {
+            self.plain.resize(elements as usize * field.bytes(), 0);
+        }
+        let bytes = if self.coding.shuffle {
+            shuffle::sort(&self.plain, field.bytes(), &mut self.sorted);
+            &self.sorted
+        } else {
+            &self.plain
+        };
+        let mut packed = Vec::new();
+        match &mut self.packer {
+            Packer::None => return Ok(bytes.clone()),
+            Packer::Deflate(packer) => packer.compress(bytes, &mut packed)?,
+            Packer::Zstd(packer) => packer.compress(bytes, &mut packed)?,
+            Packer::Lz4 => lz4::pack(bytes, &mut packed),
+        }
+        Ok(packed)
+    }
+}
