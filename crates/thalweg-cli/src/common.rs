@@ -153,8 +153,8 @@ pub(crate) struct ReadArgs {
     #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
     throttle: Option<Limits>,
     /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits the store best
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = MEASURING, overrides_with = "gap")]
-    gap: Option<usize>,
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = MEASURING, overrides_with = "gap")]
+    gap: Option<u64>,
 }
 
 /// The heading of options that only measurements need.
@@ -193,7 +193,7 @@ impl ReadArgs {
             control: cancel_on_interrupt(),
             model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
-            gap: self.gap.map(|gap| gap as u64),
+            gap: self.gap,
         }
     }
 
