@@ -17,11 +17,9 @@ HDF5 = SHARED.parent / "hdf5"
 MALFORMED = ("cve", "fuzz")
 # Still open for writing, by a flag: h5py refuses it, libhdf5 2 does not.
 IN_WRITING = "test_byteshuffle_compressed_datasets_latest.hdf5"
-# numpy's own types in opaque bytes.
-TAGGED = "opaque_datasets_earliest.hdf5"
 
 FILES = sorted(path for path in HDF5.rglob("*") if path.is_file() and path.suffix != ".md") if HDF5.exists() else []
-SOUND = [path for path in FILES if not set(MALFORMED) & set(path.parts) and path.name not in (IN_WRITING, TAGGED)]
+SOUND = [path for path in FILES if not set(MALFORMED) & set(path.parts) and path.name != IN_WRITING]
 
 CODED = {
     "gzip": {"compression": "gzip"},
@@ -54,9 +52,9 @@ def values(dtype: str, shape, seed=0) -> np.ndarray:
     return noise.astype(np.dtype(dtype)).reshape(shape)
 
 
-def same(thalweg, path: pathlib.Path):
+def same(thalweg, path: pathlib.Path, **options):
     expected, others = rows(path)
-    result = thalweg("read", path, "--digest")
+    result = thalweg("read", path, "--digest", **options)
     assert result.stdout.splitlines() == expected
     for name in others:
         assert f"{name}: not read: " in result.stderr
@@ -73,6 +71,19 @@ def test_the_real_files_are_there(shared):
     assert len(SOUND) > 80
 
 
+def test_list_of_fallbacks(thalweg, shared):
+    """What of the real files only libhdf5 reads, and what is no array: printed (pytest -s), and nothing that was forgotten."""
+    reasons = {}
+    for path in SOUND:
+        for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"]:
+            if why := row.get("read_by_libhdf5") or row.get("not_read"):
+                reasons.setdefault(("by libhdf5: " if "read_by_libhdf5" in row else "not read: ") + why, []).append(f"{path.name}:{row['path']}")
+    for why, where in sorted(reasons.items()):
+        print(f"{why}: {len(where)} datasets, as {where[0]}")
+    known = ("strings of any length", "lists of any length", "without values", "by libhdf5: ", "references")
+    assert [why for why in reasons if not any(word in why for word in known)] == []
+
+
 @pytest.mark.parametrize("name", CODED)
 def test_filters(thalweg, tmp_path, name):
     path = tmp_path / "f.h5"
@@ -81,6 +92,32 @@ def test_filters(thalweg, tmp_path, name):
             for number, (shape, chunks) in enumerate(SHAPES):
                 file.create_dataset(f"{dtype.strip('<>?')}{dtype[0] == '>'}/{number}", data=values(dtype, shape), chunks=chunks, **CODED[name])
     assert len(same(thalweg, path)) == len(TYPES) * len(SHAPES)
+
+
+@pytest.mark.parametrize("how", ["nn", "ec"])
+@pytest.mark.parametrize("block", [4, 8, 16, 32])
+def test_szip(thalweg, tmp_path, how, block):
+    """Noise, ramps, runs of zeros that are as long as several segments, and rare values among zeros: every way to code a block."""
+    path = tmp_path / "f.h5"
+    noise = np.random.default_rng(block)
+    with h5py.File(path, "w") as file:
+        for dtype in ("<u1", "<i2", ">i2", "<u4", ">f4", "<i8", "<f8", ">f8"):
+            for number, (shape, chunks) in enumerate(SHAPES):
+                count = int(np.prod(shape))
+                kinds = {
+                    "noise": noise.integers(0, 250, count),
+                    "full": np.frombuffer(noise.bytes(8 * count), "<u8") % np.uint64(1 << 62),
+                    "ramp": np.arange(count) // 3 % 200,
+                    "zeros": np.zeros(count),
+                    "rare": np.where(noise.random(count) < 0.02, 1 + noise.integers(0, 3, count), 0),
+                    "bursts": np.where(np.arange(count) % 5000 < 400, noise.integers(0, 100, count), 7),
+                }
+                for kind, data in kinds.items():
+                    name = f"{kind}/{dtype.strip('<>')}{dtype[0] == '>'}/{number}"
+                    data = data.astype(dtype).reshape(shape)
+                    file.create_dataset(name, data=data, chunks=chunks, compression="szip", compression_opts=(how, block))
+        file.create_dataset("shuffled", data=values("<i4", (1000,)), chunks=(100,), compression="szip", shuffle=True, fletcher32=True)
+    assert len(same(thalweg, path)) == 6 * 8 * len(SHAPES) + 1
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
@@ -134,6 +171,115 @@ def test_numbers_that_do_not_fill_their_bytes(thalweg, tmp_path):
         file.create_dataset("scaled", data=values("<i4", (1000, 3)), chunks=(100, 3), scaleoffset=0)
         file.create_dataset("scaled big", data=values(">i4", (1000,)), chunks=(100,), scaleoffset=0)
     same(thalweg, path)
+
+
+def test_numpys_own_types(thalweg, tmp_path):
+    """h5py keeps what HDF5 has no type for as opaque bytes, with numpy's name beside them."""
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        for number, dtype in enumerate(["<M8[us]", ">M8[ns]", "<m8[D]", "<M8[10s]"]):
+            data = np.arange(100).astype(dtype)
+            file[f"contiguous{number}"] = data.astype(h5py.opaque_dtype(data.dtype))
+            file.create_dataset(f"chunked{number}", data=data.astype(h5py.opaque_dtype(data.dtype)), chunks=(16,), compression="gzip")
+    assert len(same(thalweg, path)) == 8
+
+
+def test_libhdf5_undoes_what_it_was_built_without(thalweg, tmp_path):
+    """What it alone reads (scale-offset) may have gone through deflate, too."""
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        for name, coded in (("gzip", {"compression": "gzip"}), ("lzf", {"compression": "lzf"}), ("szip", {"compression": "szip"})):
+            file.create_dataset(name, data=values("<i4", (1000, 3)), chunks=(100, 3), scaleoffset=0, shuffle=True, **coded)
+    assert len(same(thalweg, path)) == 3
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """A folder for the file, one below it and one beside it. h5py looks for values in other files where it stands, thalweg beside
+    the file."""
+    for name in ("home/below", "far"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path
+
+
+def test_values_in_other_files(thalweg, folders):
+    path = folders / "home/f.h5"
+    with h5py.File(path, "w") as file:
+        for number, dtype in enumerate(TYPES):
+            data = values(dtype, (1000, 3), number)
+            (folders / f"home/{number}.raw").write_bytes(b"head" + data.tobytes())
+            file.create_dataset(f"one{number}", data.shape, dtype, external=[(f"{number}.raw", 4, h5py.h5f.UNLIMITED)])
+        data = values("<f8", (5000,)).tobytes()
+        (folders / "home/first").write_bytes(data[:12_345])
+        (folders / "home/below/second").write_bytes(b"." * 100 + data[12_345:])
+        pieces = [("first", 0, 12_345), ("below/second", 100, 20_000), ("below/second", 20_100, 1 << 20)]
+        file.create_dataset("pieces", (5000,), "<f8", external=pieces)
+        # The file ends before its values do: the rest are zeros.
+        file.create_dataset("short", (20_000,), "<u2", external=[("first", 0, h5py.h5f.UNLIMITED)])
+        file["plain"] = values("<u2", (100,))
+    expected = same(thalweg, path, cwd=folders / "far")
+    assert len(expected) == len(TYPES) + 3
+    few = thalweg("read", path, "--digest", "--store", "mmap", "--memory", "8MiB").stdout
+    assert few.splitlines() == expected
+
+
+def test_values_in_other_files_do_not_lead_out_of_the_folder(thalweg, folders):
+    path, secret = folders / "home/f.h5", folders / "far/secret"
+    secret.write_bytes(b"x" * 100)
+    (folders / "home/link").symlink_to(secret)
+    (folders / "home/folder").mkdir()
+    named = {"absolute": str(secret), "up": "../far/secret", "link": "link", "missing": "none", "folder": "folder"}
+    with h5py.File(path, "w") as file:
+        file["good"] = np.arange(3)
+        for name, other in named.items():
+            file.create_dataset(name, (100,), "u1", external=[(other, 0, 100)])
+    result = thalweg("read", path, "--digest")
+    assert [row.split("\t")[0] for row in result.stdout.splitlines()] == ["/good"]
+    for name in ("absolute", "up", "link"):
+        assert re.search(f"/{name}: not read: .*{secret}.*outside the folder.*--trusted", result.stderr), result.stderr
+    assert "/missing: not read: values in another file, none, that is not there" in result.stderr
+    assert "/folder: not read: " in result.stderr
+    trusted = thalweg("read", path, "--digest", "--trusted").stdout
+    assert len(trusted.splitlines()) == 4
+
+
+@pytest.mark.parametrize("coded", ["none", "gzip", "bitshuffle", "blosc"])
+def test_virtual_datasets(thalweg, folders, coded):
+    """Sources beside the file, below it and in it; where there is none, the fill value."""
+    path = folders / "home/f.h5"
+    how = {"none": {}, "gzip": {"compression": "gzip", "shuffle": True}, "bitshuffle": hdf5plugin.Bitshuffle(), "blosc": hdf5plugin.Blosc()}[coded]
+    for number, name in enumerate(["a.h5", "below/b.h5"]):
+        with h5py.File(folders / "home" / name, "w") as file:
+            file.create_dataset("data", data=values("<i4", (20, 30, 50), number), chunks=(5, 30, 50), **how)
+    layout = h5py.VirtualLayout((5, 20, 30, 50), "<i4")
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("own", data=values("<i4", (20, 30, 50), 7), chunks=(7, 9, 11), **how)
+        for number, name in enumerate(["a.h5", "below/b.h5", ".", "none.h5"]):
+            layout[number] = h5py.VirtualSource(name, "own" if name == "." else "data", (20, 30, 50))
+        file.create_virtual_dataset("all", layout, fillvalue=-9)
+        # As wide as its sources are.
+        growing = h5py.VirtualLayout((40, 30), "<i4", maxshape=(None, 30))
+        source = h5py.VirtualSource("a.h5", "data", (20, 30, 50), maxshape=(None, 30, 50))
+        growing[:20] = source[:, :, 3]
+        file.create_virtual_dataset("part", growing)
+    assert len(same(thalweg, path, cwd=folders / "far")) == 3
+    assert all(row["read_by_libhdf5"] == "a virtual dataset" for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"] if row["path"] != "/own")
+
+
+def test_virtual_datasets_do_not_lead_out_of_the_folder(thalweg, folders):
+    with h5py.File(folders / "far/a.h5", "w") as file:
+        file["data"] = np.arange(10)
+    for name, source in (("up", "../far/a.h5"), ("absolute", str(folders / "far/a.h5"))):
+        path = folders / f"home/{name}.h5"
+        with h5py.File(path, "w", libver="latest") as file:
+            layout = h5py.VirtualLayout((10,), "<i8")
+            layout[:] = h5py.VirtualSource(source, "data", (10,))
+            file.create_virtual_dataset("virtual", layout)
+        result = thalweg("read", path, "--digest")
+        assert result.stdout == "" and "/virtual: not read: a virtual dataset; " in result.stderr
+        assert f"{folders / 'far/a.h5'}, outside the folder" in result.stderr
+        assert thalweg("read", path, "--digest", "--trusted").stdout.splitlines() == rows(path)[0]
 
 
 def test_paths_select(thalweg, tmp_path):
@@ -201,6 +347,37 @@ def test_info_says_how_it_lies(thalweg, tmp_path):
     words = thalweg("info", path).stdout
     assert "/group/chunked: 1000 <u4, 10 chunks of 100, 100 % in order, shuffle + deflate" in words
     assert "/one: one <f8" in words
+
+
+def test_info_shows_strings(thalweg, shared, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["scalar"] = "grün"
+        file["empty"] = ""
+        file.create_dataset("many", data=[f"string {i}" * (i % 7) for i in range(6000)], dtype=h5py.string_dtype(), compression="gzip")
+        file.create_dataset("square", data=np.array([["a", "bb"], ["", "c"]], object), dtype=h5py.string_dtype())
+        lists = file.create_dataset("lists", (3,), h5py.vlen_dtype(">i4"))
+        lists[:] = [np.arange(n) for n in (0, 3, 5)]
+        file.create_dataset("reference", data=file["scalar"].ref)
+        file.create_dataset("region", data=lists.regionref[1:])
+    seen = 0
+    for each in [path, *(path for path in SOUND if "string" in path.name or "vlen" in path.name)]:
+        for row in json.loads(thalweg("info", each, "--json").stdout)["datasets"]:
+            with h5py.File(each) as file:
+                dataset = file[row["path"]]
+                if h5py.check_string_dtype(dataset.dtype) and dataset.dtype.hasobject and dataset.shape is not None:
+                    try:
+                        strings = [text.decode() for text in np.ravel(dataset[()])[:8]]
+                    except OSError as refused:
+                        assert str(refused).split("(")[-1].strip(")") in row["refused"]
+                        continue
+                    assert row["strings"] == strings and row["shape"] == list(dataset.shape), row
+                    seen += 1
+    assert seen >= 9
+    rows = {row["path"]: row for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"]}
+    assert rows["/lists"]["items"] == "<i4" and rows["/lists"]["shape"] == [3]
+    assert (rows["/reference"]["not_read"], rows["/region"]["not_read"]) == ("references to objects", "references to regions")
+    assert '/square: 2x2 strings of any length: "a", "bb", "", "c"' in thalweg("info", path).stdout
 
 
 @pytest.mark.parametrize("verb", ["read", "info"])

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use thalweg::arrays::{ArrayFile, is_hdf5};
 use thalweg::format::Format;
+use thalweg::format::hdf5::Reach;
 use thalweg::reads::Options;
 use thalweg::store::FileStore;
 
@@ -31,7 +32,8 @@ pub(crate) fn open(path: &Path, options: &Options, is_trusted: bool) -> Result<O
     if !is_trusted {
         guard(path)?;
     }
-    let file = ArrayFile::open(path, options.clone())?;
+    let reach = if is_trusted { Reach::Anywhere } else { Reach::Folder };
+    let file = ArrayFile::open_reaching(path, reach, options.clone())?;
     Ok(if file.is_fast5()? { None } else { Some(file) })
 }
 

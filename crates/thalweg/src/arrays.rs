@@ -9,6 +9,7 @@ mod fill;
 mod grid;
 mod selection;
 mod slice;
+mod strings;
 mod window;
 
 use std::collections::HashSet;
@@ -19,9 +20,9 @@ use std::sync::Arc;
 use crate::codec::deflate;
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::format::hdf5::{self, Found, Link, Node};
+use crate::format::hdf5::{self, Around, Found, Link, Node, Reach};
 use crate::reads::{Opened, Options};
-use crate::store::Store;
+use crate::store::{JoinedStore, Store};
 
 pub use fill::{Summary, Want};
 pub use selection::{Selection, Slab};
@@ -30,7 +31,9 @@ pub use slice::{Share, Slice};
 /// An HDF5 file, open for its arrays.
 #[derive(Debug)]
 pub struct ArrayFile {
+    /// The joined one.
     store: Arc<dyn Store>,
+    joined: Arc<JoinedStore>,
     file: hdf5::File,
     options: Options,
     note: Option<String>,
@@ -85,8 +88,17 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
+        Self::open_reaching(path, Reach::Folder, options)
+    }
+
+    /// The same; what it keeps in other files is read wherever `reach` says.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::open`].
+    pub fn open_reaching(path: &Path, reach: Reach, options: Options) -> Result<Self> {
         let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
-        let file = Self::from_store(store, Options { model: Some(model), ..options })?;
+        let around = Around::new(path, reach)?;
+        let file = Self::of(store, around, Options { model: Some(model), ..options })?;
         Ok(Self { note, ..file })
     }
 
@@ -95,8 +107,13 @@ impl ArrayFile {
     /// # Errors
     /// As [`ArrayFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        let file = hdf5::File::open(&store, &options.control)?;
-        Ok(Self { store, file, options, note: None })
+        Self::of(store, Around::default(), options)
+    }
+
+    fn of(store: Arc<dyn Store>, around: Around, options: Options) -> Result<Self> {
+        let joined = Arc::new(JoinedStore::new(store));
+        let file = hdf5::File::open_joined(&joined, around, &options.control)?;
+        Ok(Self { store: joined.clone(), joined, file, options, note: None })
     }
 
     /// What is not as it should be, if anything.
@@ -115,7 +132,7 @@ impl ArrayFile {
 
     /// Where the bytes come from.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        self.joined.main()
     }
 
     /// How it is read.

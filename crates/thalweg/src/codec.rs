@@ -18,6 +18,7 @@ pub mod lzf;
 pub mod shuffle;
 pub mod svb;
 pub mod svb16;
+pub mod szip;
 pub mod vbz;
 mod zigzag;
 pub mod zstd;

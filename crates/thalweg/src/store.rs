@@ -4,6 +4,7 @@
 //! flight as it is told to: with threads, or, where the kernel has something better, without.
 
 pub mod file;
+pub mod joined;
 pub mod memory;
 pub mod mmap;
 pub mod throttled;
@@ -17,6 +18,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 
 pub use file::FileStore;
+pub use joined::JoinedStore;
 pub use memory::MemoryStore;
 pub use mmap::MmapStore;
 pub use throttled::ThrottledStore;

@@ -5,13 +5,17 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::format::hdf5::{Array, Found, Place};
+use thalweg::format::hdf5::{Array, Found, Place, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
+use super::short;
 use crate::common::Failure;
 use crate::evict;
 use crate::hdf5::times;
+
+/// How many strings of a dataset are shown.
+const FEW: u64 = 8;
 
 /// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is read in one sweep.
 fn in_order(array: &Array) -> Option<f64> {
@@ -54,9 +58,59 @@ fn layout(array: &Array) -> String {
     words
 }
 
-fn row(dataset: &Dataset) -> Value {
-    match &dataset.found {
-        Found::Other(what) => json!({ "path": dataset.path(), "not_read": what }),
+/// Strings or lists of any length, of which the first few are shown.
+struct Few {
+    shape: Vec<u64>,
+    item: Option<String>,
+    shown: Vec<String>,
+    /// Why none are.
+    refused: Option<String>,
+}
+
+impl Few {
+    fn of(file: &ArrayFile, dataset: &Dataset) -> Result<Option<Self>, Failure> {
+        let Some(Variable { shape, item }) = file.variable(dataset)? else { return Ok(None) };
+        let mut few = Self { shape, item: item.map(|item| item.to_string()), shown: Vec::new(), refused: None };
+        if few.item.is_none() {
+            let read = file.first_strings(dataset, FEW, &mut |text| {
+                few.shown.push(String::from_utf8_lossy(text).into_owned());
+                Ok(())
+            });
+            match read {
+                Err(thalweg::Error::Cancelled) => return Err(thalweg::Error::Cancelled.into()),
+                read => few.refused = read.err().map(|error| error.to_string()),
+            }
+        }
+        Ok(Some(few))
+    }
+
+    fn words(&self) -> String {
+        let what = self.item.as_ref().map_or("strings".to_owned(), |item| format!("lists of {item}"));
+        if let Some(why) = &self.refused {
+            return format!("not read: {what} of any length; {why}");
+        }
+        let count = if self.shape.is_empty() { "one of the".to_owned() } else { times(&self.shape) };
+        let shown: Vec<String> = self.shown.iter().map(|text| format!("{:?}", short(text))).collect();
+        let more = if self.shape.iter().product::<u64>() > FEW { ", ..." } else { "" };
+        format!("{count} {what} of any length: {}{more}", shown.join(", ")).trim_end_matches(": ").to_owned()
+    }
+}
+
+fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
+    let other: Vec<String> = file.elsewhere(dataset).iter().map(|piece| piece.path.display().to_string()).collect();
+    Ok(match &dataset.found {
+        Found::Other(what) => {
+            let few = Few::of(file, dataset)?;
+            let few = few.as_ref();
+            json!({
+                "path": dataset.path(),
+                "not_read": what,
+                "shape": few.map(|few| &few.shape),
+                "items": few.and_then(|few| few.item.as_ref()),
+                "strings": few.filter(|few| few.item.is_none() && few.refused.is_none()).map(|few| &few.shown),
+                "refused": few.and_then(|few| few.refused.as_ref()),
+            })
+        }
         Found::Array(array) => json!({
             "path": dataset.path(),
             "shape": array.shape,
@@ -67,16 +121,17 @@ fn row(dataset: &Dataset) -> Value {
             "chunks": if let Place::Chunked(_, chunks) = &array.place { Some(chunks.len()) } else { None },
             "in_order": in_order(array),
             "filters": filters(array),
+            "other_files": other,
             "read_by_libhdf5": array.library(),
         }),
-    }
+    })
 }
 
 /// Describes a file.
 pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_json: bool) -> Result<String, Failure> {
     let (datasets, size) = (file.datasets()?, file.store().size());
     if as_json {
-        let rows: Vec<Value> = datasets.iter().map(row).collect();
+        let rows = datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
         let file = path.display().to_string();
         let line = json!({
             "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows
@@ -93,9 +148,16 @@ pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_jso
     line("datasets", &datasets.len().to_string());
     for dataset in &datasets {
         let what = match &dataset.found {
-            Found::Array(array) if array.shape.is_empty() => format!("one {}, {}", array.dtype, layout(array)),
-            Found::Array(array) => format!("{} {}, {}", times(&array.shape), array.dtype, layout(array)),
-            Found::Other(what) => format!("not read: {what}"),
+            Found::Array(array) => {
+                let count = if array.shape.is_empty() { "one".to_owned() } else { times(&array.shape) };
+                let other = file.elsewhere(dataset).len();
+                let place = if other > 0 { format!("in {other} pieces of other files") } else { layout(array) };
+                format!("{count} {}, {place}", array.dtype)
+            }
+            Found::Other(what) => match Few::of(file, dataset)? {
+                Some(few) => few.words(),
+                None => format!("not read: {what}"),
+            },
         };
         line("", &format!("{}: {what}", dataset.path()));
     }

@@ -5,6 +5,8 @@
 //! It is not thread-safe: every call holds one lock of the process.
 
 #[cfg(feature = "hdf5")]
+mod around;
+#[cfg(feature = "hdf5")]
 mod array;
 #[cfg(feature = "hdf5")]
 mod dataset;
@@ -12,16 +14,24 @@ mod dataset;
 mod driver;
 #[cfg(feature = "hdf5")]
 mod dtype;
+#[cfg(feature = "hdf5")]
+mod elsewhere;
 mod filter;
 #[cfg(feature = "hdf5")]
 mod library;
 pub mod meta;
 #[cfg(feature = "hdf5")]
 mod object;
+#[cfg(feature = "hdf5")]
+mod plug;
 mod types;
+#[cfg(feature = "hdf5")]
+mod variable;
 #[cfg(feature = "hdf5")]
 mod write;
 
+#[cfg(feature = "hdf5")]
+pub use around::{Around, Reach};
 #[cfg(feature = "hdf5")]
 pub use array::{Array, Found, Place};
 #[cfg(feature = "hdf5")]
@@ -32,5 +42,7 @@ pub use library::version;
 #[cfg(feature = "hdf5")]
 pub use object::{File, Link, Node};
 pub use types::{Chunk, Dataset, Storage, Value};
+#[cfg(feature = "hdf5")]
+pub use variable::Variable;
 #[cfg(feature = "hdf5")]
 pub use write::{Enumeration, Group, Number, Stored, Vector, VectorOf, Writer, is_name};

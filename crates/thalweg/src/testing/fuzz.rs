@@ -138,6 +138,10 @@ pub fn hdf5_filters(data: &[u8]) {
         3 => (32000, vec![]),
         4 => (32001, vec![]),
         5 => (32004, vec![]),
+        7 if pick & 8 != 0 => {
+            let bits = [8, 16, 24, 32, 64][usize::from(pick >> 4) % 5];
+            (4, vec![16 | u32::from(pick & 0x80) >> 2, element & 62, bits, u32::from(high) + 1])
+        }
         6 => (32008, vec![0, 4, element, u32::from(pick >> 5) * 8, u32::from(pick >> 3 & 3)]),
         _ => (32015, vec![]),
     };

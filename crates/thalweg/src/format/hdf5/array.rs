@@ -17,17 +17,17 @@ use hdf5_metno_sys::h5s::{
     H5Sget_simple_extent_type, H5Sselect_hyperslab,
 };
 use hdf5_metno_sys::h5t::{
-    H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_STD_U8LE,
-    H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE, H5T_class_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tget_array_dims2,
-    H5Tget_array_ndims, H5Tget_class, H5Tget_fields, H5Tget_member_name, H5Tget_member_offset, H5Tget_member_type,
-    H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision, H5Tget_sign, H5Tget_size, H5Tget_strpad,
-    H5Tget_super, H5Tis_variable_str,
+    H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_STD_REF_DSETREG,
+    H5T_STD_REF_OBJ, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE, H5T_class_t, H5T_order_t, H5T_sign_t,
+    H5T_str_t, H5Tequal, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_fields, H5Tget_member_name,
+    H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision,
+    H5Tget_sign, H5Tget_size, H5Tget_strpad, H5Tget_super, H5Tget_tag, H5Tis_variable_str,
 };
 
 use super::dataset::{Trouble, pipeline, run};
 use super::dtype::{Dtype, FixKind};
 use super::filter::Pipeline;
-use super::library::{Id, Refused, locked, status};
+use super::library::{Id, Refused, status};
 use super::object::{Node, labels};
 use super::types::{Chunk, NOWHERE};
 use crate::error::Result;
@@ -36,7 +36,7 @@ use crate::error::Result;
 const MOST_LEVELS: usize = 32;
 
 /// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
-const MOST_RANK: usize = 32;
+pub(super) const MOST_RANK: usize = 32;
 
 /// A dataset of elements of one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,12 +101,12 @@ pub enum Found {
 }
 
 /// A type as it is read.
-struct Kind {
-    dtype: Dtype,
+pub(super) struct Kind {
+    pub(super) dtype: Dtype,
     /// Dimensions of an array type.
-    inner: Vec<u64>,
+    pub(super) inner: Vec<u64>,
     /// What libhdf5 has to convert: why, and to what.
-    converted: Option<String>,
+    pub(super) converted: Option<String>,
 }
 
 impl Node {
@@ -115,12 +115,14 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`](crate::Error::Malformed) for what libhdf5 refuses, and for addresses outside the file.
     pub fn array(&self) -> Result<Option<Found>> {
-        let found = locked(|| self.array_locked());
-        let found = found.or_else(|trouble| match trouble {
-            Trouble::Unsupported(what) => Ok(Some(Found::Other(what))),
-            Trouble::Refused(refused) => Err(self.refused(refused)),
-            Trouble::Malformed(at, found, expected) => Err(self.shared.malformed(&self.path, at, found, expected)),
-        })?;
+        let found = self.shared.locked(
+            || self.array_locked(),
+            |trouble| match trouble {
+                Trouble::Unsupported(what) => Ok(Some(Found::Other(what))),
+                Trouble::Refused(refused) => Err(self.refused(refused)),
+                Trouble::Malformed(at, found, expected) => Err(self.shared.malformed(&self.path, at, found, expected)),
+            },
+        )?;
         if let Some(Found::Array(array)) = &found {
             self.check_inside(array)?;
         }
@@ -138,6 +140,8 @@ impl Node {
             Err(self.shared.malformed(&self.path, offset.min(size), found, expected))
         };
         match &array.place {
+            // Pieces of other files stand behind it.
+            Place::Contiguous(Some(offset)) if self.is_elsewhere(*offset) => Ok(()),
             Place::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
             Place::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
                 Some(empty) => {
@@ -193,7 +197,7 @@ impl Node {
                     Place::Inline(values)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) if H5Pget_external_count(made.raw()) > 0 => {
-                    return Err(Trouble::Unsupported("values in another file".into()));
+                    Place::Contiguous(self.elsewhere(&made, array.bytes())?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => Place::Contiguous(run(&self.id)?),
                 (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
@@ -208,7 +212,8 @@ impl Node {
                     let chunks = self.grid(own, &chunk[..rank])?;
                     Place::Chunked(chunk[..rank].iter().chain(&kind.inner).copied().collect(), chunks)
                 }
-                _ => return Err(Trouble::Unsupported("a virtual dataset".into())),
+                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => Place::Library("a virtual dataset".into()),
+                _ => return Err(Trouble::Unsupported("a layout that is not known".into())),
             };
             let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
             status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
@@ -272,7 +277,7 @@ impl Node {
         out.resize((rows * row) as usize, 0);
         // What has to be converted comes as a machine has it, the rest as it is stored.
         let converts = array.dtype.is_plain();
-        locked(|| self.rows_locked(converts, from, rows, out)).map_err(|refused| self.refused(refused))
+        self.shared.locked(|| self.rows_locked(converts, from, rows, out), |refused| Err(self.refused(refused)))
     }
 
     fn rows_locked(&self, converts: bool, from: u64, rows: u64, out: &mut [u8]) -> Result<(), Refused> {
@@ -321,7 +326,7 @@ const IEEE: [(usize, [usize; 5]); 4] =
     [(2, [15, 10, 5, 0, 10]), (4, [31, 23, 8, 0, 23]), (8, [63, 52, 11, 0, 52]), (16, [79, 64, 15, 0, 64])];
 
 /// What numpy calls a type. The lock is held.
-unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
+pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
     if level > MOST_LEVELS {
         return Err(Trouble::Unsupported("types inside each other".into()));
     }
@@ -373,7 +378,7 @@ unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                     _ => None,
                 },
             )),
-            H5T_class_t::H5T_OPAQUE => plain(Dtype::void(size)),
+            H5T_class_t::H5T_OPAQUE => plain(opaque(stored, size)),
             H5T_class_t::H5T_ENUM => {
                 let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
                 let names = if size == 1 { labels(stored, size)? } else { Vec::new() };
@@ -391,11 +396,36 @@ unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
             }
             H5T_class_t::H5T_COMPOUND => record(stored, size, level)?,
             H5T_class_t::H5T_VLEN => return Err(Trouble::Unsupported("lists of any length".into())),
-            H5T_class_t::H5T_REFERENCE => return Err(Trouble::Unsupported("references".into())),
+            H5T_class_t::H5T_REFERENCE => {
+                let is = |kind| status(H5Tequal(stored.raw(), kind)).is_ok_and(|is| is > 0);
+                let what = if is(*H5T_STD_REF_OBJ) {
+                    "references to objects"
+                } else if is(*H5T_STD_REF_DSETREG) {
+                    "references to regions"
+                } else {
+                    "references"
+                };
+                return Err(Trouble::Unsupported(what.into()));
+            }
             H5T_class_t::H5T_TIME => return Err(Trouble::Unsupported("times".into())),
             _ => return Err(Trouble::Unsupported("a type of a class that is not known".into())),
         })
     }
+}
+
+/// Opaque bytes: numpy's own types are, where h5py has put their names beside them. The lock is held.
+unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
+    // SAFETY: under the lock, an open type; the tag is the library's memory, given back.
+    let tag = unsafe {
+        let tag = H5Tget_tag(stored.raw());
+        if tag.is_null() {
+            return Dtype::void(size);
+        }
+        let text = CStr::from_ptr(tag).to_string_lossy().into_owned();
+        H5free_memory(tag.cast());
+        text
+    };
+    tag.strip_prefix("NUMPY:").and_then(|name| Dtype::named(name, size)).unwrap_or_else(|| Dtype::void(size))
 }
 
 /// A compound type. The lock is held.

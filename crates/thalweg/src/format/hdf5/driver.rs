@@ -5,7 +5,8 @@
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,10 +14,11 @@ use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_close_degree_t, H5F_mem_t, H5Fopen
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
 
+use super::around::Around;
 use super::library::{Id, Refused, access, locked, status};
 use crate::engine::Control;
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::store::{FileStore, Store};
 
 /// Bytes read at a time, and how many such blocks are kept.
 const BLOCK: u64 = 64 << 10;
@@ -227,14 +229,44 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// What the file that this thread is opening stands on. A file that it links to finds nothing here, so that no file
-    /// leads to another.
+    /// What the file that this thread is opening stands on.
     static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
+    /// Where the file that this thread works on may lead to others.
+    static WITHIN: RefCell<Option<Arc<Within>>> = const { RefCell::new(None) };
+}
+
+/// How a file leads to others: those that a virtual dataset shows.
+#[derive(Debug)]
+pub(super) struct Within {
+    pub(super) name: Arc<str>,
+    pub(super) around: Around,
+    pub(super) control: Control,
+    pub(super) told: Arc<Told>,
+}
+
+impl Within {
+    /// Runs `work` in the library, which may open other files for it.
+    pub(super) fn locked<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        locked(|| {
+            let before = WITHIN.replace(Some(self.clone()));
+            let done = work();
+            WITHIN.set(before);
+            done
+        })
+    }
+
+    /// The file that the library calls so; `None` if there is none, which it takes for one without values.
+    fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
+        let Some(path) = self.around.find(name.to_bytes(), &self.name)? else { return Ok(None) };
+        let store = Arc::new(FileStore::open(path)?);
+        Ok(Some(Backing { store, control: self.control.clone(), told: self.told.clone(), blocks: Vec::new() }))
+    }
 }
 
 /// Opens a store as an HDF5 file.
-pub(super) fn open(store: &Arc<dyn Store>, control: &Control) -> (Result<Id, Refused>, Arc<Told>) {
+pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -> (Result<Id, Refused>, Arc<Told>) {
     let told = Arc::new(Told::default());
+    let name = around.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     let backing = Backing { store: store.clone(), control: control.clone(), told: told.clone(), blocks: Vec::new() };
     let opened = locked(|| {
         static DRIVER: OnceLock<hid_t> = OnceLock::new();
@@ -242,7 +274,7 @@ pub(super) fn open(store: &Arc<dyn Store>, control: &Control) -> (Result<Id, Ref
         let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
         status(driver)?;
         OPENING.set(Some(backing));
-        let opened = open_with(driver);
+        let opened = open_with(driver, name.as_deref().unwrap_or(NAME));
         OPENING.set(None);
         opened
     });
@@ -250,17 +282,25 @@ pub(super) fn open(store: &Arc<dyn Store>, control: &Control) -> (Result<Id, Ref
 }
 
 /// The lock is held.
-fn open_with(driver: hid_t) -> Result<Id, Refused> {
-    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL and is only for messages.
+fn open_with(driver: hid_t, name: &CStr) -> Result<Id, Refused> {
+    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other files are looked for beside it.
     unsafe {
         let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
-        Id::new(H5Fopen(NAME.as_ptr(), H5F_ACC_RDONLY, access.raw()))
+        Id::new(H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.raw()))
     }
 }
 
-unsafe extern "C" fn driver_open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
-    let Some(backing) = OPENING.take() else { return std::ptr::null_mut() };
+unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
+    let backing = OPENING.take().or_else(|| {
+        let within = WITHIN.with_borrow(Clone::clone)?;
+        // SAFETY: a name of the library's, which ends with NUL.
+        within.backing(unsafe { CStr::from_ptr(name) }).unwrap_or_else(|error| {
+            within.told.fail(error);
+            None
+        })
+    });
+    let Some(backing) = backing else { return std::ptr::null_mut() };
     let base = Base {
         driver_id: 0,
         class: std::ptr::null(),

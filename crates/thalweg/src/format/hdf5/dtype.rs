@@ -62,6 +62,30 @@ impl Dtype {
         Self { name: format!("|S{size}"), size, fixes }
     }
 
+    /// A number that numpy names so, times among them (`<M8[us]`), or a string; `None` for others, and those of another size.
+    pub(super) fn named(name: &str, size: usize) -> Option<Self> {
+        let (order, rest) = name.split_at_checked(1).filter(|(order, _)| "<>|=".contains(order)).unwrap_or(("|", name));
+        if rest.strip_prefix('S').is_some_and(|digits| digits.parse() == Ok(size)) {
+            return Some(Self::text(size, None));
+        }
+        let letters = rest.strip_prefix(['b', 'i', 'u', 'f', 'c', 'M', 'm'])?;
+        let (digits, unit) = letters.find('[').map_or((letters, ""), |at| letters.split_at(at));
+        let is_time = rest.starts_with(['M', 'm']);
+        if digits.parse() != Ok(size) || !(unit.is_empty() || is_time && unit.ends_with(']')) || (is_time && size != 8)
+        {
+            return None;
+        }
+        let kind = rest.chars().next()?;
+        if !matches!(
+            (kind, size),
+            ('b', 1) | ('i' | 'u', 1 | 2 | 4 | 8) | ('f', 2 | 4 | 8 | 16) | ('c', 8 | 16) | ('M' | 'm', 8)
+        ) {
+            return None;
+        }
+        let Self { name, size, fixes } = Self::number(kind, size, order == ">");
+        Some(Self { name: name + unit, size, fixes })
+    }
+
     /// Bytes that mean nothing to numpy.
     pub(super) fn void(size: usize) -> Self {
         Self { name: format!("|V{size}"), size, fixes: Vec::new() }
@@ -167,6 +191,19 @@ mod tests {
         let record =
             Dtype::record(8, &[(0, Dtype::number('i', 1, false)), (2, repeated(&Dtype::number('u', 2, true), 2))]);
         assert_eq!(fixed(&record, &[9, 8, 1, 2, 3, 4, 7, 6]), [9, 8, 2, 1, 4, 3, 7, 6]);
+    }
+
+    #[test]
+    fn numpys_own_names_are_known() {
+        let named = |name, size| Dtype::named(name, size).map(|dtype| dtype.to_string());
+        assert_eq!(named("<M8[us]", 8).as_deref(), Some("<M8[us]"));
+        assert_eq!(named(">m8[ns]", 8).as_deref(), Some("<m8[ns]"));
+        assert_eq!(named("|b1", 1).as_deref(), Some("|b1"));
+        assert_eq!(named("|S21", 21).as_deref(), Some("|S21"));
+        assert_eq!(named("float64", 8), None);
+        assert_eq!(["<M8[us]", "<V8", "<i8[us]", ">", ""].map(|name| named(name, 4)), [const { None }; 5]);
+        let Some(swapped) = Dtype::named(">M8[s]", 8) else { unreachable!("a known name") };
+        assert_eq!(fixed(&swapped, &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     #[test]

@@ -3,18 +3,22 @@
 use std::fmt;
 
 use crate::Fault;
-use crate::codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, vbz, zstd};
+use crate::codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, szip, vbz, zstd};
 
-/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32` of the HDF5 specification, section IV.A.2.l.
+/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP` of the HDF5 specification, section IV.A.2.l.
 const DEFLATE: i32 = 1;
 const SHUFFLE: i32 = 2;
 const FLETCHER32: i32 = 3;
+const SZIP: i32 = 4;
 /// Filters that are registered with the HDF Group.
 const LZF: i32 = 32000;
 const BLOSC: i32 = 32001;
 const LZ4: i32 = 32004;
 const BITSHUFFLE: i32 = 32008;
 const ZSTD: i32 = 32015;
+
+/// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how much a chunk holds.
+pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
 
 /// Bytes of a Fletcher-32 checksum, which stands last.
 const SUM_BYTES: usize = 4;
@@ -28,6 +32,8 @@ pub enum Filter {
     Shuffle(usize),
     /// A checksum at the end.
     Fletcher32,
+    /// Golomb-Rice codes of differences.
+    Szip(szip::Params),
     /// VBZ.
     Vbz(vbz::Params),
     /// LZF, as h5py writes it.
@@ -157,6 +163,7 @@ impl fmt::Display for Filter {
             Self::Deflate => "deflate",
             Self::Shuffle(_) => "shuffle",
             Self::Fletcher32 => "fletcher32",
+            Self::Szip(_) => "szip",
             Self::Vbz(_) => "vbz",
             Self::Lzf => "lzf",
             Self::Lz4 => "lz4",
@@ -182,6 +189,7 @@ impl Filter {
                 _ => Err("the filter shuffle without its element size".into()),
             },
             FLETCHER32 => Ok(Self::Fletcher32),
+            SZIP => szip::Params::parse(values).map(Self::Szip),
             vbz::FILTER => {
                 let params = vbz::Params::parse(values);
                 params.map(Self::Vbz).map_err(|fault| format!("{} (expected {})", fault.found, fault.expected))
@@ -272,23 +280,11 @@ impl Contexts {
             if !active(place) {
                 continue;
             }
-            let Self { deflate, vbz, zstd, blosc, part, front, back } = self;
-            let input: &[u8] = if here.is_some() { front } else { stored };
-            match filter {
-                Filter::Deflate => deflate.decompress(input, back, most)?,
-                Filter::Vbz(params) => vbz.bytes(*params, input, bytes, back)?,
-                Filter::Shuffle(size) => {
-                    back.resize(input.len(), 0);
-                    shuffle::undo(input, *size, back);
-                }
-                Filter::Lzf => lzf::decompress(input, most, back)?,
-                Filter::Lz4 => lz4::chunk(input, most, back, part)?,
-                Filter::Zstd => zstd.decompress(input, back, most)?,
-                Filter::Blosc => blosc.decompress(input, most, back)?,
-                Filter::Bitshuffle(how) => how.undo(input, most, zstd, part, back)?,
-                Filter::Fletcher32 => check_sum(input, back)?,
-            }
-            std::mem::swap(front, back);
+            let mut front = std::mem::take(&mut self.front);
+            let undone = self.step(filter, if here.is_some() { &front } else { stored }, bytes, most);
+            std::mem::swap(&mut front, &mut self.back);
+            self.front = front;
+            undone?;
             here = Some(());
         }
         let decoded: &[u8] = if here.is_some() { &self.front } else { stored };
@@ -296,6 +292,36 @@ impl Contexts {
             return Err(Fault::new(0, format!("a chunk of {} bytes", decoded.len()), format!("{bytes} bytes")));
         }
         Ok(decoded)
+    }
+
+    /// What one filter makes of its input, at most `most` bytes, in `back`.
+    fn step(&mut self, filter: &Filter, input: &[u8], bytes: usize, most: usize) -> Result<(), Fault> {
+        let Self { deflate, vbz, zstd, blosc, part, back, .. } = self;
+        match filter {
+            Filter::Deflate => deflate.decompress(input, back, most),
+            Filter::Vbz(params) => vbz.bytes(*params, input, bytes, back),
+            Filter::Shuffle(size) => {
+                back.resize(input.len(), 0);
+                shuffle::undo(input, *size, back);
+                Ok(())
+            }
+            Filter::Lzf => lzf::decompress(input, most, back),
+            Filter::Lz4 => lz4::chunk(input, most, back, part),
+            Filter::Zstd => zstd.decompress(input, back, most),
+            Filter::Blosc => blosc.decompress(input, most, back),
+            Filter::Bitshuffle(how) => how.undo(input, most, zstd, part, back),
+            Filter::Szip(params) => szip::decompress(*params, input, most, back),
+            Filter::Fletcher32 => check_sum(input, back),
+        }
+    }
+
+    /// What one filter makes of its input, which may be `most` bytes.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the input.
+    pub(super) fn undo_one(&mut self, filter: &Filter, input: &[u8], most: usize) -> Result<&[u8], Fault> {
+        self.step(filter, input, most, most)?;
+        Ok(&self.back)
     }
 
     /// Gives back scratch memory beyond `keep` bytes.

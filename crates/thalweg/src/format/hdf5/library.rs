@@ -14,6 +14,8 @@ use hdf5_metno_sys::h5p::{
     H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_mdc_config, H5Pset_cache, H5Pset_fclose_degree, H5Pset_mdc_config,
 };
 
+use super::plug;
+
 /// The library's version, as in "2.2.0".
 pub fn version() -> String {
     let (mut major, mut minor, mut release) = (0, 0, 0);
@@ -38,6 +40,7 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
         H5open();
         H5Eset_auto2(H5E_DEFAULT, None, std::ptr::null_mut());
         H5PLset_loading_state(0);
+        plug::register();
     });
     work()
 }
@@ -72,7 +75,7 @@ fn refused() -> Refused {
     if told.is_empty() {
         told.push_str("no reason given");
     }
-    Refused(told)
+    Refused(plug::take_refused().unwrap_or(told))
 }
 
 /// An open thing of the library's, closed when dropped.

@@ -16,12 +16,13 @@ use hdf5_metno_sys::h5t::{
     H5Tget_member_value, H5Tget_native_type, H5Tget_nmembers, H5Tget_sign, H5Tget_size, H5Tis_variable_str,
 };
 
-use super::driver::{self, Told};
+use super::around::Around;
+use super::driver::{self, Told, Within};
 use super::library::{Id, Refused, locked, status};
 use super::types::Value;
 use crate::engine::Control;
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::store::{JoinedStore, Store};
 
 /// An open file.
 #[derive(Debug)]
@@ -33,21 +34,51 @@ pub struct File {
 /// What errors about a file need.
 #[derive(Debug)]
 pub(super) struct Shared {
-    name: Arc<str>,
     size: u64,
-    told: Arc<Told>,
+    within: Arc<Within>,
+    /// Where pieces of other files go, if they can be read.
+    pub(super) joined: Option<Arc<JoinedStore>>,
 }
 
 impl Shared {
+    fn name(&self) -> &Arc<str> {
+        &self.within.name
+    }
+
+    fn told(&self) -> &Told {
+        &self.within.told
+    }
+
+    /// The file's surroundings.
+    pub(super) fn around(&self) -> &Around {
+        &self.within.around
+    }
+
+    /// Runs `work` in the library, which may open other files for it.
+    ///
+    /// # Errors
+    /// The store's own, which the library need not have minded, and whatever `refused` makes of the library's.
+    pub(super) fn locked<T, E>(
+        &self,
+        work: impl FnOnce() -> Result<T, E>,
+        refused: impl FnOnce(E) -> Result<T>,
+    ) -> Result<T> {
+        let done = self.within.locked(work);
+        match self.told().take_error() {
+            Some(error) => Err(error),
+            None => done.or_else(refused),
+        }
+    }
+
     /// The store's own error if it has one, else the library's.
     pub(super) fn error(&self, what: &str, refused: Refused) -> Error {
-        if let Some(error) = self.told.take_error() {
+        if let Some(error) = self.told().take_error() {
             return error;
         }
         let Refused(said) = refused;
         if said.starts_with("truncated file") {
             return Error::Truncated {
-                file: self.name.clone(),
+                file: self.name().clone(),
                 what: "an HDF5 file".into(),
                 offset: 0,
                 size: self.size,
@@ -55,7 +86,7 @@ impl Shared {
             };
         }
         Error::Malformed {
-            file: self.name.clone(),
+            file: self.name().clone(),
             what: what.to_owned().into(),
             offset: 0,
             found: format!("what libhdf5 refuses ({said})").into(),
@@ -65,11 +96,11 @@ impl Shared {
 
     pub(super) fn malformed(&self, what: &str, offset: u64, found: String, expected: String) -> Error {
         let what = what.to_owned().into();
-        Error::Malformed { file: self.name.clone(), what, offset, found: found.into(), expected: expected.into() }
+        Error::Malformed { file: self.name().clone(), what, offset, found: found.into(), expected: expected.into() }
     }
 
     pub(super) fn unsupported(&self, what: String, advice: &'static str) -> Error {
-        Error::Unsupported { file: self.name.clone(), what: what.into(), advice: advice.into() }
+        Error::Unsupported { file: self.name().clone(), what: what.into(), advice: advice.into() }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -105,8 +136,26 @@ impl File {
     /// # Errors
     /// [`Error::Malformed`] for what is not HDF5, [`Error::Truncated`], and the store's own.
     pub fn open(store: &Arc<dyn Store>, control: &Control) -> Result<Self> {
-        let (opened, told) = driver::open(store, control);
-        let shared = Arc::new(Shared { name: store.name().clone(), size: store.size(), told });
+        Self::open_within(store, None, Around::default(), control)
+    }
+
+    /// The same; values in other files are read, those that are stored as they are through the joined store.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub fn open_joined(store: &Arc<JoinedStore>, around: Around, control: &Control) -> Result<Self> {
+        Self::open_within(store.main(), Some(store.clone()), around, control)
+    }
+
+    fn open_within(
+        store: &Arc<dyn Store>,
+        joined: Option<Arc<JoinedStore>>,
+        around: Around,
+        control: &Control,
+    ) -> Result<Self> {
+        let (opened, told) = driver::open(store, &around, control);
+        let within = Arc::new(Within { name: store.name().clone(), around, control: control.clone(), told });
+        let shared = Arc::new(Shared { size: store.size(), within, joined });
         match opened {
             Ok(id) => Ok(Self { id, shared }),
             Err(refused) => Err(shared.error("HDF5 file", refused)),
@@ -146,13 +195,14 @@ impl File {
     }
 
     fn open_node(&self, path: &str, open: impl FnOnce(hid_t) -> hid_t) -> Result<Node> {
-        let id = locked(|| Id::new(open(self.id.raw()))).map_err(|refused| self.shared.error(path, refused))?;
+        let opened = || Id::new(open(self.id.raw()));
+        let id = self.shared.locked(opened, |refused| Err(self.shared.error(path, refused)))?;
         Ok(Node { id, path: path.to_owned(), shared: self.shared.clone() })
     }
 
     /// Requests that the library has made of the store.
     pub fn requests(&self) -> u64 {
-        self.shared.told.requests()
+        self.shared.told().requests()
     }
 }
 

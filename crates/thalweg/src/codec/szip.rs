@@ -1,0 +1,316 @@
+//! szip, as HDF5 has it: CCSDS 121.0-B (adaptive Golomb-Rice codes of differences), in libaec's reading of the old library's
+//! parameters.
+
+use crate::Fault;
+
+/// `SZ_MSB_OPTION_MASK` and `SZ_NN_OPTION_MASK` of szlib.h: most significant byte first, and differences of neighbours.
+const MSB: u32 = 16;
+const NEIGHBOURS: u32 = 32;
+
+/// Most samples of a block, and most blocks between two whole samples.
+const MOST_BLOCK: usize = 64;
+const MOST_INTERVAL: usize = 4096;
+
+/// The run of zero blocks that ends a segment of 64.
+const REST_OF_SEGMENT: u32 = 5;
+const SEGMENT: usize = 64;
+
+/// Codes of pairs beyond this one are none.
+const MOST_PAIR: u32 = 90;
+
+/// What the filter was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Params {
+    mask: u32,
+    /// Samples of a block.
+    block: usize,
+    /// Bits of an element.
+    bits: u32,
+    /// Elements of a scanline: as many as stand between two that are stored whole.
+    scanline: usize,
+}
+
+impl Params {
+    /// From client data: option mask, pixels of a block, bits of a pixel, pixels of a scanline.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn parse(values: &[u32]) -> Result<Self, String> {
+        let &[mask, block, bits, scanline, ..] = values else {
+            return Err(format!("the filter szip with {} parameters", values.len()));
+        };
+        let (block, scanline) = (block as usize, scanline as usize);
+        let interval = scanline.checked_div(block).unwrap_or(0);
+        if !(2..=MOST_BLOCK).contains(&block) || !block.is_multiple_of(2) || scanline == 0 || interval > MOST_INTERVAL {
+            return Err(format!("the filter szip in blocks of {block}, scanlines of {scanline}"));
+        }
+        if !matches!(bits, 1..=32 | 64) {
+            return Err(format!("the filter szip of {bits} bits"));
+        }
+        Ok(Self { mask, block, bits, scanline })
+    }
+
+    /// Elements of four bytes and more are coded byte by byte: all first ones, then all second ones.
+    fn bytes_apart(self) -> Option<usize> {
+        matches!(self.bits, 32 | 64).then_some(self.bits as usize / 8)
+    }
+}
+
+/// Replaces `out` by what a chunk decodes to, which may be `most` bytes: it says how many.
+///
+/// # Errors
+/// A chunk that says too many, or a stream that ends too early or that no coder writes.
+pub fn decompress(params: Params, coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let Some((size, stream)) = coded.split_first_chunk::<4>() else {
+        return Err(Fault::new(0, format!("{} bytes", coded.len()), "the size of a chunk"));
+    };
+    let size = u32::from_le_bytes(*size) as usize;
+    if size > most {
+        return Err(Fault::new(0, format!("a chunk of {size} bytes"), format!("at most {most}")));
+    }
+    let bits = if params.bytes_apart().is_some() { 8 } else { params.bits };
+    let width = match bits {
+        ..=8 => 1,
+        9..=16 => 2,
+        _ => 4,
+    };
+    // Scanlines are filled up to whole blocks.
+    let interval = params.scanline.div_ceil(params.block);
+    let scanlines = size.div_ceil(width * params.scanline);
+    let mut samples = Samples {
+        bits: Bits { bytes: stream, at: 0 },
+        width: bits,
+        has_differences: params.mask & NEIGHBOURS != 0,
+        block: params.block,
+        interval,
+        line: Vec::with_capacity(interval * params.block),
+    };
+    out.clear();
+    let is_msb = params.mask & MSB != 0;
+    for _ in 0..scanlines {
+        let left = size.div_ceil(width) - out.len() / width;
+        let want = left.min(params.scanline);
+        samples.next_line(want).map_err(|fault| fault.shifted(4))?;
+        for &sample in &samples.line[..want] {
+            let bytes = sample.to_le_bytes();
+            match (width, is_msb) {
+                (1, _) => out.push(bytes[0]),
+                (2, false) => out.extend_from_slice(&bytes[..2]),
+                (2, true) => out.extend_from_slice(&[bytes[1], bytes[0]]),
+                (_, false) => out.extend_from_slice(&bytes),
+                (_, true) => out.extend(bytes.iter().rev()),
+            }
+        }
+    }
+    out.truncate(size);
+    if let Some(apart) = params.bytes_apart() {
+        let sorted = out.clone();
+        super::shuffle::undo(&sorted, apart, out);
+    }
+    Ok(())
+}
+
+/// Bits, the most significant of each byte first.
+struct Bits<'a> {
+    bytes: &'a [u8],
+    /// In bits.
+    at: usize,
+}
+
+impl Bits<'_> {
+    fn short(&self) -> Fault {
+        Fault::new(self.at / 8, "the end of the stream", "the rest of a block")
+    }
+
+    /// The next 32 bits or more in the high bits, zeros beyond the end.
+    fn window(&self) -> u64 {
+        let from = self.at / 8;
+        let mut window = [0; 8];
+        let here = self.bytes.get(from..).unwrap_or_default();
+        let part = here.len().min(8);
+        window[..part].copy_from_slice(&here[..part]);
+        u64::from_be_bytes(window) << (self.at % 8)
+    }
+
+    /// A number of at most 32 bits.
+    fn number(&mut self, bits: u32) -> Result<u32, Fault> {
+        if bits == 0 {
+            return Ok(0);
+        }
+        if self.at + bits as usize > self.bytes.len() * 8 {
+            return Err(self.short());
+        }
+        let number = self.window() >> (64 - bits);
+        self.at += bits as usize;
+        Ok(number as u32)
+    }
+
+    /// How many zeros stand before the next one.
+    fn zeros(&mut self) -> Result<u32, Fault> {
+        let mut zeros = 0;
+        loop {
+            // The window has this many bits that are of the stream.
+            let whole = (64 - self.at % 8).min((self.bytes.len() * 8).saturating_sub(self.at));
+            if whole == 0 {
+                return Err(self.short());
+            }
+            let here = self.window().leading_zeros() as usize;
+            if here < whole {
+                self.at += here + 1;
+                return Ok(zeros + here as u32);
+            }
+            self.at += whole;
+            zeros += whole as u32;
+        }
+    }
+}
+
+/// The samples of a stream, scanline by scanline.
+struct Samples<'a> {
+    bits: Bits<'a>,
+    /// Bits of a sample.
+    width: u32,
+    has_differences: bool,
+    block: usize,
+    /// Blocks of a scanline.
+    interval: usize,
+    line: Vec<u32>,
+}
+
+impl Samples<'_> {
+    /// Bits of a block's option.
+    fn option_bits(&self) -> u32 {
+        match self.width {
+            ..=8 => 3,
+            9..=16 => 4,
+            _ => 5,
+        }
+    }
+
+    /// Decodes the next scanline; of the last one only `want` samples need be there.
+    fn next_line(&mut self, want: usize) -> Result<(), Fault> {
+        self.line.clear();
+        while self.line.len() < want {
+            self.next_block()?;
+        }
+        if self.has_differences {
+            undo_differences(&mut self.line, self.width);
+        }
+        // The rest of the scanline is coded all the same, but for the last.
+        Ok(())
+    }
+
+    fn next_block(&mut self) -> Result<(), Fault> {
+        let start = self.line.len();
+        let option = self.bits.number(self.option_bits())?;
+        let whole = u32::from(self.has_differences && start == 0);
+        let end = start + self.block;
+        if option == (1 << self.option_bits()) - 1 {
+            for _ in 0..self.block {
+                let sample = self.bits.number(self.width)?;
+                self.line.push(sample);
+            }
+            return Ok(());
+        }
+        let has_pairs = option == 0 && self.bits.number(1)? == 1;
+        if whole == 1 {
+            let sample = self.bits.number(self.width)?;
+            self.line.push(sample);
+        }
+        if option > 0 {
+            let low = option - 1;
+            for _ in self.line.len()..end {
+                let high = self.bits.zeros()?;
+                self.line.push(high.wrapping_shl(low));
+            }
+            for at in start + whole as usize..end {
+                let bits = self.bits.number(low)?;
+                self.line[at] |= bits;
+            }
+        } else if has_pairs {
+            while self.line.len() < end {
+                let at = self.bits.at / 8;
+                let code = self.bits.zeros()?;
+                if code > MOST_PAIR {
+                    return Err(Fault::new(at, format!("the code {code} of a pair"), format!("at most {MOST_PAIR}")));
+                }
+                // The sum of the pair is the triangular number's root; what remains is the second.
+                let sum = (0..).take_while(|n| n * (n + 1) / 2 <= code).last().unwrap_or(0);
+                let second = code - sum * (sum + 1) / 2;
+                if (self.line.len() - start).is_multiple_of(2) {
+                    self.line.push(sum - second);
+                }
+                self.line.push(second);
+            }
+        } else {
+            let at = self.bits.at / 8;
+            let done = start / self.block;
+            let blocks = match self.bits.zeros()? + 1 {
+                REST_OF_SEGMENT => (self.interval - done).min(SEGMENT - done % SEGMENT),
+                run if run > REST_OF_SEGMENT => run as usize - 1,
+                run => run as usize,
+            };
+            if blocks > self.interval - done {
+                let found = format!("{blocks} blocks of zeros");
+                return Err(Fault::new(at, found, format!("at most {}", self.interval - done)));
+            }
+            self.line.resize(start + blocks * self.block, 0);
+        }
+        Ok(())
+    }
+}
+
+/// The first sample stands whole; each other was mapped from its difference to the one before, the small ones of both signs
+/// first, as far as both are in range.
+fn undo_differences(line: &mut [u32], width: u32) {
+    let most = u32::MAX >> (32 - width);
+    let middle = most / 2 + 1;
+    let Some((&mut mut last, rest)) = line.split_first_mut() else { return };
+    for sample in rest {
+        let mapped = *sample;
+        let mask = if last & middle == 0 { 0 } else { most };
+        last = if mapped / 2 + (mapped & 1) <= (mask ^ last) {
+            let half = mapped >> 1;
+            last.wrapping_add(if mapped & 1 == 1 { !half } else { half }) & most
+        } else {
+            (mask ^ mapped) & most
+        };
+        *sample = last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Params, decompress};
+
+    fn decoded(values: [u32; 4], coded: &[u8], most: usize) -> Result<Vec<u8>, String> {
+        let mut out = vec![7];
+        decompress(Params::parse(&values)?, coded, most, &mut out).map_err(|fault| fault.to_string())?;
+        Ok(out)
+    }
+
+    /// What h5py wrote: zero blocks, pairs, whole samples; 16 bits big-endian without differences; four bytes apart.
+    #[test]
+    fn chunks_of_libhdf5_decode() {
+        let bytes = [32, 0, 0, 0, 0, 89, 0, 127, 149, 145, 222, 7, 145, 220, 181, 245, 252, 3, 0];
+        let values = [[5; 8], [0; 8], [1, 0, 0, 2, 0, 0, 0, 1], [3, 200, 17, 90, 250, 1, 0, 128]].concat();
+        assert_eq!(decoded([169, 8, 8, 32], &bytes, 32), Ok(values));
+        let numbers = [16, 0, 0, 0, 192, 56, 136, 80, 96, 24, 65, 32, 26, 0, 16];
+        let values: Vec<u8> = [1u32, 2, 3, 70000].iter().flat_map(|n| n.to_le_bytes()).collect();
+        assert_eq!(decoded([169, 4, 32, 4], &numbers, 16), Ok(values));
+    }
+
+    #[test]
+    fn chunks_that_lie_are_told() {
+        let bytes = [32, 0, 0, 0, 0, 89, 0, 127, 149, 145, 222, 7, 145, 220, 181, 245, 252, 3, 0];
+        let told = |coded: &[u8], most| decoded([169, 8, 8, 32], coded, most).err().unwrap_or_default();
+        assert!(told(&bytes, 31).contains("a chunk of 32 bytes, expected at most 31"));
+        assert!(told(&bytes[..10], 32).contains("the end of the stream"));
+        assert!(told(&[1], 32).contains("the size of a chunk"));
+        assert_eq!(
+            decoded([169, 7, 8, 32], &bytes, 32).err().unwrap_or_default(),
+            "the filter szip in blocks of 7, scanlines of 32"
+        );
+        assert!(Params::parse(&[0, 8, 8]).is_err() && Params::parse(&[0, 8, 40, 32]).is_err());
+    }
+}
