@@ -296,6 +296,22 @@ def test_paths_select(thalweg, tmp_path):
     assert result.returncode == 1 and "/a/none" in result.stderr
 
 
+def test_patterns_select(thalweg, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        for name in ("e/bank10/id", "e/bank2/id", "e/bank2/time", "e/log/id", "e/none/x", "e/b[1]/id", "id"):
+            file[name] = np.arange(10)
+    paths = lambda *named: [row.split("\t")[0] for row in thalweg("read", path, *named, "--digest").stdout.splitlines()]
+    assert paths("/e/bank*/id") == ["/e/bank10/id", "/e/bank2/id"]
+    assert paths("e/bank?") == ["/e/bank2/id", "/e/bank2/time"]
+    assert paths("*/*/id") == ["/e/b[1]/id", "/e/bank10/id", "/e/bank2/id", "/e/log/id"]
+    # What is there is taken for itself.
+    assert paths("/e/b[1]/id") == ["/e/b[1]/id"]
+    for wrong, code in (("/e/tank*/id", 1), ("/*/id/x", 1), ("/e/***", 2)):
+        result = thalweg("read", path, wrong, "--digest", check=False)
+        assert result.returncode == code and wrong in result.stderr
+
+
 def test_memory_is_bounded_by_the_budget(thalweg, tmp_path):
     """Digests do not depend on how much fits into a window."""
     path = tmp_path / "f.h5"

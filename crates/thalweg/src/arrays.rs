@@ -7,6 +7,7 @@ mod bands;
 mod canvas;
 mod fill;
 mod grid;
+mod pattern;
 mod selection;
 mod slice;
 mod strings;

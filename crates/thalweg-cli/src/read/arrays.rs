@@ -24,11 +24,11 @@ pub(super) struct Job {
     pub(super) threads: usize,
 }
 
-/// The arrays among the datasets at or below the paths, or among all; of the others it says what they are.
+/// The arrays among the datasets at or below the paths and patterns, or among all; of the others it says what they are.
 fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
-        datasets.extend(file.below(&path.to_string_lossy())?);
+        datasets.extend(file.matching(&path.to_string_lossy()).map_err(Failure::of_argument)?);
     }
     if paths.is_empty() {
         datasets = file.datasets()?;
