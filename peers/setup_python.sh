@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 zstd=$PWD/target/peers/zstd
-key=$({ python3 --version; cat target/peers/zstd.key peers/requirements.txt peers/slow5lib/source.txt "$0"; } | sha256sum)
+key=$({ python3 --version; cat target/peers/zstd.key peers/requirements.txt peers/apart.txt peers/slow5lib/source.txt "$0"; } | sha256sum)
 [[ -e .venv/complete && $(cat .venv/complete) == "$key" ]] && exit
 
 rm -f .venv/complete
@@ -17,6 +17,8 @@ pip install --quiet --no-deps --requirement peers/requirements.txt
 # no cache: a wheel that was built earlier without zstd must not be reused
 PYSLOW5_ZSTD=1 CFLAGS="-I$zstd/include" LDFLAGS="-L$zstd/lib" pip install --quiet --no-cache-dir --no-deps \
     --no-build-isolation --no-binary pyslow5 --force-reinstall --require-hashes --requirement peers/slow5lib/source.txt
+rm -rf .venv/apart
+pip install --quiet --no-deps --target .venv/apart --requirement peers/apart.txt
 pip check >&2
-.venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab'
+.venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab, hidefix, pyfive, mpi4py.MPI'
 echo "$key" >.venv/complete

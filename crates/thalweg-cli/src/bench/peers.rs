@@ -8,18 +8,24 @@ use thalweg_gauge::suite::Peer;
 const PROGRAMS: [(&str, &str); 4] =
     [("slow5lib", "slow5_peer"), ("pod5-c", "pod5_peer"), ("cat", "cat_peer"), ("raw", "raw_peer")];
 
-/// What the repository's own Python runs: a benchmark of a library, or a tool that was installed.
-const SCRIPTS: [(&str, &str); 6] = [
+/// What the repository's own Python runs: a benchmark of a library, or a tool that was installed. What ends in `.sh` runs itself.
+const SCRIPTS: [(&str, &str); 12] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
     ("escapepod", "peers/escapepod/peer.py"),
     ("h5py", "peers/fast5/peer.py"),
+    ("h5py-arrays", "peers/h5py/peer.py"),
+    ("h5py-mpi", "peers/h5py_mpi/peer.py"),
+    ("hidefix", "peers/hidefix/peer.py"),
+    ("pyfive", "peers/pyfive/peer.py"),
+    ("h5coro", "peers/h5coro/peer.py"),
+    ("throttled", "peers/throttled/run.sh"),
     ("blue-crab", ".venv/bin/blue-crab"),
     ("pod5-tools", ".venv/bin/pod5"),
 ];
 
 /// What the user may have installed.
-const TOOLS: [&str; 1] = ["slow5tools"];
+const TOOLS: [&str; 3] = ["slow5tools", "h5repack", "h5diff"];
 
 /// Looks a peer up by its name in suites.
 pub(super) fn find(name: &str) -> Peer {
@@ -39,8 +45,11 @@ pub(super) fn find(name: &str) -> Peer {
     if let Some((_, script)) = SCRIPTS.iter().find(named) {
         let repository = target.as_deref().and_then(Path::parent);
         let there = repository.and_then(|root| {
-            let python = found(&root.join(".venv/bin/python"))?;
-            Some(vec![python, found(&root.join(script))?])
+            let program = found(&root.join(script))?;
+            if script.ends_with(".sh") {
+                return Some(vec![program]);
+            }
+            Some(vec![found(&root.join(".venv/bin/python"))?, program])
         });
         return match there {
             Some(command) => Peer::Found(command),
