@@ -20,5 +20,6 @@ PYSLOW5_ZSTD=1 CFLAGS="-I$zstd/include" LDFLAGS="-L$zstd/lib" pip install --quie
 rm -rf .venv/apart
 pip install --quiet --no-deps --target .venv/apart --requirement peers/apart.txt
 pip check >&2
-.venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab, hidefix, pyfive, mpi4py.MPI'
+.venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab, mpi4py.MPI'
+.venv/bin/python -c 'import sys; sys.version_info < (3, 11) or [__import__(name) for name in ("hidefix", "pyfive")]'
 echo "$key" >.venv/complete

@@ -64,6 +64,29 @@ fn the_steps_add_up_to_the_printed_total() {
     assert!((total("Mountpoint") - 4957.267).abs() < 1e-6 && (total("Fusion") - 4111.73).abs() < 1e-6);
 }
 
+/// What the page on neutron events says of its table.
+#[test]
+fn order_was_the_cost_and_ranks_hide_gzip() {
+    let all = all();
+    let p = all.iter().find(|p| p.source.id == "neutron-hdf5").unwrap();
+    let rate = |arm: &str, ranks: Option<u64>| {
+        let is = |f: &&Figure| {
+            f.arm == arm && ranks.is_none_or(|n| f.settings.get("ranks").and_then(|v| v.as_u64()) == Some(n))
+        };
+        let found: Vec<f64> = p.figures.iter().filter(is).map(|f| f.decoded_bytes.unwrap() as f64 / f.time_s).collect();
+        assert_eq!(found.len(), 1, "{arm}, {ranks:?}");
+        found[0]
+    };
+    let recorded = rate("as recorded, chunks of 2,048", None);
+    for (arm, times) in [("repacked, chunks of 1,048,576", 9.03), ("repacked, chunks of 2,048", 8.02)] {
+        assert!((rate(arm, None) / recorded - times).abs() < 0.01, "{arm}");
+    }
+    for (ranks, times) in [(1, 2.25), (12, 1.11)] {
+        let ratio = rate("no compression", Some(ranks)) / rate("gzip", Some(ranks));
+        assert!((ratio - times).abs() < 0.01, "{ranks} ranks: {ratio}");
+    }
+}
+
 #[test]
 fn every_table_has_its_source_and_says_more_than_its_authors() {
     let all = all();
