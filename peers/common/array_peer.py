@@ -15,13 +15,12 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import platform
 import sys
 import time
 
 import numpy
+from python_peer import MASK, build
 
-MASK = (1 << 64) - 1
 # words that are weighted together: they stay in the cache
 WORDS = 1 << 14
 ODD = 2 * numpy.arange(WORDS, dtype="<u8") + 1
@@ -61,7 +60,7 @@ def digest(checksums: list[int]) -> str:
 
 
 def expand(paths: list[str], names, is_group) -> list[str]:
-    """The datasets that paths and patterns stand for, those of each in their order. `names` gives the names in a group."""
+    """What paths and patterns stand for, those of each in their order. `names` gives the names in a group."""
     found = []
     for path in paths:
         level = [""]
@@ -70,7 +69,7 @@ def expand(paths: list[str], names, is_group) -> list[str]:
                 level = [f"{group}/{name}" for group in level if is_group(group) for name in sorted(names(group)) if fnmatch.fnmatchcase(name, part)]
             else:
                 level = [f"{group}/{part}" for group in level if is_group(group) and part in names(group)]
-        level = [name for name in level if not is_group(name)]
+        # What is no dataset is for the reader to refuse: pyfive would read an index to tell.
         if not level:
             sys.exit(f"error: no dataset at {path}")
         found += level
@@ -102,13 +101,13 @@ def stored_bytes(file: str, paths: list[str]) -> int:
         return sum(opened[path].id.get_storage_size() for path in in_file(opened, paths))
 
 
-def parse(argv=None) -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     parser.add_argument("paths", nargs="*", metavar="PATH")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--digest", action="store_true")
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     if args.threads < 1:
         parser.error("--threads wants a whole number from 1")
     return args
@@ -124,20 +123,14 @@ def report(package: str, flags: str, **more) -> None:
     """The line of JSON."""
     result = {
         "workload": f"{package}-arrays",
-        "version": f"{package} {more.pop('version', None) or importlib.metadata.version(package)}",
-        "build": {
-            "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
-            "interpreter_compiler": platform.python_compiler(),
-            "flags": flags,
-            "allocator": f"{' '.join(platform.libc_ver())} malloc, and the interpreter's own for objects".strip(),
-            "numpy": numpy.__version__,
-        },
+        "version": f"{package} {importlib.metadata.version(package)}",
+        "build": build(flags),
         **more,
     }
     print(json.dumps(result, separators=(",", ":")))
 
 
-def main(package: str, begin_import: float, arrays, flags: str, threads=lambda args: args.threads, **more) -> None:
+def main(package: str, begin_import: float, arrays, flags: str, threads=lambda args: args.threads) -> None:
     """Reads the datasets by `arrays`, which opens the file and gives pairs of path and array, in the order of `expand`."""
     import_s = time.perf_counter() - begin_import
     args = parse()
@@ -167,5 +160,4 @@ def main(package: str, begin_import: float, arrays, flags: str, threads=lambda a
         stages={},
         import_s=import_s,
         needed_bytes=stored_bytes(args.file, args.paths),
-        **more,
     )

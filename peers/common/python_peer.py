@@ -1,4 +1,4 @@
-"""What the Python peers share: arguments, the digest of docs/method.md, and one JSON line.
+"""What the Python peers for reads share: arguments, the digest of docs/method.md, and one JSON line.
 
     peer.py seq  FILE [--threads N] [--batch N]              every read in file order
     peer.py get  FILE --ids LIST [--threads N] [--batch N]   reads by id, in list order
@@ -90,6 +90,17 @@ def latency(seconds: list[float]) -> dict[str, float]:
     return {"mean": sum(ordered) / len(ordered) * 1e6, "p50": rank(50), "p99": rank(99), "max": ordered[-1] * 1e6}
 
 
+def build(flags: str) -> dict[str, str]:
+    """How what runs was built."""
+    return {
+        "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
+        "interpreter_compiler": platform.python_compiler(),
+        "flags": flags,
+        "allocator": f"{' '.join(platform.libc_ver())} malloc, and the interpreter's own for objects".strip(),
+        "numpy": numpy.__version__,
+    }
+
+
 def main(package: str, begin_import: float, modes: dict, flags: str, needed_bytes=None, extra=lambda _: {}) -> None:
     """Runs one of the modes.
 
@@ -122,13 +133,7 @@ def main(package: str, begin_import: float, modes: dict, flags: str, needed_byte
     result = {
         "workload": f"{package}-{args.mode}",
         "version": f"{package} {importlib.metadata.version(package)}",
-        "build": {
-            "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
-            "interpreter_compiler": platform.python_compiler(),
-            "flags": flags,
-            "allocator": f"{' '.join(platform.libc_ver())} malloc, and the interpreter's own for objects".strip(),
-            "numpy": numpy.__version__,
-        },
+        "build": build(flags),
         "open_to_last_s": open_to_last_s,
         "reads": len(rows),
         "samples": sum(row.samples for row in rows),
