@@ -197,6 +197,12 @@ impl ReadArgs {
         }
     }
 
+    /// Decode threads of each of so many processes.
+    #[cfg(feature = "hdf5")]
+    pub(crate) fn threads_of(&self, processes: usize) -> usize {
+        self.threads.map_or_else(|| (default_threads() / processes).max(1), usize::from)
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         Budget {
             threads: self.threads.map_or_else(default_threads, usize::from),

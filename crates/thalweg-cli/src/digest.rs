@@ -47,6 +47,16 @@ pub(crate) struct Words {
 }
 
 impl Words {
+    /// Of an array's bytes from this one on.
+    pub(crate) fn from(at: u64) -> Self {
+        Self { sum: 0, at }
+    }
+
+    /// What these bytes add to the array's checksum.
+    pub(crate) fn value(&self) -> u64 {
+        self.sum
+    }
+
     /// Goes on with more bytes of the array.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         let odd = (self.at.wrapping_neg() % 8).min(bytes.len() as u64) as usize;
@@ -76,8 +86,8 @@ impl Words {
     }
 
     /// The checksum of several arrays, in the order of their paths.
-    pub(crate) fn all(arrays: &[Self]) -> u64 {
-        arrays.iter().fold(0, |all: u64, array| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(array.sum))
+    pub(crate) fn all(arrays: &[u64]) -> u64 {
+        arrays.iter().fold(0, |all: u64, array| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*array))
     }
 }
 
@@ -96,10 +106,12 @@ mod tests {
             expected.fold(0, |sum: u64, (i, word)| sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(2 * i + 1)));
         assert_eq!(whole.sum, expected);
         for cut in 0..100 {
-            let mut parts = Words::default();
+            let (mut parts, mut rest) = (Words::default(), Words::from(cut as u64));
             parts.update(&bytes[..cut]);
+            rest.update(&bytes[cut..]);
+            assert_eq!(parts.value().wrapping_add(rest.value()), expected, "cut at {cut}");
             parts.update(&bytes[cut..]);
-            assert_eq!(parts.sum, expected, "cut at {cut}");
+            assert_eq!(parts.value(), expected, "cut at {cut}");
         }
         assert_eq!(Words::sum(&[1, 0, 0, 0, 0, 0, 0, 0, 2, 1]), 259);
     }

@@ -3,11 +3,17 @@
 #[cfg(feature = "hdf5")]
 mod arrays;
 mod measured;
+#[cfg(feature = "hdf5")]
+mod team;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "hdf5")]
+use thalweg::plan::Budget;
+#[cfg(feature = "hdf5")]
+use thalweg::reads::Options;
 use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema};
 use thalweg::write::ArrowWriter;
 
@@ -18,6 +24,8 @@ use crate::explain;
 use crate::hdf5;
 use crate::progress::Progress;
 use measured::{Job, Started, one_by_one, whole};
+#[cfg(feature = "hdf5")]
+use team::Team;
 
 /// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
@@ -62,6 +70,24 @@ pub(crate) struct Args {
     /// HDF5: put all arrays into memory at once, over the budget, instead of using them part by part
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     arrays: bool,
+    /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with MPI
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
+    #[cfg(feature = "hdf5")]
+    ranks: Option<u16>,
+    /// HDF5: read this slice of how many, counted from 0, as in 0/4; the digests of all add up to that of the whole
+    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
+    #[cfg(feature = "hdf5")]
+    slice: Option<team::Place>,
+    /// HDF5: print what so many processes would read of each dataset, a line of JSON for each, and read nothing
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
+    #[cfg(feature = "hdf5")]
+    slices: Option<u16>,
+    /// Heed whoever started this process for --ranks
+    #[arg(long, hide = true, requires = "slice")]
+    #[cfg(feature = "hdf5")]
+    member: bool,
     /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for libhdf5 may crash on what is
     /// malformed on purpose; that takes as long again as finding the datasets
     #[arg(long)]
@@ -97,6 +123,33 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
     Ok(())
 }
 
+/// Reads the arrays of a file, if it has any.
+#[cfg(feature = "hdf5")]
+fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, started: &Started) -> Result<bool, Failure> {
+    let leads = args.ranks.filter(|_| !args.member).map(usize::from);
+    let team = Team::find(args.slice, args.member)?;
+    let threads = args.read.threads_of(team.neighbours().max(leads.unwrap_or(1)));
+    let options = Options { budget: Budget { threads, ..options.budget }, ..options.clone() };
+    let outcome = (|| {
+        // One looks through the file for all.
+        let first = team.place().rank == 0;
+        let mut file = if first { hdf5::open(path, &options, args.trusted)? } else { None };
+        team.meet();
+        if !first {
+            file = hdf5::open(path, &options, true)?;
+        }
+        let Some(file) = file else { return Ok(false) };
+        let slices = args.slices.map(usize::from);
+        let job = arrays::Job { digests: args.digest, json: args.json, whole: args.arrays, threads, slices };
+        match leads {
+            Some(ranks) => arrays::lead(&file, ranks, job)?,
+            None => arrays::run(&file, within, job, &team, started)?,
+        }
+        Ok(true)
+    })();
+    outcome.map_err(|failure| team.broken_up(failure))
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
@@ -118,11 +171,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     #[cfg(feature = "hdf5")]
     if let [path, within @ ..] = &args.paths[..]
-        && let Some(file) = hdf5::open(path, &options, args.trusted)?
+        && arrays(path, within, args, &options, &started)?
     {
-        let threads = args.read.budget().threads;
-        let job = arrays::Job { digests: args.digest, json: args.json, whole: args.arrays, threads };
-        return arrays::run(&file, within, job, &started);
+        return Ok(());
     }
     let set = open_set(&args.paths, options)?;
     if in_memory {

@@ -1,14 +1,17 @@
 //! Arrays of HDF5 files: digests, or how long reading them took.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use thalweg::arrays::{ArrayFile, Dataset, Selection, Summary, Want};
+use thalweg::engine::Clocks;
 use thalweg::format::hdf5::{Array, Found};
 
 use super::measured::{Started, stages, with_build};
+use super::team::{self, Place, Tally, Team};
 use crate::common::{Failure, Outcome, complain, output};
 use crate::digest::{Words, hex};
 use crate::hdf5::times;
@@ -22,6 +25,8 @@ pub(super) struct Job {
     /// All of them into memory at once, instead of part by part.
     pub(super) whole: bool,
     pub(super) threads: usize,
+    /// Only says what so many processes would read.
+    pub(super) slices: Option<usize>,
 }
 
 /// The arrays among the datasets at or below the paths and patterns, or among all; of the others it says what they are.
@@ -50,19 +55,32 @@ fn array(dataset: &Dataset) -> Option<&Array> {
     }
 }
 
-fn bytes(dataset: &Dataset) -> u64 {
-    array(dataset).map_or(0, Array::bytes)
+fn len(dataset: &Dataset) -> u64 {
+    array(dataset).map_or(0, Array::len)
 }
 
 /// Reads datasets, and prints a digest of each or figures about all.
-pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job, started: &Started) -> Outcome {
+pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job, team: &Team, started: &Started) -> Outcome {
     if let Some(note) = file.note() {
         complain(&note);
     }
     let datasets = wanted(file, paths)?;
-    let total: u64 = datasets.iter().map(bytes).sum();
-    let _progress = Progress::watch(&file.options().control, total);
-    if job.digests { digests(file, &datasets) } else { timed(file, &datasets, job, started) }
+    if let Some(count) = job.slices {
+        let mut out = output();
+        for slice in file.slices(&datasets.iter().collect::<Vec<_>>(), count)? {
+            writeln!(out, "{}", json!(slice))?;
+        }
+        return Ok(out.flush()?);
+    }
+    let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
+    let _progress = Progress::watch(&file.options().control, total / team.place().size as u64);
+    match (job.digests, team.place().size) {
+        (true, 1) => digests(file, &datasets),
+        (true, _) => {
+            Err(Failure::Usage("a slice has no digest of its own: use --json, whose digest is that of all".into()))
+        }
+        (false, _) => timed(file, &datasets, job, team, started),
+    }
 }
 
 /// Prints a row for each dataset: path, shape, type, SHA-256 of the values.
@@ -114,59 +132,103 @@ fn digests(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Reads datasets, sums their values as each arm of a benchmark does, and says how long that took.
-fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job, started: &Started) -> Outcome {
+/// Reads this process's slice of the datasets, sums the values as each arm of a benchmark does, and says how long that took, for all
+/// processes together.
+fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job, team: &Team, started: &Started) -> Outcome {
     let all: Vec<&Dataset> = datasets.iter().collect();
-    let mut words = vec![Words::default(); datasets.len()];
-    let (summary, (seconds, cpu)) = if job.whole {
-        let mut arrays: Vec<Vec<u8>> = datasets.iter().map(|dataset| vec![0; bytes(dataset) as usize]).collect();
-        let mut wanted: Vec<Want<'_>> = all
-            .iter()
-            .zip(&mut arrays)
-            .map(|(dataset, out)| Want { dataset, selection: Selection::All, out })
+    let Place { rank, size } = team.place();
+    let elements = if size > 1 { share(file, &all, rank, size)? } else { all.iter().map(|all| 0..len(all)).collect() };
+    let width = |number: usize| array(all[number]).map_or(0, |array| array.dtype.size() as u64);
+    let mut words: Vec<Words> =
+        elements.iter().enumerate().map(|(number, elements)| Words::from(elements.start * width(number))).collect();
+    team.barrier()?;
+    let begun = Started::now();
+    let (summary, arrays) = if job.whole {
+        let memory = |(number, elements): (usize, &Range<u64>)| {
+            vec![0; ((elements.end - elements.start) * width(number)) as usize]
+        };
+        let mut arrays: Vec<Vec<u8>> = elements.iter().enumerate().map(memory).collect();
+        let mut wanted: Vec<Want<'_>> = (all.iter().zip(&elements).zip(&mut arrays))
+            .map(|((dataset, elements), out)| Want { dataset, selection: Selection::Elements(elements.clone()), out })
             .collect();
         let summary = file.read(&mut wanted)?;
-        let sum = arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array)));
-        std::hint::black_box(sum);
-        let took = started.seconds();
-        // As the peers do: the digest is for whoever compares, the sum was the consumer.
-        words.iter_mut().zip(&arrays).for_each(|(words, array)| words.update(array));
-        (summary, took)
+        std::hint::black_box(arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))));
+        (summary, arrays)
     } else {
-        let summary = file.each(&all, &mut |number, values| {
+        let summary = file.each_of(&all, &elements, &mut |number, values| {
             words[number].update(values);
             Ok(())
         })?;
-        (summary, started.seconds())
+        (summary, Vec::new())
     };
+    team.barrier()?;
+    let (between, _) = begun.seconds();
+    let (seconds, cpu) = started.seconds();
+    // The sum was the consumer, as the peers'; the checksum is for whoever compares.
+    words.iter_mut().zip(&arrays).for_each(|(words, array)| words.update(array));
     let Summary { bytes, stored, clocks } = summary;
+    let tally = Tally {
+        seconds,
+        between,
+        cpu,
+        bytes,
+        stored,
+        fetched: clocks.fetch.bytes,
+        requests: clocks.requests,
+        words: words.iter().map(Words::value).collect(),
+    };
+    match team.together(tally)? {
+        Some(tally) => tell(file, &tally, job, size, (size == 1).then_some(&clocks)),
+        None => Ok(()),
+    }
+}
+
+/// Which elements of each dataset are this process's.
+fn share(file: &ArrayFile, all: &[&Dataset], rank: usize, size: usize) -> Result<Vec<Range<u64>>, Failure> {
+    let slice = file.slices(all, size)?.swap_remove(rank);
+    let mine = |dataset: &&Dataset| slice.shares.iter().find(|share| share.path == dataset.path());
+    Ok(all.iter().map(|dataset| mine(dataset).map_or(0..0, |share| share.elements.clone())).collect())
+}
+
+/// Starts processes that read a slice each, and says what they have read.
+pub(super) fn lead(file: &ArrayFile, ranks: usize, job: Job) -> Outcome {
+    tell(file, &team::lead(ranks)?, job, ranks, None)
+}
+
+fn tell(file: &ArrayFile, tally: &Tally, job: Job, ranks: usize, clocks: Option<&Clocks>) -> Outcome {
     let mut out = output();
     if job.json {
         let mut report = json!({
             "workload": "thalweg-arrays",
-            "open_to_last_s": seconds,
-            "cpu_s": cpu,
-            "datasets": datasets.len(),
-            "bytes_stored": stored,
-            "bytes_decoded": bytes,
-            "needed_bytes": clocks.fetch.bytes,
-            "digest": format!("{:016x}", Words::all(&words)),
+            "open_to_last_s": tally.seconds,
+            "between_barriers_s": tally.between,
+            "cpu_s": tally.cpu,
+            "ranks": ranks,
+            "datasets": tally.words.len(),
+            "bytes_stored": tally.stored,
+            "bytes_decoded": tally.bytes,
+            "needed_bytes": tally.fetched,
+            "requests": tally.requests,
+            "digest": format!("{:016x}", Words::all(&tally.words)),
             "threads": job.threads,
             "throttle": file.options().throttle.map(|limits| limits.to_string()),
             "gap": file.options().gap,
         });
-        stages(&mut report, &clocks, std::time::Duration::ZERO);
+        if let Some(clocks) = clocks {
+            stages(&mut report, clocks, std::time::Duration::ZERO);
+        }
         writeln!(out, "{}", with_build(report))?;
     } else {
-        let rate = bytes as f64 / 1e6 / seconds.max(1e-9);
+        let rate = tally.bytes as f64 / 1e6 / tally.seconds.max(1e-9);
         writeln!(
             out,
-            "{} datasets, {:.1} MB stored, {:.1} MB fetched in {} requests, {:.1} MB decoded in {seconds:.3} s: {rate:.0} MB/s",
-            datasets.len(),
-            stored as f64 / 1e6,
-            clocks.fetch.bytes as f64 / 1e6,
-            clocks.requests,
-            bytes as f64 / 1e6,
+            "{} datasets, {:.1} MB stored, {:.1} MB fetched in {} requests, {:.1} MB decoded in {:.3} s: {rate:.0} MB/s",
+            tally.words.len(),
+            tally.stored as f64 / 1e6,
+            tally.fetched as f64 / 1e6,
+            tally.requests,
+            tally.bytes as f64 / 1e6,
+            tally.seconds,
         )?;
     }
     out.flush()?;

@@ -79,6 +79,9 @@ impl ArrayFile {
             let subject = self.subject(dataset)?;
             let wrong = |what: String| Error::Usage(format!("{}: {}: {what}", subject.file, subject.path).into());
             let count = selection.count(&subject.array.shape).map_err(wrong)?;
+            if let Selection::Elements(elements) = &selection {
+                subject.check(elements, self.piece())?;
+            }
             let bytes = count * subject.array.dtype.size() as u64;
             if bytes != out.len() as u64 {
                 return Err(wrong(format!("{bytes} bytes are wanted, and there is memory for {}", out.len())));
@@ -283,8 +286,7 @@ fn window(subjects: &[Subject], parts: &[Part], piece: u64) -> Window {
     let mut window = Window::new();
     for Part { dataset, elements } in parts {
         let subject = subjects[*dataset].clone();
-        let mut grid = Grid::new(&subject.array, &Selection::All, piece);
-        grid.narrow(elements.clone());
+        let grid = Grid::new(&subject.array, &Selection::Elements(elements.clone()), piece);
         window.add(*dataset, subject, grid);
     }
     window

@@ -85,7 +85,7 @@ impl Grid {
             Selection::Slab(slabs) if !slabs.is_empty() => {
                 Picks::Slabs(slabs.iter().map(|slab| slab.scaled(1)).collect())
             }
-            Selection::Slab(_) | Selection::All => {
+            Selection::Slab(_) | Selection::All | Selection::Elements(_) => {
                 Picks::Slabs(shape.iter().map(|&length| Slab::from(0..length)).collect())
             }
         };
@@ -104,11 +104,14 @@ impl Grid {
             Place::Inline(_) | Place::Library(_) => false,
         };
         grid.part = if grid.is_plain { grid.cut(piece) } else { grid.tile.clone() };
+        if let Selection::Elements(elements) = selection {
+            grid.narrow(elements);
+        }
         grid
     }
 
     /// Of a grid of all elements, these in C order: whole rows.
-    pub(super) fn narrow(&mut self, elements: Range<u64>) {
+    fn narrow(&mut self, elements: &Range<u64>) {
         let row = self.row();
         if let Picks::Slabs(slabs) = &mut self.picks
             && let Some(slab) = slabs.first_mut()

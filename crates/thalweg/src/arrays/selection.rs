@@ -29,6 +29,9 @@ pub enum Selection {
     /// All of them.
     #[default]
     All,
+    /// Elements that follow each other in C order. Where chunks divide a dimension other than the first, they must be whole rows of
+    /// the first.
+    Elements(Range<u64>),
     /// A hyperslab: a [`Slab`] for each dimension. The selected elements make an array of the blocks' elements in each dimension.
     Slab(Vec<Slab>),
     /// Single elements by their coordinates, in this order; one may be asked for twice.
@@ -117,6 +120,10 @@ impl Selection {
     pub fn count(&self, shape: &[u64]) -> Result<u64, String> {
         match self {
             Self::All => Ok(shape.iter().product()),
+            Self::Elements(range) => match shape.iter().product::<u64>() {
+                count if range.start <= range.end && range.end <= count => Ok(range.end - range.start),
+                count => Err(format!("the elements {range:?} of {count}")),
+            },
             Self::Slab(slabs) if slabs.len() != shape.len() => {
                 Err(format!("a hyperslab of {} dimensions, of an array of {}", slabs.len(), shape.len()))
             }

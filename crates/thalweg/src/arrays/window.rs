@@ -508,8 +508,7 @@ mod tests {
                     let Subject { array, .. } = &subjects[part.dataset];
                     prop_assert_eq!(made[part.dataset].len() as u64, part.elements.start);
                     subjects[part.dataset].check(&part.elements, piece).unwrap();
-                    let mut grid = Grid::new(array, &Selection::All, piece);
-                    grid.narrow(part.elements.clone());
+                    let grid = Grid::new(array, &Selection::Elements(part.elements.clone()), piece);
                     let mut window = Window::new();
                     window.add(0, subjects[part.dataset].clone(), grid);
                     made[part.dataset].extend(arrays[part.dataset].filled(window));
