@@ -13,12 +13,13 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers test fmt clippy unit deny interop test-neon system clean
+.PHONY: help bench build peers test fmt clippy unit deny interop mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
 	@echo 'make test    formatting, lints, unit tests, dependency policy, interop tests with slow5lib and pyslow5'
 	@echo 'make test-neon  the codec tests on emulated ARM'
+	@echo 'make mpi     build target/mpi/thalweg, whose ranks read together under mpiexec'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make clean   remove target and .venv'
 
@@ -58,8 +59,20 @@ deny:
 # With the tests, though only the command is needed: without them features differ, and arrow and all above is built anew.
 interop:
 	@$(MAKE) peers
+	@$(MAKE) mpi
 	cargo build --locked --workspace --bins --tests
 	.venv/bin/python -m pytest tests/interop --numprocesses=auto $(PYTEST_ARGS)
+
+# With an MPI of the machine's where there is one (MPICC=mpicc, and a release build: PROFILE=release), else with the one from
+# peers/requirements.txt. One test is built too: without any, features differ.
+MPICC ?= $(CURDIR)/.venv/bin/mpicc
+PROFILE ?= dev
+mpi: system
+	@peers/build.sh python
+	MPICC=$(MPICC) LIBCLANG_PATH="$${LIBCLANG_PATH:-$$(echo $(CURDIR)/.venv/lib/python3*/site-packages/clang/native)}" \
+		BINDGEN_EXTRA_CLANG_ARGS="-I$$(cc -print-file-name=include)" \
+		cargo build --locked --workspace --bins --test verdict --features thalweg-cli/mpi --profile $(PROFILE)
+	@mkdir -p target/mpi && cp target/$(subst dev,debug,$(PROFILE))/thalweg target/mpi/thalweg
 
 # The ARM kernels, compiled for real and run in an emulator. Takes minutes, and installs a cross toolchain as root.
 test-neon:

@@ -12,4 +12,18 @@ fn main() {
     let flags = format!("{} opt-level={} {} {extra}", var("PROFILE"), var("OPT_LEVEL"), var("TARGET"));
     println!("cargo::rustc-env=THALWEG_COMPILER={compiler}");
     println!("cargo::rustc-env=THALWEG_FLAGS={}", flags.trim_end());
+    if env::var_os("CARGO_FEATURE_MPI").is_some() {
+        find_mpi();
+    }
+}
+
+/// Has the program find MPI's library where its compiler wrapper says that it is: not every MPI is the system's.
+fn find_mpi() {
+    println!("cargo::rerun-if-env-changed=MPICC");
+    let wrapper = env::var("MPICC").unwrap_or_else(|_| "mpicc".into());
+    let says = Command::new(wrapper).arg("-show").output();
+    let says = says.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    for folder in says.split_whitespace().filter_map(|word| word.strip_prefix("-L")) {
+        println!("cargo::rustc-link-arg-bins=-Wl,-rpath,{folder}");
+    }
 }

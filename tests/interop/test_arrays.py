@@ -1,5 +1,6 @@
 """Arrays of HDF5 files: thalweg reads what h5py reads, whatever the type, layout and filters."""
 
+import hashlib
 import json
 import pathlib
 import re
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from hdf5_rows import rows
-from nanopore import SHARED
+from nanopore import SHARED, run
 
 HDF5 = SHARED.parent / "hdf5"
 # Malformed on purpose, and what h5py cannot open either.
@@ -404,3 +405,43 @@ def test_what_takes_libhdf5_down_is_an_error(thalweg, shared, verb):
     crash = next(path for path in FILES if path.name == "vds_nentries_mult_overflow.h5")
     result = thalweg(verb, crash, check=False)
     assert result.returncode == 1 and str(crash) in result.stderr
+
+
+@pytest.mark.parametrize(
+    "select",
+    ["3:40:7", ":", "5", "::2,3", "4:900,1:3", "0,0,0", "10:10", "1:,2:4,::3", "2,1;0,0;2,1", "7;0;7;19"],
+)
+def test_selections_are_h5pys(thalweg_binary, tmp_path, select):
+    path = tmp_path / "s.h5"
+    random = np.random.default_rng(5)
+    with h5py.File(path, "w") as f:
+        for rank, shape in enumerate([(20,), (40, 5), (9, 7, 11)]):
+            values = random.integers(0, 60_000, shape).astype(">u2")
+            for name, options in {
+                "contiguous": {},
+                "chunks": {"chunks": tuple(max(1, n // 3) for n in shape)},
+                "gzip": {"chunks": (4, *shape[1:]), "compression": "gzip", "shuffle": True},
+                "resized": {"chunks": tuple(n + 2 for n in shape), "maxshape": (None,) * len(shape)},
+            }.items():
+                f.create_dataset(f"{rank}/{name}", data=values, **options)
+            f.create_dataset(f"{rank}/holes", shape=shape, dtype="i4", chunks=(3,) * len(shape), fillvalue=7)
+            f[f"{rank}/holes"][2] = 5
+    with h5py.File(path) as f:
+        points = [tuple(map(int, point.split(","))) for point in select.split(";")] if ";" in select else None
+        place = lambda part: slice(*(int(x) if x else None for x in part.split(":"))) if ":" in part else int(part)  # noqa: E731
+        axes = [place(part) for part in select.split(",")] if points is None else None
+        for rank in range(3):
+            if (len(points[0]) != rank + 1) if points else (len(axes) > rank + 1):
+                assert run(thalweg_binary, "read", path, f"/{rank}", "--select", select, check=False).returncode == 2
+                continue
+            told = {}
+            for row in run(thalweg_binary, "read", path, f"/{rank}", "--select", select, "--digest").stdout.splitlines():
+                name, *rest = row.split("\t")
+                told[name] = rest
+            assert len(told) == 5
+            for name, dataset in f[str(rank)].items():
+                whole = dataset[()]
+                values = np.array([whole[point] for point in points], whole.dtype) if points else whole[tuple(axes)]
+                values = np.asarray(values).astype(whole.dtype.newbyteorder("<"))
+                expected = ["x".join(map(str, values.shape)), values.dtype.str, hashlib.sha256(values.tobytes()).hexdigest()]
+                assert told[f"/{rank}/{name}"] == expected, name

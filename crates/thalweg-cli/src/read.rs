@@ -4,6 +4,8 @@
 mod arrays;
 mod measured;
 #[cfg(feature = "hdf5")]
+mod select;
+#[cfg(feature = "hdf5")]
 mod team;
 
 use std::io::Write;
@@ -70,6 +72,10 @@ pub(crate) struct Args {
     /// HDF5: put all arrays into memory at once, over the budget, instead of using them part by part
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     arrays: bool,
+    /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements as in 1,2;3,4
+    #[arg(long, value_name = "SELECTION", conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
+    #[cfg(feature = "hdf5")]
+    select: Option<select::Select>,
     /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with MPI
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
@@ -140,7 +146,8 @@ fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, start
         }
         let Some(file) = file else { return Ok(false) };
         let slices = args.slices.map(usize::from);
-        let job = arrays::Job { digests: args.digest, json: args.json, whole: args.arrays, threads, slices };
+        let select = args.select.as_ref();
+        let job = arrays::Job { digests: args.digest, json: args.json, whole: args.arrays, threads, slices, select };
         match leads {
             Some(ranks) => arrays::lead(&file, ranks, job)?,
             None => arrays::run(&file, within, job, &team, started)?,

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use thalweg::arrays::{ArrayFile, Dataset, Selection, Summary, Want};
+use thalweg::arrays::{ArrayFile, Dataset, Selection, Want};
 use thalweg::engine::Clocks;
 use thalweg::format::hdf5::{Array, Found};
 
 use super::measured::{Started, stages, with_build};
+use super::select::Select;
 use super::team::{self, Place, Tally, Team};
 use crate::common::{Failure, Outcome, complain, output};
 use crate::digest::{Words, hex};
@@ -19,7 +20,7 @@ use crate::progress::Progress;
 
 /// What is done to the arrays.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job {
+pub(super) struct Job<'a> {
     pub(super) digests: bool,
     pub(super) json: bool,
     /// All of them into memory at once, instead of part by part.
@@ -27,6 +28,7 @@ pub(super) struct Job {
     pub(super) threads: usize,
     /// Only says what so many processes would read.
     pub(super) slices: Option<usize>,
+    pub(super) select: Option<&'a Select>,
 }
 
 /// The arrays among the datasets at or below the paths and patterns, or among all; of the others it says what they are.
@@ -60,7 +62,7 @@ fn len(dataset: &Dataset) -> u64 {
 }
 
 /// Reads datasets, and prints a digest of each or figures about all.
-pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job, team: &Team, started: &Started) -> Outcome {
+pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job<'_>, team: &Team, started: &Started) -> Outcome {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -74,6 +76,9 @@ pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job, team: &Team, st
     }
     let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
     let _progress = Progress::watch(&file.options().control, total / team.place().size as u64);
+    if let Some(select) = job.select {
+        return selected(file, &datasets, select, job, started);
+    }
     match (job.digests, team.place().size) {
         (true, 1) => digests(file, &datasets),
         (true, _) => {
@@ -132,9 +137,41 @@ fn digests(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
+/// Reads parts of datasets into memory: prints a row for each as [`digests`] does, or says how long it took.
+fn selected(file: &ArrayFile, datasets: &[Dataset], select: &Select, job: Job<'_>, started: &Started) -> Outcome {
+    let (mut picks, mut arrays) = (Vec::new(), Vec::new());
+    for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {
+        let (selection, shape) = select.of(dataset.path(), &array.shape)?;
+        let count = selection.count(&array.shape).map_err(Failure::Usage)?;
+        arrays.push(vec![0; count as usize * array.dtype.size()]);
+        picks.push((dataset, array, selection, shape));
+    }
+    let want = |((dataset, _, selection, _), out)| Want { dataset, selection: Clone::clone(selection), out };
+    let summary = {
+        let pairs = picks.iter().map(|(dataset, array, selection, shape)| (*dataset, array, selection, shape));
+        file.read(&mut pairs.zip(arrays.iter_mut().map(Vec::as_mut_slice)).map(want).collect::<Vec<_>>())?
+    };
+    std::hint::black_box(arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))));
+    let (seconds, cpu) = started.seconds();
+    if !job.digests {
+        let words = arrays.iter().map(|array| {
+            let mut words = Words::default();
+            words.update(array);
+            words.value()
+        });
+        let tally = Tally::new(&summary, words.collect(), (seconds, cpu, seconds));
+        return tell(file, &tally, job, 1, Some(&summary.clocks));
+    }
+    let mut out = output();
+    for ((dataset, array, _, shape), bytes) in picks.iter().zip(&arrays) {
+        writeln!(out, "{}\t{}\t{}\t{}", dataset.path(), times(shape), array.dtype, hex(&Sha256::digest(bytes)))?;
+    }
+    Ok(out.flush()?)
+}
+
 /// Reads this process's slice of the datasets, sums the values as each arm of a benchmark does, and says how long that took, for all
 /// processes together.
-fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job, team: &Team, started: &Started) -> Outcome {
+fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job<'_>, team: &Team, started: &Started) -> Outcome {
     let all: Vec<&Dataset> = datasets.iter().collect();
     let Place { rank, size } = team.place();
     let elements = if size > 1 { share(file, &all, rank, size)? } else { all.iter().map(|all| 0..len(all)).collect() };
@@ -166,19 +203,9 @@ fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job, team: &Team, started:
     let (seconds, cpu) = started.seconds();
     // The sum was the consumer, as the peers'; the checksum is for whoever compares.
     words.iter_mut().zip(&arrays).for_each(|(words, array)| words.update(array));
-    let Summary { bytes, stored, clocks } = summary;
-    let tally = Tally {
-        seconds,
-        between,
-        cpu,
-        bytes,
-        stored,
-        fetched: clocks.fetch.bytes,
-        requests: clocks.requests,
-        words: words.iter().map(Words::value).collect(),
-    };
+    let tally = Tally::new(&summary, words.iter().map(Words::value).collect(), (seconds, cpu, between));
     match team.together(tally)? {
-        Some(tally) => tell(file, &tally, job, size, (size == 1).then_some(&clocks)),
+        Some(tally) => tell(file, &tally, job, size, (size == 1).then_some(&summary.clocks)),
         None => Ok(()),
     }
 }
@@ -195,7 +222,7 @@ pub(super) fn lead(file: &ArrayFile, ranks: usize, job: Job) -> Outcome {
     tell(file, &team::lead(ranks)?, job, ranks, None)
 }
 
-fn tell(file: &ArrayFile, tally: &Tally, job: Job, ranks: usize, clocks: Option<&Clocks>) -> Outcome {
+fn tell(file: &ArrayFile, tally: &Tally, job: Job<'_>, ranks: usize, clocks: Option<&Clocks>) -> Outcome {
     let mut out = output();
     if job.json {
         let mut report = json!({

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use thalweg::arrays::Summary;
 
 use crate::common::{Failure, Outcome};
 
@@ -44,6 +45,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Of a read that took so many seconds, on the wall, of CPU, and between the barriers.
+    pub(super) fn new(summary: &Summary, words: Vec<u64>, (seconds, cpu, between): (f64, f64, f64)) -> Self {
+        let Summary { bytes, stored, clocks } = *summary;
+        Self { seconds, between, cpu, bytes, stored, fetched: clocks.fetch.bytes, requests: clocks.requests, words }
+    }
+
     /// What several have read.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.seconds = self.seconds.max(other.seconds);

@@ -1,0 +1,117 @@
+//! Parts of arrays as h5py's users write them: `0:100:2,:,5`, or single elements.
+
+use std::str::FromStr;
+
+use thalweg::arrays::{Selection, Slab};
+
+use crate::common::Failure;
+
+/// What is wanted of each array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Select {
+    /// Of the first dimensions; of the others everything.
+    Slices(Vec<Slice>),
+    /// These elements.
+    Points(Vec<Vec<u64>>),
+}
+
+/// What is wanted in one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slice {
+    /// One index; the dimension is no dimension of the result.
+    At(u64),
+    /// From, to (the end, if there is none), each how many.
+    Range(u64, Option<u64>, u64),
+}
+
+impl FromStr for Select {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let wrong = || format!("{text:?} is no place in an array: places are counted from 0, and not from the end");
+            text.trim().parse::<u64>().map_err(|_| wrong())
+        };
+        if text.contains(';') {
+            let point = |point: &str| point.split(',').map(number).collect::<Result<Vec<_>, _>>();
+            let points = text.split(';').filter(|point| !point.trim().is_empty());
+            return Ok(Self::Points(points.map(point).collect::<Result<_, _>>()?));
+        }
+        let slice = |text: &str| {
+            let or = |text: Option<&&str>, other| {
+                text.filter(|t| !t.trim().is_empty()).map_or(Ok(other), |t| number(t).map(Some))
+            };
+            let parts: Vec<&str> = text.split(':').collect();
+            match parts.len() {
+                1 => Ok(Slice::At(number(text)?)),
+                2 | 3 => {
+                    let (from, to, step) =
+                        (or(parts.first(), Some(0))?, or(parts.get(1), None)?, or(parts.get(2), Some(1))?);
+                    match step {
+                        Some(step @ 1..) => Ok(Slice::Range(from.unwrap_or(0), to, step)),
+                        _ => Err("a step is at least 1".into()),
+                    }
+                }
+                _ => Err(format!("expected FROM:TO:STEP, not {text:?}")),
+            }
+        };
+        Ok(Self::Slices(text.split(',').map(slice).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Select {
+    /// The selection of an array of this shape, and the shape of the result.
+    pub(super) fn of(&self, path: &str, shape: &[u64]) -> Result<(Selection, Vec<u64>), Failure> {
+        let wrong = |what: String| Failure::Usage(format!("--select does not fit {path}: {what}"));
+        let (selection, kept) = match self {
+            Self::Points(points) => (Selection::Points(points.clone()), vec![points.len() as u64]),
+            Self::Slices(slices) if slices.len() > shape.len() => {
+                return Err(wrong(format!("{} dimensions of {}", slices.len(), shape.len())));
+            }
+            Self::Slices(slices) => {
+                let all = std::iter::repeat(&Slice::Range(0, None, 1));
+                let mut kept = Vec::new();
+                let slab = |(slice, &length): (&Slice, &u64)| match *slice {
+                    Slice::At(at) => Slab::from(at..at.saturating_add(1)),
+                    Slice::Range(from, to, step) => {
+                        // As numpy has it, what is beyond the end is not there.
+                        let to = to.unwrap_or(length).min(length);
+                        let count = to.saturating_sub(from).div_ceil(step);
+                        kept.push(count);
+                        Slab { start: from.min(length), count, step, block: 1 }
+                    }
+                };
+                let slabs = slices.iter().chain(all).zip(shape).map(slab).collect();
+                (Selection::Slab(slabs), kept)
+            }
+        };
+        selection.count(shape).map_err(wrong)?;
+        Ok((selection, kept))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, shape: &[u64]) -> Result<(u64, Vec<u64>), ()> {
+        let (selection, kept) = text.parse::<Select>().map_err(|_| ())?.of("/a", shape).map_err(|_| ())?;
+        Ok((selection.count(shape).unwrap(), kept))
+    }
+
+    #[test]
+    fn slices_are_numpys() {
+        assert_eq!(of("1:9:3", &[100]), Ok((3, vec![3])));
+        assert_eq!(of(":", &[7, 5]), Ok((35, vec![7, 5])));
+        assert_eq!(of("::2,3", &[7, 5]), Ok((4, vec![4])));
+        assert_eq!(of("5:100,:2", &[7, 5]), Ok((4, vec![2, 2])));
+        assert_eq!(of("9:", &[7]), Ok((0, vec![0])));
+        assert_eq!(of("6", &[7]), Ok((1, vec![])));
+        assert_eq!(of("1,2;3,4;1,2", &[7, 5]), Ok((3, vec![3])));
+        assert_eq!(of("4;", &[7]), Ok((1, vec![1])));
+        for wrong in ["7", "0,0", "-1", "::0", "1:2:3:4", "a", "9;"] {
+            assert!(of(wrong, &[7]).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+"""Ranks that read the same arrays together: MPI's, processes of thalweg's own, and slices for other launchers."""
+
+import json
+import os
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from nanopore import REPOSITORY, run
+
+MPI = REPOSITORY / "target/mpi/thalweg"
+MPIEXEC = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+IDS = "/entry/bank*_events/event_id"
+
+
+@pytest.fixture(scope="module")
+def file(thalweg_binary, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    path = folder / "live.nxs"
+    run(thalweg_binary, "synth", path, "--kind", "nexus-live", "--size", "40MB", "--banks", 5, "--chunk", 2048)
+    with h5py.File(path, "r+") as f:
+        # Bytes that fill no word, and chunks that divide both dimensions.
+        f["entry/odd"] = np.arange(100_003, dtype="u1")
+        f.create_dataset("entry/image", data=np.arange(700 * 90, dtype="i2").reshape(700, 90), chunks=(64, 37))
+        f.create_dataset("entry/none", shape=(0, 4), dtype="f8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(thalweg_binary, file):
+    return told(run(thalweg_binary, "read", file, "--json"))
+
+
+def told(result):
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def same(report, whole, ranks):
+    assert report["ranks"] == ranks
+    for key in ("digest", "datasets", "bytes_decoded"):
+        assert report[key] == whole[key], key
+
+
+@pytest.mark.parametrize("options", ["", "--arrays", "--threads 1"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_of_mpi(file, whole, ranks, options):
+    result = run(MPIEXEC, "-n", ranks, MPI, "read", file, "--json", *options.split(), timeout=120)
+    assert len(result.stdout.splitlines()) == 1, "one of them says it"
+    same(told(result), whole, ranks)
+
+
+@pytest.mark.parametrize("options", ["", "--arrays", "--throttle bandwidth=200MB/s"])
+@pytest.mark.parametrize("ranks", [1, 2, 7])
+def test_processes(thalweg_binary, file, whole, ranks, options):
+    same(told(run(thalweg_binary, "read", file, "--json", "--ranks", ranks, *options.split())), whole, ranks)
+
+
+def test_slices_are_the_arrays(thalweg_binary, file, whole):
+    for count in (1, 4):
+        lines = run(thalweg_binary, "read", file, "--slices", count).stdout.splitlines()
+        slices = [json.loads(line)["shares"] for line in lines]
+        assert len(slices) == count
+        ends = {}
+        for share in (share for slice in slices for share in slice):
+            assert share["elements"]["start"] == ends.get(share["path"], 0)
+            ends[share["path"]] = share["elements"]["end"]
+        with h5py.File(file) as f:
+            assert all(end == f[path].size for path, end in ends.items())
+            sizes = [sum((s["elements"]["end"] - s["elements"]["start"]) * f[s["path"]].dtype.itemsize for s in slice) for slice in slices]
+            assert sum(sizes) == whole["bytes_decoded"]
+            assert max(sizes) < 1.1 * sum(sizes) / count, "about as many bytes each"
+
+
+def test_a_slice_by_itself(thalweg_binary, file, whole):
+    parts = [told(run(thalweg_binary, "read", file, "--json", "--slice", f"{rank}/3")) for rank in range(3)]
+    assert sum(part["bytes_decoded"] for part in parts) == whole["bytes_decoded"]
+    assert sum(part["bytes_stored"] for part in parts) == whole["bytes_stored"]
+    for wrong in ("3/3", "x", "1"):
+        assert run(thalweg_binary, "read", file, "--slice", wrong, check=False).returncode == 2
+
+
+def test_one_that_fails_ends_all(thalweg_binary, file):
+    for command in ([MPIEXEC, "-n", "2", MPI], [thalweg_binary]):
+        more = ["--ranks", "2"] if len(command) == 1 else []
+        done = run(*command, "read", file, "/entry/nowhere", "--json", *more, check=False, timeout=60)
+        assert done.returncode != 0
+        assert "/entry/nowhere not found" in done.stderr
+
+
+def test_without_mpi_it_says_so(thalweg_binary, file):
+    done = run(MPIEXEC, "-n", 2, thalweg_binary, "read", file, "--json", check=False, timeout=60)
+    assert done.returncode != 0
+    assert "built without MPI" in done.stderr
