@@ -1,6 +1,8 @@
 //! `thalweg convert`: any format of reads to any other, any compression to any other, many files to one or one by one.
 
 mod outputs;
+#[cfg(feature = "hdf5")]
+mod repack;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +26,10 @@ use outputs::{Output, is_whole, outputs};
 /// Example: thalweg convert runs/today today.pod5 --verify
 ///
 /// Example: thalweg convert runs/today converted --per-file --to blow5 --resume
+///
+/// HDF5 files of arrays are made anew with --repack.
+///
+/// Example: thalweg convert --repack live.nxs ordered.nxs --chunk 1Mi --filter shuffle+zstd
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The files to convert, or folders or patterns of them
@@ -49,11 +55,18 @@ pub(crate) struct Args {
     sort: bool,
     #[command(flatten)]
     write: WriteArgs,
+    #[cfg(feature = "hdf5")]
+    #[command(flatten)]
+    repack: repack::RepackArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    #[cfg(feature = "hdf5")]
+    if args.repack.repack {
+        return repack::run(&args.repack, &args.inputs, &args.output, (args.write.verify, args.write.json), &args.read);
+    }
     let options = args.read.options();
     let control = options.control.clone();
     let set = open_set(&args.inputs, options.clone())?;

@@ -38,7 +38,7 @@ pub(crate) fn open(path: &Path, options: &Options, is_trusted: bool) -> Result<O
 }
 
 /// Has another process look through a file first, so that it is that one which libhdf5 takes down.
-fn guard(path: &Path) -> Outcome {
+pub(crate) fn guard(path: &Path) -> Outcome {
     let failed = |e| thalweg::Error::io(&"thalweg".into(), "starting a process to look through the file:", e);
     let status = std::env::current_exe()
         .and_then(|exe| {

@@ -26,7 +26,7 @@ pub(crate) struct WriteArgs {
     lossy: bool,
     /// Read what was written, and compare every read, before the file gets its name
     #[arg(long)]
-    verify: bool,
+    pub(crate) verify: bool,
     /// Print what was done as JSON, a line for each file written
     #[arg(long)]
     pub(crate) json: bool,

@@ -17,6 +17,8 @@ pub mod format;
 pub mod model;
 pub mod plan;
 pub mod reads;
+#[cfg(feature = "hdf5")]
+pub mod repack;
 pub mod residency;
 mod splitmix;
 pub mod store;

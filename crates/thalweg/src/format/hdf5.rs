@@ -24,6 +24,8 @@ pub mod meta;
 mod object;
 #[cfg(feature = "hdf5")]
 mod plug;
+#[cfg(feature = "hdf5")]
+mod rewrite;
 mod types;
 #[cfg(feature = "hdf5")]
 mod variable;
@@ -36,11 +38,15 @@ pub use around::{Around, Reach};
 pub use array::{Array, Found, Place};
 #[cfg(feature = "hdf5")]
 pub use dtype::Dtype;
+#[cfg(feature = "hdf5")]
+pub(crate) use filter::fletcher32;
 pub use filter::{Contexts, Filter, Pipeline};
 #[cfg(feature = "hdf5")]
 pub use library::version;
 #[cfg(feature = "hdf5")]
 pub use object::{File, Link, Node};
+#[cfg(feature = "hdf5")]
+pub use rewrite::{Coder, Form, Lie, Made, Recast, Rewrite, Version};
 pub use types::{Chunk, Dataset, Storage, Value};
 #[cfg(feature = "hdf5")]
 pub use variable::Variable;

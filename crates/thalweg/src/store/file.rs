@@ -67,6 +67,16 @@ impl FileStore {
         Ok(store)
     }
 
+    /// A file that is open already.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if its size cannot be told.
+    pub(crate) fn of(file: &File, name: Arc<str>) -> Result<Self> {
+        let failed = |e| Error::io(&name, "asking the size of", e);
+        let (size, file) = (file.metadata().map_err(failed)?.len(), file.try_clone().map_err(failed)?);
+        Ok(Self { name, size, file, direct: None })
+    }
+
     /// Whether reads go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct().is_some()

@@ -229,7 +229,7 @@ impl Node {
     }
 
     /// The chunks that are stored, by their place in the grid. The lock is held.
-    fn grid(&self, shape: &[u64], chunk: &[u64]) -> Result<Vec<Chunk>, Trouble> {
+    pub(super) fn grid(&self, shape: &[u64], chunk: &[u64]) -> Result<Vec<Chunk>, Trouble> {
         struct Seen<'a> {
             shape: &'a [u64],
             chunk: &'a [u64],

@@ -4,6 +4,8 @@
 //! a request each would be slow on any store. The first failure of the store is kept, for it says more than libhdf5 does.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
+mod write;
+
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +21,8 @@ use super::library::{Id, Refused, access, locked, status};
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::store::{FileStore, Store};
+
+pub(super) use write::Sink;
 
 /// Bytes read at a time, and how many such blocks are kept.
 const BLOCK: u64 = 64 << 10;
@@ -120,6 +124,21 @@ struct Base {
     paged_aggregation: bool,
 }
 
+impl Base {
+    const EMPTY: Self = Self {
+        driver_id: 0,
+        class: std::ptr::null(),
+        file_number: 0,
+        access_flags: 0,
+        feature_flags: 0,
+        max_address: 0,
+        base_address: 0,
+        threshold: 0,
+        alignment: 0,
+        paged_aggregation: false,
+    };
+}
+
 /// A file as the library holds it.
 #[repr(C)]
 struct Driven {
@@ -167,7 +186,7 @@ struct Class {
     read_selection: Unused,
     write_selection: Unused,
     flush: Unused,
-    truncate: Unused,
+    truncate: Option<unsafe extern "C" fn(*mut Driven, hid_t, bool) -> c_int>,
     lock: Unused,
     unlock: Unused,
     delete: Unused,
@@ -301,19 +320,7 @@ unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u6
         })
     });
     let Some(backing) = backing else { return std::ptr::null_mut() };
-    let base = Base {
-        driver_id: 0,
-        class: std::ptr::null(),
-        file_number: 0,
-        access_flags: 0,
-        feature_flags: 0,
-        max_address: 0,
-        base_address: 0,
-        threshold: 0,
-        alignment: 0,
-        paged_aggregation: false,
-    };
-    Box::into_raw(Box::new(Driven { base, end_of_addresses: 0, backing }))
+    Box::into_raw(Box::new(Driven { base: Base::EMPTY, end_of_addresses: 0, backing }))
 }
 
 unsafe extern "C" fn driver_close(file: *mut Driven) -> c_int {

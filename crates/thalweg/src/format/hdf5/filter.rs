@@ -6,16 +6,16 @@ use crate::Fault;
 use crate::codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, szip, vbz, zstd};
 
 /// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP` of the HDF5 specification, section IV.A.2.l.
-const DEFLATE: i32 = 1;
-const SHUFFLE: i32 = 2;
-const FLETCHER32: i32 = 3;
+pub(super) const DEFLATE: i32 = 1;
+pub(super) const SHUFFLE: i32 = 2;
+pub(super) const FLETCHER32: i32 = 3;
 const SZIP: i32 = 4;
 /// Filters that are registered with the HDF Group.
 const LZF: i32 = 32000;
 const BLOSC: i32 = 32001;
-const LZ4: i32 = 32004;
+pub(super) const LZ4: i32 = 32004;
 const BITSHUFFLE: i32 = 32008;
-const ZSTD: i32 = 32015;
+pub(super) const ZSTD: i32 = 32015;
 
 /// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how much a chunk holds.
 pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
@@ -357,7 +357,7 @@ fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
 }
 
 /// Fletcher's checksum over big-endian 16-bit words, as libhdf5 takes it.
-fn fletcher32(data: &[u8]) -> u32 {
+pub(crate) fn fletcher32(data: &[u8]) -> u32 {
     let (mut low, mut high) = (0u32, 0u32);
     // As many words as cannot overflow between two reductions.
     for block in data.chunks(720) {

@@ -27,8 +27,8 @@ use crate::store::{JoinedStore, Store};
 /// An open file.
 #[derive(Debug)]
 pub struct File {
-    id: Id,
-    shared: Arc<Shared>,
+    pub(super) id: Id,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What errors about a file need.
@@ -187,11 +187,8 @@ impl File {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn at(&self, address: u64, path: &str) -> Result<Node> {
-        // SAFETY: as above. A token of the file's own connector is the address in its low bytes, and zeros.
-        self.open_node(path, |file| unsafe {
-            let token: H5O_token_t = std::mem::transmute(u128::from(address).to_le_bytes());
-            H5Oopen_by_token(file, token)
-        })
+        // SAFETY: as above.
+        self.open_node(path, |file| unsafe { H5Oopen_by_token(file, token(address)) })
     }
 
     fn open_node(&self, path: &str, open: impl FnOnce(hid_t) -> hid_t) -> Result<Node> {
@@ -331,10 +328,16 @@ impl Node {
 }
 
 /// The address in a token of the file's own connector: the low bytes, and zeros.
-fn address(token: &H5O_token_t) -> u64 {
+pub(super) fn address(token: &H5O_token_t) -> u64 {
     // SAFETY: a token is 16 plain bytes.
     let bytes: [u8; 16] = unsafe { std::mem::transmute(*token) };
     u128::from_le_bytes(bytes) as u64
+}
+
+/// The token of an address.
+pub(super) fn token(address: u64) -> H5O_token_t {
+    // SAFETY: as above.
+    unsafe { std::mem::transmute(u128::from(address).to_le_bytes()) }
 }
 
 /// An attribute's value. The lock is held.

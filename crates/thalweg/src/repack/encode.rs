@@ -1,0 +1,57 @@
+//! Filters, applied.
+
+use crate::Fault;
+use crate::codec::{deflate, lz4, shuffle, zstd};
+use crate::format::hdf5::{Coder, fletcher32};
+
+/// What applying filters needs; one for a thread.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    /// By level.
+    deflate: Vec<(u8, deflate::Compressor)>,
+    zstd: Vec<(u8, zstd::Compressor)>,
+    next: Vec<u8>,
+}
+
+impl Encoder {
+    /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left out, because it made the
+    /// chunk no smaller.
+    pub(super) fn encode(&mut self, coders: &[Coder], element: usize, chunk: &mut Vec<u8>) -> Result<u32, Fault> {
+        let mut mask = 0;
+        for (place, coder) in coders.iter().enumerate() {
+            match *coder {
+                Coder::Shuffle => shuffle::sort(chunk, element, &mut self.next),
+                Coder::Deflate(level) => {
+                    of_level(&mut self.deflate, level, |level| deflate::Compressor::new(level.into()))?
+                        .compress(chunk, &mut self.next)?;
+                }
+                Coder::Zstd(level) => {
+                    of_level(&mut self.zstd, level, |level| zstd::Compressor::new(level.into()))?
+                        .compress(chunk, &mut self.next)?;
+                }
+                Coder::Lz4 => lz4::pack(chunk, &mut self.next),
+                Coder::Fletcher32 => {
+                    chunk.extend_from_slice(&fletcher32(chunk).to_le_bytes());
+                    continue;
+                }
+            }
+            if *coder != Coder::Shuffle && self.next.len() >= chunk.len() {
+                mask |= 1 << place;
+            } else {
+                std::mem::swap(chunk, &mut self.next);
+            }
+        }
+        Ok(mask)
+    }
+}
+
+fn of_level<T>(all: &mut Vec<(u8, T)>, level: u8, new: impl FnOnce(u8) -> Result<T, Fault>) -> Result<&mut T, Fault> {
+    let at = match all.iter().position(|(known, _)| *known == level) {
+        Some(at) => at,
+        None => {
+            all.push((level, new(level)?));
+            all.len() - 1
+        }
+    };
+    Ok(&mut all[at].1)
+}

@@ -1,0 +1,187 @@
+//! An array as a grid of tiles: chunks, or slices of one run.
+
+/// Where tiles are in an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Grid {
+    shape: Vec<u64>,
+    tile: Vec<u64>,
+    /// Bytes of an element.
+    element: u64,
+    /// Whether a tile at the edge is stored whole, as chunks are.
+    is_padded: bool,
+}
+
+/// Elements that lie in a box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Area {
+    start: Vec<u64>,
+    extent: Vec<u64>,
+}
+
+impl Grid {
+    /// Chunks of an array.
+    pub(super) fn chunks(shape: &[u64], chunk: &[u64], element: usize) -> Self {
+        Self { shape: shape.to_vec(), tile: chunk.to_vec(), element: element as u64, is_padded: true }
+    }
+
+    /// One run, cut into slices of at most `bytes`, or of an element.
+    pub(super) fn run(shape: &[u64], element: usize, bytes: u64) -> Self {
+        let mut shape = shape.to_vec();
+        if shape.is_empty() {
+            shape.push(1);
+        }
+        let mut tile = shape.clone();
+        let mut left = (bytes / element.max(1) as u64).max(1);
+        for (part, &length) in tile.iter_mut().zip(&shape).rev() {
+            *part = length.min(left).max(1);
+            // Where a dimension is cut, those before it go one by one.
+            left = if *part < length { 1 } else { left / length.max(1) }.max(1);
+        }
+        Self { shape, tile, element: element as u64, is_padded: false }
+    }
+
+    /// The shape of a tile.
+    pub(super) fn tile(&self) -> &[u64] {
+        &self.tile
+    }
+
+    fn counts(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+        self.shape.iter().zip(&self.tile).map(|(length, tile)| length.div_ceil(*tile))
+    }
+
+    /// How many tiles there are.
+    pub(super) fn count(&self) -> u64 {
+        self.counts().fold(1, u64::saturating_mul)
+    }
+
+    /// The elements of a tile, as far as they are in the array.
+    pub(super) fn area(&self, mut number: u64) -> Area {
+        let mut start = vec![0; self.shape.len()];
+        for ((start, count), tile) in start.iter_mut().zip(self.counts()).zip(&self.tile).rev() {
+            *start = number % count.max(1) * tile;
+            number /= count.max(1);
+        }
+        let extent = start.iter().zip(&self.shape).zip(&self.tile);
+        let extent = extent.map(|((&at, &length), &tile)| tile.min(length.saturating_sub(at))).collect();
+        Area { start, extent }
+    }
+
+    /// Lengths of a tile as it is stored.
+    fn stored(&self, area: &Area) -> Vec<u64> {
+        if self.is_padded { self.tile.clone() } else { area.extent.clone() }
+    }
+
+    /// Bytes of a tile as it is stored, but for filters.
+    pub(super) fn bytes(&self, number: u64) -> u64 {
+        self.stored(&self.area(number)).iter().product::<u64>() * self.element
+    }
+
+    /// Where a slice starts in its run.
+    pub(super) fn offset(&self, number: u64) -> u64 {
+        let start = self.area(number).start;
+        start.iter().zip(&self.shape).fold(0, |at, (start, length)| at * length + start) * self.element
+    }
+
+    /// The tiles that share elements with an area, by number.
+    pub(super) fn over(&self, area: &Area) -> Vec<u64> {
+        let mut numbers = vec![0];
+        let dimensions = area.start.iter().zip(&area.extent).zip(&self.tile).zip(self.counts());
+        for (((&start, &extent), &tile), count) in dimensions {
+            let (first, end) = (start / tile, (start + extent).div_ceil(tile));
+            numbers = numbers.iter().flat_map(|number| (first..end).map(move |at| number * count + at)).collect();
+        }
+        numbers
+    }
+
+    /// Bytes of the array that a tile holds in one piece, if that is what tiles do: the array's other dimensions are not cut.
+    pub(super) fn band(&self) -> Option<u64> {
+        let whole = self.shape.iter().zip(&self.tile).skip(1).all(|(length, tile)| length == tile);
+        whole.then(|| self.tile.iter().product::<u64>() * self.element)
+    }
+
+    /// Copies the elements that a tile of this grid and one of another share.
+    pub(super) fn copy(&self, number: u64, from: &[u8], other: &Self, other_number: u64, to: &mut [u8]) {
+        let (here, there) = (self.area(number), other.area(other_number));
+        let (from_lengths, to_lengths) = (self.stored(&here), other.stored(&there));
+        let rank = self.shape.len();
+        let start: Vec<u64> = here.start.iter().zip(&there.start).map(|(a, b)| *a.max(b)).collect();
+        let extent: Vec<u64> = (0..rank)
+            .map(|d| {
+                let end = (here.start[d] + here.extent[d]).min(there.start[d] + there.extent[d]);
+                end.saturating_sub(start[d])
+            })
+            .collect();
+        if extent.contains(&0) {
+            return;
+        }
+        let run = (extent[rank - 1] * self.element) as usize;
+        // The place of the run in what is shared, in all dimensions but the last.
+        let mut at = vec![0; rank - 1];
+        loop {
+            let (mut a, mut b) = (0, 0);
+            for d in 0..rank {
+                let place = start[d] + at.get(d).copied().unwrap_or(0);
+                a = a * from_lengths[d] + place - here.start[d];
+                b = b * to_lengths[d] + place - there.start[d];
+            }
+            let (a, b) = ((a * self.element) as usize, (b * self.element) as usize);
+            to[b..b + run].copy_from_slice(&from[a..a + run]);
+            let Some(next) = (0..rank - 1).rev().find(|&d| at[d] + 1 < extent[d]) else { return };
+            at[next] += 1;
+            at[next + 1..].fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Grid;
+    use proptest::prelude::*;
+
+    /// An array of numbers, tile by tile.
+    fn tiles(grid: &Grid, array: &[u16]) -> Vec<Vec<u8>> {
+        let whole = Grid::run(&grid.shape, 2, u64::MAX);
+        let bytes: Vec<u8> = array.iter().flat_map(|value| value.to_le_bytes()).collect();
+        (0..grid.count())
+            .map(|number| {
+                let mut tile = vec![0xee; grid.bytes(number) as usize];
+                whole.copy(0, &bytes, grid, number, &mut tile);
+                tile
+            })
+            .collect()
+    }
+
+    proptest! {
+        /// From any tiles to any others, and back to the array.
+        #[test]
+        fn every_element_goes_where_it_belongs(
+            dimensions in prop::collection::vec((1..8_u64, 1..8_u64, 1..8_u64), 1..4),
+            from_run in any::<bool>(), slice in 1..200_u64,
+        ) {
+            let shape: Vec<u64> = dimensions.iter().map(|d| d.0).collect();
+            let chunk: Vec<u64> = dimensions.iter().map(|d| d.1).collect();
+            let other: Vec<u64> = dimensions.iter().map(|d| d.2).collect();
+            let array: Vec<u16> = (0..shape.iter().product::<u64>() as u16).collect();
+            let from = if from_run { Grid::run(&shape, 2, slice) } else { Grid::chunks(&shape, &chunk, 2) };
+            let to = Grid::chunks(&shape, &other, 2);
+            let sources = tiles(&from, &array);
+            let mut made: Vec<Vec<u8>> = (0..to.count()).map(|number| vec![0xee; to.bytes(number) as usize]).collect();
+            for (number, tile) in (0..).zip(&sources) {
+                for over in to.over(&from.area(number)) {
+                    from.copy(number, tile, &to, over, &mut made[over as usize]);
+                }
+            }
+            prop_assert_eq!(&made, &tiles(&to, &array));
+            if from_run {
+                let joined: Vec<u8> = sources.concat();
+                let expected: Vec<u8> = array.iter().flat_map(|value| value.to_le_bytes()).collect();
+                prop_assert_eq!(joined, expected);
+                let mut end = 0;
+                for number in 0..from.count() {
+                    prop_assert_eq!(from.offset(number), end);
+                    end += from.bytes(number);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+"""`thalweg convert --repack`: another file with the same in it, in the eyes of h5py and h5diff."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+from hdf5_same import same
+from test_arrays import FILES, SOUND, values
+
+WISHES = {
+    "order": [],
+    "none": ["--chunk", "64Ki", "--filter", "none"],
+    "gzip": ["--chunk", "4Ki", "--filter", "shuffle+gzip:4"],
+    "zstd": ["--filter", "zstd:3+fletcher32"],
+    "lz4": ["--filter", "shuffle+lz4", "--libver", "v110"],
+}
+# For every dataset, however small: `/` names all.
+EVERY = {name: [f"/={word}" if wish[i - 1] in ("--chunk", "--filter") else word for i, word in enumerate(wish)] for name, wish in WISHES.items()}
+
+
+@pytest.fixture(scope="session")
+def h5diff():
+    found = shutil.which("h5diff")
+    if not found:
+        if os.environ.get("CI"):
+            pytest.fail("h5diff is missing (Debian: hdf5-tools)")
+        pytest.skip("h5diff is missing (Debian: hdf5-tools)")
+
+    def call(a, b):
+        # It reads neither all that libhdf5 1.12 and newer make, nor through filters without their plugins: such a file differs from
+        # its copy, too.
+        copy = f"{b}.copy"
+        shutil.copyfile(a, copy)
+        baseline = subprocess.run([found, "-q", a, copy], capture_output=True).returncode
+        os.remove(copy)
+        if baseline != 0:
+            return False
+        result = subprocess.run([found, "-q", a, b], capture_output=True, text=True)
+        assert result.returncode == 0, (result.returncode, result.stdout, result.stderr)
+        return True
+
+    return call
+
+
+def repack(thalweg, path, out, *arguments, **options):
+    return json.loads(thalweg("convert", "--repack", path, out, "--json", *arguments, **options).stdout)
+
+
+# libhdf5 2 refuses strings in it, which h5py's libhdf5 reads.
+REFUSED = ("var-length-strings-reused.hdf5",)
+# Thousands of millions of elements, nearly none of them stored: nobody wants to read them all.
+HUGE = ("100B_max_dimension_size.hdf5", "tiny_huge_1d_over_maxint.hdf5")
+REAL = [path for path in SOUND if path.name not in REFUSED + HUGE]
+
+
+@pytest.mark.parametrize("wish", EVERY)
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+def test_real_files(thalweg, shared, tmp_path, path, wish):
+    out = tmp_path / "out.h5"
+    report = repack(thalweg, path, out, "--verify", *EVERY[wish])
+    assert same(path, out) == report["objects"] or report["objects"] > 0
+    assert os.listdir(tmp_path) == ["out.h5"]
+
+
+def test_what_libhdf5_refuses_is_told(thalweg, shared, tmp_path):
+    for path in (path for path in SOUND if path.name in REFUSED):
+        result = thalweg("convert", "--repack", path, tmp_path / "out.h5", check=False)
+        assert result.returncode == 1 and "libhdf5 refuses" in result.stderr
+        assert os.listdir(tmp_path) == []
+
+
+def test_what_is_hardly_stored_stays_small(thalweg, shared, tmp_path):
+    for path in (path for path in SOUND if path.name == HUGE[0]):
+        report = repack(thalweg, path, tmp_path / "out.h5")
+        assert report["bytes_after"] < 2 * report["bytes_before"] + 65536
+
+
+@pytest.mark.parametrize("path", [p for p in REAL if p.stat().st_size < 1 << 20], ids=lambda path: path.name)
+def test_h5diff_finds_no_difference(thalweg, shared, tmp_path, h5diff, path):
+    for wish in ("order", "gzip"):
+        out = tmp_path / f"{wish}.h5"
+        repack(thalweg, path, out, *EVERY[wish])
+        if not h5diff(path, out):
+            pytest.skip("h5diff finds this file different from its copy")
+
+
+def live(path, banks=8, chunk=512, rounds=40, seed=1, **coded):
+    """A file as a run writes it: chunks of many banks in the order of their arrival."""
+    noise = np.random.default_rng(seed)
+    with h5py.File(path, "w", libver="earliest", rdcc_nbytes=0) as file:
+        sets = []
+        for bank in range(banks):
+            group = file.create_group(f"entry/bank{bank}_events", track_order=bank % 2 == 0)
+            group.attrs["NX_class"] = "NXevent_data"
+            for name, dtype in (("event_id", "u4"), ("event_time_offset", "f4")):
+                sets.append(group.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(chunk,), **coded))
+        for _ in range(rounds):
+            for which in noise.permutation(len(sets)):
+                data = sets[which]
+                more = int(noise.integers(1, 2 * chunk))
+                at = len(data)
+                data.resize((at + more,))
+                data[at:] = noise.integers(0, 1000, more).astype(data.dtype)
+    return path
+
+
+@pytest.mark.parametrize("coded", [{}, {"compression": "gzip"}, {"compression": "lzf", "shuffle": True, "fletcher32": True}])
+@pytest.mark.parametrize("wish", WISHES)
+def test_live_files(thalweg, tmp_path, h5diff, coded, wish):
+    path, out = live(tmp_path / "live.h5", **coded), tmp_path / "out.h5"
+    report = repack(thalweg, path, out, "--verify", *EVERY[wish])
+    same(path, out)
+    if wish in ("order", "none", "gzip") and coded.get("compression") != "lzf":
+        assert h5diff(path, out)
+    info = json.loads(thalweg("info", out, "--json").stdout)
+    for row in info["datasets"]:
+        # Between chunks of a dataset there may be a part of an index, not a chunk of another.
+        assert row["in_order"] is None or row["in_order"] >= 0.9, row
+    assert report["datasets_compared"] == 16
+    with h5py.File(out, "r+") as file:
+        data = file["entry/bank0_events/event_id"]
+        before = data[()]
+        data.resize((len(before) + 100,))
+        assert (data[: len(before)] == before).all() and (data[len(before) :] == 0).all()
+
+
+def test_shapes_fills_and_gaps(thalweg, tmp_path, h5diff):
+    """Chunks that were never written stay so where they can, and read as the fill value where they cannot."""
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        for number, (shape, chunk) in enumerate([((1000,), (96,)), ((37, 53), (7, 11)), ((5, 6, 70), (2, 6, 64)), ((200, 9), (10, 9))]):
+            for fill in (0, 7):
+                data = file.create_dataset(f"{number}/{fill}", shape, "<i4", chunks=chunk, maxshape=(None,) * len(shape), fillvalue=fill)
+                data[shape[0] // 2 :] = values("<i4", (shape[0] - shape[0] // 2, *shape[1:]))
+            file[f"{number}/run"] = values(">f8", shape)
+        file.create_dataset("nothing", (10, 10), chunks=(5, 5), fillvalue=3.5)
+        file.create_dataset("unwritten", (1 << 40,), "u1", fillvalue=3)
+        file.create_dataset("hardly", (1 << 40,), "u1", chunks=(1 << 16,))[1 << 39] = 1
+    for wish in (["--chunk", "/=64"], ["--chunk", "/1=5x13", "--filter", "/1=gzip"], ["--chunk", "/2=4x5x7"], ["--filter", "/=shuffle+zstd"]):
+        out = tmp_path / "out.h5"
+        repack(thalweg, path, out, *wish, "--memory", "8MiB")
+        with h5py.File(path) as a, h5py.File(out) as b:
+            for name in [f"{i}/{j}" for i in range(4) for j in (0, 7, "run")] + ["nothing"]:
+                assert a[name][()].tobytes() == b[name][()].tobytes(), (wish, name)
+            assert b["hardly"].id.get_num_chunks() == 1 and b["hardly"][1 << 39] == 1
+    with h5py.File(out, "r+") as file:
+        # What is beyond the edge of a chunk is the fill value once it can be seen.
+        file["1/7"].resize((40, 60))
+        assert (file["1/7"][37:] == 7).all() and (file["1/7"][:, 53:] == 7).all()
+
+
+def test_contiguous(thalweg, tmp_path):
+    path, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=values("<u4", (100_000,)), chunks=(1000,), compression="gzip")
+        file.create_dataset("b", data=values("<u4", (300, 200)), chunks=(30, 30))
+        file.create_dataset("grows", data=values("<u4", (100_000,)), chunks=(1000,), maxshape=(None,))
+    report = repack(thalweg, path, out, "--chunk", "contiguous", "--verify")
+    same(path, out)
+    assert [kept["path"] for kept in report["kept"]] == ["/grows"]
+    with h5py.File(out) as file:
+        assert file["a"].chunks is None and file["b"].chunks is None and file["grows"].chunks == (1000,)
+    result = thalweg("convert", "--repack", path, out, "--chunk", "grows=contiguous", check=False)
+    assert result.returncode == 2 and "/grows" in result.stderr
+
+
+def test_everything_else_is_kept(thalweg, tmp_path, h5diff):
+    path, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w", libver="latest", userblock_size=1024, track_order=True) as file:
+        file["type"] = np.dtype([("a", "<i4"), ("b", "S3")])
+        file["z"] = np.arange(20.0).reshape(4, 5)
+        file["a"] = h5py.SoftLink("/nowhere")
+        file["m"] = h5py.ExternalLink("other.h5", "/x")
+        group = file.create_group("g", track_order=True)
+        for name in ("c", "a", "b"):
+            group.attrs[name] = name
+        group["loop"] = file["/"]
+        group["z again"] = file["z"]
+        named = file["type"]
+        file.create_dataset("named", (3,), named)[:] = [(1, b"a"), (2, b"bc"), (3, b"def")]
+        file["g"].attrs.create("named", np.array([(5, b"x")], named.dtype), dtype=named)
+        file["words"] = ["any", "length", ""]
+        file.create_dataset("lists", (3,), h5py.vlen_dtype("i4"))[1] = [1, 2, 3]
+        file.create_dataset("refs", data=[file["z"].ref, file["g"].ref], dtype=h5py.ref_dtype)
+        file.create_dataset("regions", (1,), h5py.regionref_dtype)[0] = file["z"].regionref[1:3, 2]
+        file.create_dataset("ref lists", (2,), h5py.vlen_dtype(h5py.ref_dtype))[0] = np.array([file["z"].ref, file["named"].ref], h5py.ref_dtype)
+        for name in ("x", "y"):
+            file[name] = np.arange(4 if name == "x" else 5)
+            file[name].make_scale(name)
+        file["z"].dims[0].attach_scale(file["x"])
+        file["z"].dims[1].attach_scale(file["y"])
+        file["z"].dims[0].label = "along"
+        file["z"].attrs["empty"] = h5py.Empty("f4")
+        file["z"].attrs["π"] = "ß"
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.STD_I32BE, h5py.h5s.create_simple((4,)), compact).write(h5py.h5s.ALL, h5py.h5s.ALL, np.arange(4, dtype="<i4"))
+        layout = h5py.VirtualLayout((4,), "f8")
+        layout[:] = h5py.VirtualSource("other.h5", "v", shape=(4,))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("blosc", data=values("<i4", (1000,)), chunks=(100,), **hdf5plugin.Blosc())
+        # Another order than the datasets were made in, beyond what stays in a header.
+        for i in range(40):
+            file.create_group(f"many/{(i * 7) % 40}").attrs["i"] = i
+    with open(path, "r+b") as file:
+        file.write(b"the user's own words")
+    report = repack(thalweg, path, out, "--verify", "--filter", "/=gzip")
+    same(path, out)
+    h5diff(path, out)
+    assert report["references_cleared"] == 0
+    with h5py.File(out) as file:
+        assert file["z"].dims[0][0] == file["x"] and file["z"].dims[1]["y"] == file["y"]
+        assert file["refs"][0] and file[file["refs"][0]] == file["z"] and file[file["refs"][1]] == file["g"]
+        assert file[file["ref lists"][0][1]] == file["named"]
+        assert (file[file["regions"][0]][file["regions"][0]] == [7, 12]).all()
+        assert file["x"].attrs["REFERENCE_LIST"][0][0] and file[file["x"].attrs["REFERENCE_LIST"][0][0]] == file["z"]
+        assert file["virtual"].virtual_sources()[0].dset_name == "v"
+
+
+def test_memory_decides_how_often_not_what(thalweg, tmp_path):
+    path = live(tmp_path / "live.h5", banks=20, chunk=2048, rounds=30)
+    outs = []
+    for memory in ("4MiB", "192MiB"):
+        outs.append(tmp_path / f"{memory}.h5")
+        report = repack(thalweg, path, outs[-1], "--chunk", "/=64Ki", "--filter", "/=gzip:1", "--memory", memory, "--verify")
+        assert (report["passes"] > 1) == (memory == "4MiB"), report["passes"]
+    same(*outs)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_bytes(thalweg, tmp_path, threads):
+    """But for the times that objects keep."""
+    path = live(tmp_path / "live.h5")
+    outs = [tmp_path / f"{i}.h5" for i in range(2)]
+    for out in outs:
+        repack(thalweg, path, out, "--chunk", "/=4Ki", "--filter", "/=gzip", "--threads", threads)
+    a, b = (np.fromfile(out, "u1") for out in outs)
+    assert a.size == b.size
+
+
+def test_usage(thalweg, tmp_path):
+    path, out = live(tmp_path / "live.h5", banks=1, rounds=2), tmp_path / "out.h5"
+    for arguments in (["--chunk", "x"], ["--filter", "szip"], ["--chunk", "/entry/bank0_events/event_id=2x2"]):
+        result = thalweg("convert", "--repack", path, out, *arguments, check=False)
+        assert result.returncode == 2, result.stderr
+    assert thalweg("convert", "--repack", path, path, check=False).returncode == 2
+    assert thalweg("convert", "--repack", tmp_path / "none.h5", out, check=False).returncode == 1
+    assert sorted(os.listdir(tmp_path)) == ["live.h5"]
+
+
+def test_hostile_files_end_in_errors(thalweg, shared, tmp_path):
+    for path in (path for path in FILES if "cve" in path.parts or "fuzz" in path.parts):
+        result = thalweg("convert", "--repack", path, tmp_path / "out.h5", check=False)
+        assert result.returncode in (0, 1), (path, result.returncode, result.stderr)
+        if result.returncode:
+            assert str(path) in result.stderr, result.stderr
+            assert not any("out.h5" in name for name in os.listdir(tmp_path) if name != "out.h5")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_ends_in_errors(thalweg, tmp_path, seed):
+    noise = np.random.default_rng(seed)
+    path = live(tmp_path / "live.h5", banks=2, rounds=5, compression="gzip", fletcher32=True)
+    sound = path.read_bytes()
+    for _ in range(20):
+        damaged = bytearray(sound)
+        for at in noise.integers(0, len(sound), 3):
+            damaged[at] ^= 1 << int(noise.integers(8))
+        path.write_bytes(damaged[: int(noise.integers(len(sound) // 2, len(sound) + 1))])
+        result = thalweg("convert", "--repack", path, tmp_path / "out.h5", "--filter", "/=none", check=False)
+        assert result.returncode in (0, 1), (result.returncode, result.stderr)
+
+
+def test_an_interrupted_repack_leaves_nothing(thalweg_binary, tmp_path):
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=values("<u4", (4 << 20,)), chunks=(4096,))
+    process = subprocess.Popen(
+        [thalweg_binary, "convert", "--repack", path, tmp_path / "out.h5", "--filter", "gzip:9", "--throttle", "bandwidth=2MB/s"],
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    assert os.listdir(tmp_path) == ["in.h5"]
