@@ -114,6 +114,12 @@ fn is_pattern(path: &Path) -> bool {
     !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
 }
 
+/// What the layout of a file of reads costs, by name and in words.
+#[cfg(feature = "hdf5")]
+pub(crate) fn findings_of(path: &Path, options: Options) -> Result<Vec<(&'static str, String)>, Failure> {
+    Ok(look(path, residency(path)?, false, options)?.findings)
+}
+
 fn look(path: &Path, cached: Residency, count: bool, options: Options) -> Result<Info, Failure> {
     let control = options.control.clone();
     let file = open(path, options)?;

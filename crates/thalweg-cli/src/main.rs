@@ -6,6 +6,8 @@ mod common;
 mod compare;
 mod convert;
 mod digest;
+#[cfg(feature = "hdf5")]
+mod doctor;
 mod evict;
 mod explain;
 mod filter;
@@ -42,6 +44,8 @@ enum Verb {
     Check(check::Args),
     Index(index::Args),
     Info(info::Args),
+    #[cfg(feature = "hdf5")]
+    Doctor(doctor::Args),
     Scan(scan::Args),
     #[command(visible_alias = "subset")]
     Filter(filter::Args),
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Info(args) => info::run(&args),
+        #[cfg(feature = "hdf5")]
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Scan(args) => scan::run(&args),
         Verb::Filter(args) => filter::run(&args),
         Verb::Merge(args) => merge::run(&args),

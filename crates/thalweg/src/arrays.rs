@@ -5,6 +5,7 @@
 
 mod bands;
 mod canvas;
+mod explain;
 mod fill;
 mod grid;
 mod pattern;
@@ -25,6 +26,7 @@ use crate::format::hdf5::{self, Around, Found, Link, Node, Reach};
 use crate::reads::{Opened, Options};
 use crate::store::{JoinedStore, Store};
 
+pub use explain::Requests;
 pub use fill::{Summary, Want};
 pub use selection::{Selection, Slab};
 pub use slice::{Share, Slice};

@@ -10,6 +10,8 @@ mod cells;
 pub mod codec;
 pub mod condition;
 pub mod convert;
+#[cfg(feature = "hdf5")]
+pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod extent;

@@ -53,8 +53,28 @@ impl StoreModel {
         Self { latency_s: 0.5e-3, bandwidth: 2e9, request_rate: 10e3, depth: 16, block: 4 << 20 };
     /// A file system in user space (FUSE): mounted object stores, sshfs.
     pub const FUSE: Self = Self { latency_s: 5e-3, bandwidth: 0.3e9, request_rate: 1e3, depth: 16, block: 4 << 20 };
+    /// A hard disc of 7,200 turns a minute: half a turn and a seek are 12 ms, and such discs carry 150 to 250 MB/s (data sheets of
+    /// Seagate's Exos and Western Digital's Ultrastar). More requests in flight make it little faster.
+    pub const HDD: Self = Self { latency_s: 12e-3, bandwidth: 180e6, request_rate: 120.0, depth: 2, block: 4 << 20 };
+    /// A solid-state disc behind SATA, whose link carries 530 to 560 MB/s.
+    pub const SSD: Self = Self { latency_s: 120e-6, bandwidth: 530e6, request_rate: 80e3, depth: 4, block: 1 << 20 };
+    /// A solid-state disc behind four lanes of PCIe 3 or 4: the slower of them carry 3 GB/s.
+    pub const NVME: Self = Self { latency_s: 80e-6, bandwidth: 3e9, request_rate: 300e3, depth: 8, block: 1 << 20 };
+    /// Amazon's S3 in its own region: 5,500 GETs a second of a prefix, 85 to 90 MB/s a connection, a first byte after 30 ms and more
+    /// (its performance guidelines), behind a link of 10 Gb/s.
+    pub const S3: Self = Self { latency_s: 30e-3, bandwidth: 1.1e9, request_rate: 2e3, depth: 32, block: 8 << 20 };
     /// Memory: tmpfs, ramfs.
     pub const MEMORY: Self = Self { latency_s: 2e-6, bandwidth: 8e9, request_rate: 500e3, depth: 2, block: 1 << 20 };
+
+    /// Names of priors, and what they are.
+    pub const NAMED: [(&'static str, Self); 6] = [
+        ("hdd", Self::HDD),
+        ("ssd", Self::SSD),
+        ("nvme", Self::NVME),
+        ("nfs", Self::NETWORK),
+        ("lustre", Self::PARALLEL),
+        ("s3", Self::S3),
+    ];
 
     /// The prior for the file system that `file` lies on.
     pub fn prior(file: &File) -> Self {

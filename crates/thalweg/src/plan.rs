@@ -116,7 +116,7 @@ impl Load {
 
     /// Seconds that it takes a store: as long as the bytes or the requests take, whichever is longer. What the other takes is not
     /// quite hidden.
-    fn seconds(self, model: &StoreModel) -> f64 {
+    pub fn seconds(self, model: &StoreModel) -> f64 {
         let transfer = self.bytes as f64 / model.bandwidth.max(1.0);
         let rate = self.requests as f64 / model.request_rate.max(1.0);
         transfer.max(rate) + transfer.min(rate) * NOT_HIDDEN

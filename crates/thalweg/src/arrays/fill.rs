@@ -207,7 +207,12 @@ impl ArrayFile {
 
     /// Bytes at a time of what can be had in parts.
     pub(super) fn piece(&self) -> u64 {
-        (self.model().block as u64 / 4).max(LEAST_PIECE)
+        Self::piece_of(&self.model())
+    }
+
+    /// The same for a store of a model.
+    pub(super) fn piece_of(model: &StoreModel) -> u64 {
+        (model.block as u64 / 4).max(LEAST_PIECE)
     }
 
     fn start(&self, windows: &Arc<Windows>, count: usize, model: StoreModel, shape: Shape) -> Result<Run<Filler>> {
@@ -221,7 +226,7 @@ impl ArrayFile {
     }
 
     /// The sizes of a run with such windows.
-    fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
+    pub(super) fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
         let ranges = ranges(window);
         let longest = ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
         // A chunk that is longer than a block would get a buffer of its own each time.
@@ -282,7 +287,7 @@ impl Drop for Over<'_> {
 }
 
 /// The window of these parts.
-fn window(subjects: &[Subject], parts: &[Part], piece: u64) -> Window {
+pub(super) fn window(subjects: &[Subject], parts: &[Part], piece: u64) -> Window {
     let mut window = Window::new();
     for Part { dataset, elements } in parts {
         let subject = subjects[*dataset].clone();
@@ -300,7 +305,7 @@ fn ranges(window: &Window) -> Vec<Range<u64>> {
 }
 
 /// The requests for a window.
-fn fetches(
+pub(super) fn fetches(
     window: &Window,
     number: usize,
     gap: Option<u64>,

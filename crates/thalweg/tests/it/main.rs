@@ -8,6 +8,8 @@ mod columns;
 mod columns_real;
 mod convert;
 mod corpus;
+#[cfg(feature = "hdf5")]
+mod doctor;
 mod engine;
 mod explain;
 #[cfg(feature = "hdf5")]

@@ -5,8 +5,13 @@ use std::path::PathBuf;
 
 /// The folder of nanopore files.
 pub(crate) fn nanopore() -> Option<PathBuf> {
+    shared("nanopore")
+}
+
+/// A folder of real files.
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
-    let folder = std::env::var_os("THALWEG_SHARED").map_or_else(beside, PathBuf::from).join("data/nanopore");
+    let folder = std::env::var_os("THALWEG_SHARED").map_or_else(beside, PathBuf::from).join("data").join(name);
     if folder.is_dir() {
         return Some(folder);
     }

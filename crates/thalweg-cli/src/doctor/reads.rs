@@ -1,0 +1,45 @@
+//! Files of reads: what a read of all asks of the store, and what their layout costs.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::json;
+use thalweg::engine::Delivery;
+use thalweg::reads::{Options, Selection};
+use thalweg_gauge::units::{decimal_bytes, seconds};
+
+use crate::common::{Outcome, open, output};
+use crate::info;
+
+pub(super) fn run(path: &Path, options: Options, as_json: bool) -> Outcome {
+    let findings = info::findings_of(path, options.clone())?;
+    let file = open(path, options)?;
+    let plan = file.explain(&Selection::All, Delivery::Worker)?;
+    let mut out = output();
+    if as_json {
+        let finding = |(name, what): &(&str, String)| json!({ "kind": name, "what": what });
+        let line = json!({
+            "schema": "thalweg.doctor/1",
+            "file": path.to_string_lossy(),
+            "model": plan.model,
+            "reads": plan.reads,
+            "thalweg": {
+                "requests": plan.requests, "bytes": plan.fetched_bytes, "store_s": plan.predicted.as_secs_f64(),
+            },
+            "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{line}")?;
+    } else {
+        writeln!(out, "{}", path.display())?;
+        let (bytes, time) = (decimal_bytes(plan.fetched_bytes as f64), seconds(plan.predicted.as_secs_f64()));
+        writeln!(out, "  {:<10} {time} predicted for the store alone: {} requests, {bytes}", "thalweg", plan.requests)?;
+        for (_, what) in &findings {
+            writeln!(out, "  {:<10} {what}", "finding")?;
+        }
+        if findings.is_empty() {
+            writeln!(out, "  {:<10} nothing that would make it faster", "finding")?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+"""`thalweg doctor`: what is slow about a file, and what mending it gains."""
+
+import json
+import shlex
+
+import h5py
+import numpy as np
+import pytest
+
+from nanopore import SHARED
+from test_repack import live
+
+
+def doctor(thalweg, *arguments):
+    return json.loads(thalweg("doctor", *arguments, "--json").stdout)
+
+
+@pytest.fixture
+def scattered(tmp_path):
+    return live(tmp_path / "live file.h5", banks=20, chunk=512, rounds=60)
+
+
+def test_a_live_file_is_scattered_and_its_mending_is_not(thalweg, scattered, tmp_path):
+    found = doctor(thalweg, scattered, "--model", "hdd")
+    with h5py.File(scattered) as file:
+        chunks = sum(file[f"entry/bank{b}_events/{n}"].id.get_num_chunks() for b in range(20) for n in ("event_id", "event_time_offset"))
+        bytes = sum(file[f"entry/bank{b}_events/{n}"].nbytes for b in range(20) for n in ("event_id", "event_time_offset"))
+    assert (found["chunks"], found["bytes"], found["libhdf5"]["requests"]) == (chunks, bytes, chunks)
+    assert found["in_order"] < 0.5 and found["small_share"] == 1
+    first = found["findings"][0]
+    assert first["kind"] == "scattered" and first["libhdf5"]["total_s"] < found["libhdf5"]["total_s"] / 3
+    words = shlex.split(first["command"])
+    assert words[:4] == ["thalweg", "convert", "--repack", str(scattered)]
+    thalweg(*words[1:])
+    mended = doctor(thalweg, words[4], "--model", "hdd")
+    assert "scattered" not in [finding["kind"] for finding in mended["findings"]]
+    # As it was promised, but for indexes between the chunks.
+    assert mended["libhdf5"]["store_s"] <= 1.3 * first["libhdf5"]["store_s"] + 0.1
+
+
+def test_requests_are_those_of_a_read(thalweg, scattered):
+    for throttle in ([], ["--throttle", "bandwidth=150MB/s,requests=2000/s"]):
+        planned = doctor(thalweg, scattered, *throttle)
+        read = json.loads(thalweg("read", scattered, "--json", *throttle).stdout)
+        assert planned["bytes"] == read["bytes_decoded"]
+        assert planned["thalweg"]["requests"] == read["requests"]
+
+
+def test_measured_is_near_predicted_where_the_store_is_known(thalweg, scattered):
+    found = doctor(thalweg, scattered, "--measure", "--throttle", "bandwidth=3MB/s,latency=2ms,requests=500/s")
+    assert found["throttled"] and 0.75 < found["thalweg"]["total_s"] / found["measured_s"] < 1.25, found
+
+
+def test_compression_that_does_not_pay(thalweg, tmp_path):
+    path = tmp_path / "gzip.h5"
+    with h5py.File(path, "w") as file:
+        noise = np.random.default_rng(1).integers(0, 1 << 20, 4 << 20)
+        file.create_dataset("d", data=noise.astype("u4"), chunks=(1 << 20,), compression="gzip", compression_opts=1)
+    found = doctor(thalweg, path, "--model", "nvme")
+    kinds = [finding["kind"] for finding in found["findings"]]
+    assert "slow_filter" in kinds and "large_chunks" in kinds
+    assert "--filter" in found["findings"][kinds.index("slow_filter")]["command"]
+    assert "slow_filter" not in [finding["kind"] for finding in doctor(thalweg, path, "--model", "hdd")["findings"]]
+
+
+def test_paths_words_and_usage(thalweg, scattered, tmp_path):
+    few = doctor(thalweg, scattered, "/entry/bank3_events")
+    assert [row["path"] for row in few["datasets"]] and len(few["datasets"]) == 2
+    words = thalweg("doctor", scattered).stdout
+    for word in ("in order", "libhdf5", "thalweg convert --repack", "predicted"):
+        assert word in words
+    assert thalweg("doctor", scattered, "--model", "tape", check=False).returncode == 2
+    assert thalweg("doctor", scattered, "--model", "hdd", "--measure", check=False).returncode == 2
+    assert thalweg("doctor", tmp_path / "none.h5", check=False).returncode == 1
+    with h5py.File(tmp_path / "good.h5", "w") as file:
+        file["d"] = np.arange(1 << 20)
+    assert doctor(thalweg, tmp_path / "good.h5")["findings"] == []
+
+
+def test_files_of_reads(thalweg, writable):
+    text = next(f"slow5/{path.name}" for path in sorted((SHARED / "slow5").glob("*.slow5")))
+    found = doctor(thalweg, writable(text))
+    assert found["schema"] == "thalweg.doctor/1" and found["thalweg"]["requests"] > 0
+    assert "no_index" in [finding["kind"] for finding in found["findings"]]
