@@ -51,7 +51,7 @@ def test_ranks_of_mpi(file, whole, ranks, options):
     same(told(result), whole, ranks)
 
 
-@pytest.mark.parametrize("options", ["", "--arrays", "--throttle bandwidth=200MB/s"])
+@pytest.mark.parametrize("options", ["", "--arrays --trusted", "--throttle bandwidth=200MB/s"])
 @pytest.mark.parametrize("ranks", [1, 2, 7])
 def test_processes(thalweg_binary, file, whole, ranks, options):
     same(told(run(thalweg_binary, "read", file, "--json", "--ranks", ranks, *options.split())), whole, ranks)

@@ -96,7 +96,7 @@ pub(crate) struct Args {
     member: bool,
     /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for libhdf5 may crash on what is
     /// malformed on purpose; that takes as long again as finding the datasets
-    #[arg(long)]
+    #[arg(long, overrides_with = "trusted")]
     trusted: bool,
     /// Look through the file, and say nothing: see --trusted
     #[arg(long, hide = true)]

@@ -129,10 +129,10 @@ const NOT_HIDDEN: f64 = 0.125;
 /// The longest gap between ranges, which are in order, that is read rather than skipped: what takes the store least time, or what
 /// the caller says.
 pub fn gap(ranges: &[Range<u64>], model: &StoreModel, given: Option<u64>, block: usize) -> u64 {
-    let steps =
-        || std::iter::once(0).chain((12..u64::BITS - 1).map(|log| 1 << log).take_while(|gap| *gap <= block as u64));
-    let cost = |gap: &u64| (*gap, Load::of(ranges, *gap, block).seconds(model));
-    given.or_else(|| Some(steps().map(|gap| cost(&gap)).min_by(|a, b| a.1.total_cmp(&b.1))?.0)).unwrap_or(0)
+    let doublings = (12..u64::BITS - 1).flat_map(|log| [1 << log, 3 << (log - 1)]);
+    let steps = std::iter::once(0).chain(doublings.take_while(|gap| *gap <= block as u64));
+    let cost = |gap| (gap, Load::of(ranges, gap, block).seconds(model));
+    given.or_else(|| Some(steps.map(cost).min_by(|a, b| a.1.total_cmp(&b.1))?.0)).unwrap_or(0)
 }
 
 /// The iterator of [`gather`].
@@ -206,7 +206,38 @@ mod tests {
         assert_eq!(gather([10..20, 20..30], 0, 15, u64::MAX).count(), 2, "a request is not longer than a block");
     }
 
+    #[test]
+    fn the_gap_is_what_the_store_is_quickest_with() {
+        // A range of 10 kB each 100 kB.
+        let ranges: Vec<Range<u64>> = (0..1000).map(|i| i * 100_000..i * 100_000 + 10_000).collect();
+        let best = |bandwidth, request_rate| {
+            let model = StoreModel { bandwidth, request_rate, ..StoreModel::LOCAL };
+            Load::of(&ranges, gap(&ranges, &model, None, 1 << 20), 1 << 20)
+        };
+        assert_eq!(
+            best(150e6, 20_000.0),
+            Load { requests: 1000, bytes: 10_000_000 },
+            "a request costs less than a gap"
+        );
+        let swept = best(150e6, 100.0);
+        assert!(swept.requests < 110 && swept.bytes > 90_000_000, "{swept:?}");
+        assert_eq!(gap(&ranges, &StoreModel::LOCAL, Some(7), 1 << 20), 7);
+        assert_eq!(gap(&[], &StoreModel::LOCAL, None, 1 << 20), 0);
+    }
+
     proptest! {
+        /// What a plan is thought to cost is what it costs.
+        #[test]
+        fn loads_are_those_of_the_fetches(
+            starts in prop::collection::vec((0..100_000u64, 1..900u64), 1..200), gap in 0..3000u64, block in 1..9000usize,
+        ) {
+            let mut ranges: Vec<Range<u64>> = starts.iter().map(|(s, l)| *s..s + l).collect();
+            ranges.sort_unstable_by_key(|range| (range.start, range.end));
+            let fetches: Vec<Fetch> = gather(ranges.clone(), gap, block, u64::MAX).collect();
+            let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
+            prop_assert_eq!(Load::of(&ranges, gap, block), Load { requests: fetches.len() as u64, bytes });
+        }
+
         #[test]
         fn every_extent_is_fetched_once_inside_its_fetch(
             starts in prop::collection::vec((0..10_000u64, 1..500u64), 0..200),
