@@ -178,8 +178,16 @@ enum StoreChoice {
 }
 
 impl ReadArgs {
-    /// The library's options, with Ctrl-C connected.
+    /// The library's options, with Ctrl-C connected, and what libhdf5 is going to open looked through first.
     pub(crate) fn options(&self) -> Options {
+        let options = self.trusting();
+        #[cfg(feature = "hdf5")]
+        crate::hdf5::guard(&options.control);
+        options
+    }
+
+    /// The same for files that are taken for harmless.
+    pub(crate) fn trusting(&self) -> Options {
         Options {
             store: match self.store {
                 StoreChoice::Auto => StoreKind::Auto,

@@ -78,7 +78,7 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut options = args.read.options();
+    let mut options = if args.trusted { args.read.trusting() } else { args.read.options() };
     let throttled = options.throttle.is_some();
     let path = &args.file;
     let started = Instant::now();

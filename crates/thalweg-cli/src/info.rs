@@ -71,6 +71,10 @@ struct Info {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = Options { control: cancel_on_interrupt(), ..Options::default() };
+    #[cfg(feature = "hdf5")]
+    if !args.trusted {
+        hdf5::guard(&options.control);
+    }
     if args.run || args.files.iter().any(|path| path.is_dir() || is_pattern(path)) {
         return run::run(&args.files, args.json, options);
     }

@@ -139,10 +139,13 @@ fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, start
     let outcome = (|| {
         // One looks through the file for all.
         let first = team.place().rank == 0;
+        if first && !args.trusted {
+            hdf5::guard(&options.control);
+        }
         let mut file = if first { hdf5::open(path, &options, args.trusted)? } else { None };
         team.meet();
         if !first {
-            file = hdf5::open(path, &options, true)?;
+            file = hdf5::open(path, &options, args.trusted)?;
         }
         let Some(file) = file else { return Ok(false) };
         let slices = args.slices.map(usize::from);
@@ -162,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
-    let options = args.read.options();
+    let options = args.read.trusting();
     let control = options.control.clone();
     let in_memory = options.store == StoreKind::Memory;
     let job = Job {
@@ -174,13 +177,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut started = Started::now();
     #[cfg(feature = "hdf5")]
     if args.vet {
-        return hdf5::vet(&args.paths, &options);
+        let [path, datasets @ ..] = &args.paths[..] else { return Ok(()) };
+        let datasets: Vec<String> = datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        return Ok(thalweg::guard::look(path, &datasets, options)?);
     }
     #[cfg(feature = "hdf5")]
     if let [path, within @ ..] = &args.paths[..]
         && arrays(path, within, args, &options, &started)?
     {
         return Ok(());
+    }
+    #[cfg(feature = "hdf5")]
+    if !args.trusted {
+        hdf5::guard(&options.control);
     }
     let set = open_set(&args.paths, options)?;
     if in_memory {

@@ -63,16 +63,21 @@ impl Dataset {
 /// # Errors
 /// [`Error::Io`].
 pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
+    Ok(signature(store)?.is_some())
+}
+
+/// Where HDF5's signature stands.
+pub(crate) fn signature(store: &dyn Store) -> Result<Option<u64>> {
     let mut at = 0;
     while at + Format::HDF5_SIGNATURE.len() as u64 <= store.size() {
         let mut head = [0; Format::HDF5_SIGNATURE.len()];
         store.read_at(at, &mut head)?;
         if head == Format::HDF5_SIGNATURE {
-            return Ok(true);
+            return Ok(Some(at));
         }
         at = (at * 2).max(512);
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Groups inside each other deeper than this lead back to themselves, or might as well.
@@ -86,7 +91,7 @@ const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
-    /// Opens a file.
+    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through the file first.
     ///
     /// # Errors
     /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
@@ -100,6 +105,7 @@ impl ArrayFile {
     /// As [`ArrayFile::open`].
     pub fn open_reaching(path: &Path, reach: Reach, options: Options) -> Result<Self> {
         let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
+        options.control.check(path, None)?;
         let around = Around::new(path, reach)?;
         let file = Self::of(store, around, Options { model: Some(model), ..options })?;
         Ok(Self { note, ..file })

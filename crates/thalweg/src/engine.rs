@@ -98,6 +98,8 @@ pub struct Control(Arc<Levers>);
 struct Levers {
     cancelled: AtomicBool,
     fetched: AtomicU64,
+    #[cfg(feature = "hdf5")]
+    guard: std::sync::OnceLock<crate::guard::Guard>,
 }
 
 impl Control {
@@ -119,6 +121,21 @@ impl Control {
     /// Bytes that runs with this handle have fetched so far.
     pub fn fetched(&self) -> u64 {
         self.0.fetched.load(Ordering::Relaxed)
+    }
+
+    /// Has files looked through before libhdf5 opens them in this process. What was said first stays.
+    #[cfg(feature = "hdf5")]
+    pub fn guard_with(&self, guard: crate::guard::Guard) {
+        let _ = self.0.guard.set(guard);
+    }
+
+    /// Has a file looked through, or the values of one of its datasets, if there is a guard.
+    #[cfg(feature = "hdf5")]
+    pub(crate) fn check(&self, path: &std::path::Path, dataset: Option<&str>) -> crate::Result<()> {
+        match self.0.guard.get() {
+            Some(guard) => guard.check(path, dataset, self),
+            None => Ok(()),
+        }
     }
 
     fn add_fetched(&self, bytes: u64) {

@@ -16,6 +16,8 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod format;
+#[cfg(feature = "hdf5")]
+pub mod guard;
 pub mod model;
 pub mod plan;
 pub mod reads;

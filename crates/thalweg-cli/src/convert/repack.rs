@@ -12,7 +12,7 @@ use thalweg::repack::{Change, Chunking, Coder, Repack, Report, Version, Wish, co
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use crate::common::{Failure, Outcome, ReadArgs, complain, output as standard_output};
-use crate::hdf5::{guard, times};
+use crate::hdf5::{look_first, times};
 use crate::progress::Progress;
 use crate::write::say;
 
@@ -132,9 +132,9 @@ pub(super) fn run(
     let [input] = inputs else {
         return Err(Failure::Usage(format!("--repack takes one file, and {} are named", inputs.len())));
     };
-    let options: Options = read.options();
+    let options: Options = read.trusting();
     if !args.trusted {
-        guard(input)?;
+        look_first(input, &options.control)?;
     }
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
     let progress = Progress::watch(&options.control, bytes);

@@ -9,10 +9,10 @@ mod write;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_close_degree_t, H5F_mem_t, H5Fopen};
+use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_ACC_SWMR_READ, H5F_close_degree_t, H5F_mem_t, H5Fopen};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
 
@@ -33,14 +33,30 @@ const CLASS_VERSION: c_uint = 1;
 /// Of the numbers for drivers that are not registered with the HDF Group (256 to 511).
 const CLASS_VALUE: c_int = 384;
 
+/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that somebody writes at the same time can be opened.
+const READS_WHILE_WRITTEN: c_ulong = 0x1000;
+
+/// Versions of the superblock that say in their twelfth byte how a file is open, and that there is one who writes so that others
+/// can read (specification, section II.A; `H5F_SUPER_WRITE_ACCESS` and `H5F_SUPER_SWMR_ACCESS`).
+const TELLING: std::ops::RangeInclusive<u8> = 3..=3;
+const WRITTEN: u8 = 1;
+const WRITTEN_FOR_READERS: u8 = 4;
+
 /// What the file tells of its driver's work.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     error: Mutex<Option<Error>>,
     requests: AtomicU64,
+    /// The file says that it is open for writing.
+    unclosed: AtomicBool,
 }
 
 impl Told {
+    /// Whether the file is still open for writing, or its writer was killed.
+    pub(super) fn is_unclosed(&self) -> bool {
+        self.unclosed.load(Ordering::Relaxed)
+    }
+
     /// The store's own error, once.
     pub(super) fn take_error(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -61,13 +77,29 @@ struct Backing {
     store: Arc<dyn Store>,
     control: Control,
     told: Arc<Told>,
+    /// Whether the file changes meanwhile, so that blocks are not kept.
+    changes: bool,
     /// Blocks by number, the latest used last.
     blocks: Vec<(u64, Vec<u8>)>,
+}
+
+/// How a file says that it is open; zero for one that was closed.
+fn open_flags(store: &dyn Store) -> Result<u8> {
+    let Some(start) = crate::arrays::signature(store)? else { return Ok(0) };
+    let mut head = [0; 12];
+    if start + head.len() as u64 > store.size() {
+        return Ok(0);
+    }
+    store.read_at(start, &mut head)?;
+    Ok(if TELLING.contains(&head[8]) { head[11] } else { 0 })
 }
 
 impl Backing {
     fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
+        if self.changes {
+            self.blocks.clear();
+        }
         while done < out.len() {
             let here = at.saturating_add(done as u64);
             let block = self.block(here / BLOCK)?;
@@ -278,7 +310,13 @@ impl Within {
     fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
         let Some(path) = self.around.find(name.to_bytes(), &self.name)? else { return Ok(None) };
         let store = Arc::new(FileStore::open(path)?);
-        Ok(Some(Backing { store, control: self.control.clone(), told: self.told.clone(), blocks: Vec::new() }))
+        Ok(Some(Backing {
+            store,
+            changes: false,
+            control: self.control.clone(),
+            told: self.told.clone(),
+            blocks: Vec::new(),
+        }))
     }
 }
 
@@ -286,14 +324,21 @@ impl Within {
 pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -> (Result<Id, Refused>, Arc<Told>) {
     let told = Arc::new(Told::default());
     let name = around.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
-    let backing = Backing { store: store.clone(), control: control.clone(), told: told.clone(), blocks: Vec::new() };
+    let flags = open_flags(&**store).unwrap_or_else(|error| {
+        told.fail(error);
+        0
+    });
+    told.unclosed.store(flags & WRITTEN != 0, Ordering::Relaxed);
+    let changes = flags & WRITTEN_FOR_READERS != 0;
+    let (store, blocks) = (store.clone(), Vec::new());
+    let backing = Backing { store, changes, control: control.clone(), told: told.clone(), blocks };
     let opened = locked(|| {
         static DRIVER: OnceLock<hid_t> = OnceLock::new();
         // SAFETY: under the lock; the class is a constant with the layout that the library expects.
         let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
         status(driver)?;
         OPENING.set(Some(backing));
-        let opened = open_with(driver, name.as_deref().unwrap_or(NAME));
+        let opened = open_with(driver, name.as_deref().unwrap_or(NAME), changes);
         OPENING.set(None);
         opened
     });
@@ -301,12 +346,13 @@ pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -
 }
 
 /// The lock is held.
-fn open_with(driver: hid_t, name: &CStr) -> Result<Id, Refused> {
+fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, Refused> {
     // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other files are looked for beside it.
     unsafe {
         let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
-        Id::new(H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.raw()))
+        let how = if changes { H5F_ACC_RDONLY | H5F_ACC_SWMR_READ } else { H5F_ACC_RDONLY };
+        Id::new(H5Fopen(name.as_ptr(), how, access.raw()))
     }
 }
 
@@ -332,7 +378,7 @@ unsafe extern "C" fn driver_close(file: *mut Driven) -> c_int {
 unsafe extern "C" fn driver_query(_: *const Driven, flags: *mut c_ulong) -> c_int {
     if !flags.is_null() {
         // SAFETY: a number of the library's.
-        unsafe { *flags = 0 };
+        unsafe { *flags = READS_WHILE_WRITTEN };
     }
     0
 }

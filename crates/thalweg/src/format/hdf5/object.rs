@@ -1,8 +1,9 @@
 //! Files, the groups and datasets in them, their links and their attributes.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, H5free_memory};
 use hdf5_metno_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
@@ -38,6 +39,8 @@ pub(super) struct Shared {
     within: Arc<Within>,
     /// Where pieces of other files go, if they can be read.
     pub(super) joined: Option<Arc<JoinedStore>>,
+    /// Datasets whose values the guard has read.
+    checked: Mutex<HashSet<String>>,
 }
 
 impl Shared {
@@ -52,6 +55,20 @@ impl Shared {
     /// The file's surroundings.
     pub(super) fn around(&self) -> &Around {
         &self.within.around
+    }
+
+    /// Has the guard read the values of a dataset, once.
+    ///
+    /// # Errors
+    /// What it says.
+    pub(super) fn check_values(&self, dataset: &str) -> Result<()> {
+        let Some(path) = self.around().path() else { return Ok(()) };
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !checked.contains(dataset) {
+            self.within.control.check(path, Some(dataset))?;
+            checked.insert(dataset.to_owned());
+        }
+        Ok(())
     }
 
     /// Runs `work` in the library, which may open other files for it.
@@ -82,7 +99,7 @@ impl Shared {
                 what: "an HDF5 file".into(),
                 offset: 0,
                 size: self.size,
-                advice: "; fetch the file again",
+                advice: ", or still being written; fetch the file again, or close it in its writer",
             };
         }
         Error::Malformed {
@@ -90,7 +107,12 @@ impl Shared {
             what: what.to_owned().into(),
             offset: 0,
             found: format!("what libhdf5 refuses ({said})").into(),
-            expected: "HDF5".into(),
+            expected: if self.told().is_unclosed() {
+                "HDF5 that was closed: this file is still being written, or its writer was killed"
+            } else {
+                "HDF5"
+            }
+            .into(),
         }
     }
 
@@ -155,7 +177,7 @@ impl File {
     ) -> Result<Self> {
         let (opened, told) = driver::open(store, &around, control);
         let within = Arc::new(Within { name: store.name().clone(), around, control: control.clone(), told });
-        let shared = Arc::new(Shared { size: store.size(), within, joined });
+        let shared = Arc::new(Shared { size: store.size(), within, joined, checked: Mutex::default() });
         match opened {
             Ok(id) => Ok(Self { id, shared }),
             Err(refused) => Err(shared.error("HDF5 file", refused)),

@@ -61,6 +61,10 @@ fn parse(means: Means<'_>) -> meta::Result<Opened> {
 /// What libhdf5 makes of a file that is not read, or not understood, without it.
 #[cfg(feature = "hdf5")]
 pub(super) fn from_library(Means { store, control, memory, .. }: Means<'_>) -> Result<Layout> {
+    let path = std::path::Path::new(&**store.name());
+    if path.is_file() {
+        control.check(path, None)?;
+    }
     Layout::scan(store, control, memory)
 }
 
