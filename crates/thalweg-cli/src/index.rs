@@ -1,10 +1,24 @@
 //! `thalweg index`: build the index that slow5tools and thalweg look reads up in.
 
+#[cfg(feature = "hdf5")]
+use std::io::Write;
+#[cfg(feature = "hdf5")]
+use std::path::Path;
 use std::path::PathBuf;
 
+#[cfg(feature = "hdf5")]
+use thalweg::arrays::References;
+#[cfg(feature = "hdf5")]
+use thalweg::reads::Options;
 use thalweg::reads::{find, index_path};
+#[cfg(feature = "hdf5")]
+use thalweg::write::NewFile;
 
 use crate::common::{Failure, Outcome, ReadArgs, open};
+#[cfg(feature = "hdf5")]
+use crate::common::{complain, output};
+#[cfg(feature = "hdf5")]
+use crate::hdf5;
 use crate::progress::Progress;
 
 /// Build FILE.idx, the index of read ids: of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our own
@@ -12,6 +26,8 @@ use crate::progress::Progress;
 /// Example: thalweg index reads.blow5
 ///
 /// Example: thalweg index run/
+///
+/// Example: thalweg index run.nxs --kerchunk run.json
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
@@ -20,11 +36,38 @@ pub(crate) struct Args {
     /// Where to write it (default: FILE.idx); of one file only
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Of an HDF5 file of arrays: write where its chunks lie as a kerchunk reference set, which opens it as a Zarr store (version 2)
+    #[cfg(feature = "hdf5")]
+    #[arg(long, value_name = "OUT.json", conflicts_with = "output")]
+    kerchunk: Option<PathBuf>,
     #[command(flatten)]
     read: ReadArgs,
 }
 
+/// Writes a file's arrays as references to it, and says what is not among them.
+#[cfg(feature = "hdf5")]
+fn references(path: &Path, out: &Path, options: &Options) -> Outcome {
+    let Some(file) = hdf5::open(path, options, false)? else {
+        return Err(Failure::Usage(format!("{}: --kerchunk is for HDF5 files of arrays", path.display())));
+    };
+    let full = path.canonicalize().map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
+    let References { set, arrays, left_out } = file.references(&full.to_string_lossy())?;
+    let mut new = NewFile::create(out)?;
+    new.push(set.to_string().as_bytes())?;
+    new.finish()?;
+    for what in &left_out {
+        complain(&format!("left out: {what}"));
+    }
+    writeln!(output(), "{arrays} arrays in {}, {} left out", out.display(), left_out.len())?;
+    Ok(())
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
+    #[cfg(feature = "hdf5")]
+    if let Some(out) = &args.kerchunk {
+        let [path] = &args.paths[..] else { return Err(Failure::Usage("--kerchunk is about one file".into())) };
+        return references(path, out, &args.read.options());
+    }
     let files = find(&args.paths)?;
     if args.output.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--output is for one file at a time".into()));

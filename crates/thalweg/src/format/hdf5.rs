@@ -26,6 +26,8 @@ mod object;
 mod plug;
 #[cfg(feature = "hdf5")]
 mod rewrite;
+#[cfg(feature = "hdf5")]
+mod scales;
 mod types;
 #[cfg(feature = "hdf5")]
 mod variable;

@@ -111,6 +111,16 @@ impl Dtype {
         Some(Self { name: format!("|V{size}"), size, fixes: fixes.collect() })
     }
 
+    /// What numpy calls the elements as they are stored: `>f8`; `None` where it has no name for them.
+    pub fn stored_name(&self) -> Option<String> {
+        match self.fixes[..] {
+            // numpy, too, takes NUL at the end of a string for its end.
+            [] | [Fix { kind: FixKind::Terminated, .. }] => Some(self.name.clone()),
+            [Fix { kind: FixKind::Swap, .. }, ..] => self.name.strip_prefix('<').map(|name| format!(">{name}")),
+            _ => None,
+        }
+    }
+
     /// Bytes of an element.
     pub fn size(&self) -> usize {
         self.size

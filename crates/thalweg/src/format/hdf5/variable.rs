@@ -43,9 +43,9 @@ impl Variable {
 /// `hvl_t`: a list in memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct List {
-    len: usize,
-    items: *const c_void,
+pub(super) struct List {
+    pub(super) len: usize,
+    pub(super) items: *const c_void,
 }
 
 impl Node {
