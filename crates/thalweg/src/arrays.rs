@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::codec::deflate;
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::format::hdf5::{self, Around, Found, Link, Node, Reach};
+use crate::format::hdf5::{self, Around, Found, Link, Node, Reach, Value};
 use crate::reads::{Opened, Options};
 use crate::store::{JoinedStore, Store};
 
@@ -57,6 +57,19 @@ impl Dataset {
     pub fn path(&self) -> &str {
         self.node.path()
     }
+
+    /// What stands at a node, unless that is no dataset.
+    pub(crate) fn of(node: Node) -> Result<Option<Self>> {
+        Ok(node.array()?.map(|found| Self { node, found }))
+    }
+
+    /// Its attributes, by name.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
+        self.node.attributes()
+    }
 }
 
 /// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512 bytes, 1024, and so on
@@ -83,7 +96,7 @@ pub(crate) fn signature(store: &dyn Store) -> Result<Option<u64>> {
 }
 
 /// Groups inside each other deeper than this lead back to themselves, or might as well.
-const MOST_LEVELS: usize = 256;
+pub(crate) const MOST_LEVELS: usize = 256;
 
 /// A chunk that decodes to more than the memory budget is believed up to this many bytes for each stored one: what deflate can
 /// do at most.
@@ -139,6 +152,11 @@ impl ArrayFile {
     pub fn is_fast5(&self) -> Result<bool> {
         let links = self.file.root()?.links()?;
         Ok(links.iter().any(|link| link.name.starts_with("read_") || link.name == "UniqueGlobalKey"))
+    }
+
+    /// Its groups.
+    pub(crate) fn hdf5(&self) -> &hdf5::File {
+        &self.file
     }
 
     /// Where the bytes come from.

@@ -19,6 +19,8 @@ pub mod format;
 #[cfg(feature = "hdf5")]
 pub mod guard;
 pub mod model;
+#[cfg(feature = "hdf5")]
+pub mod nexus;
 pub mod plan;
 pub mod reads;
 #[cfg(feature = "hdf5")]

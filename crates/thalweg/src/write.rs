@@ -3,6 +3,7 @@
 mod arrow;
 #[cfg(feature = "hdf5")]
 mod fast5;
+mod npy;
 mod pod5;
 mod reads;
 mod slow5;
@@ -19,6 +20,7 @@ use crate::format::slow5::Index;
 pub use arrow::ArrowWriter;
 #[cfg(feature = "hdf5")]
 pub use fast5::Fast5Writer;
+pub use npy::{NpyArray, NpyFolder};
 pub use pod5::Pod5Writer;
 pub use reads::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target, Written};
 pub use slow5::ReadWriter;

@@ -1,0 +1,117 @@
+//! Logs: a value and the time since which it held.
+
+use super::{List, Nexus, Unit};
+use crate::arrays::Dataset;
+use crate::error::{Error, Result};
+use crate::format::hdf5::Found;
+
+use super::number::Number;
+
+/// A group of class `NXlog`, or one with `time` and `value`.
+#[derive(Debug)]
+pub struct Log {
+    pub(super) path: String,
+    pub(super) time: List,
+    pub(super) value: Dataset,
+    pub(super) unit: Unit,
+    pub(super) start: Option<i64>,
+    pub(super) units: Option<String>,
+}
+
+/// What a log holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogValues {
+    /// Nanoseconds: since 1970 where the start is known, else since the start; [`NO_TIME`](super::NO_TIME) for what is no time.
+    pub times: Vec<i64>,
+    /// Numbers, or what stands in their place.
+    pub values: Values,
+}
+
+/// Values of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// As the nearest f64.
+    Numbers(Vec<f64>),
+    /// Strings.
+    Text(Vec<String>),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
+impl Log {
+    /// The group's path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Entries that it has.
+    pub fn len(&self) -> u64 {
+        self.time.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What its times count from, in nanoseconds since 1970, if that is known.
+    pub fn start(&self) -> Option<i64> {
+        self.start
+    }
+
+    /// The unit of its values, as the file has it.
+    pub fn units(&self) -> Option<&str> {
+        self.units.as_deref()
+    }
+}
+
+impl Nexus<'_> {
+    /// Reads a log: as many values as there are times.
+    ///
+    /// # Errors
+    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings of a fixed size, one for each time, or
+    /// that memory cannot hold.
+    pub fn log(&self, log: &Log) -> Result<LogValues> {
+        let refused = |what: String| Error::Unsupported {
+            file: self.file.store().name().clone(),
+            what: format!("{}: {what}", log.path).into(),
+            advice: "read its datasets by their paths".into(),
+        };
+        let array = match &log.value.found {
+            Found::Array(array) => array,
+            Found::Other(what) => return Err(refused(format!("a log of {what}"))),
+        };
+        let is_list = array.len() == array.shape.first().copied().unwrap_or(1);
+        if !is_list || array.bytes() > self.file.options().budget.memory as u64 {
+            return Err(refused(format!("a log of {:?} values", array.shape)));
+        }
+        let times = self.numbers(&log.time, |time| log.unit.after(log.start.unwrap_or(0), time))?;
+        let mut values = match Number::of(&array.dtype) {
+            Some(_) => Values::Numbers(Vec::new()),
+            None if array.dtype.to_string().starts_with("|S") => Values::Text(Vec::new()),
+            None => return Err(refused(format!("a log of elements of type {}", array.dtype))),
+        };
+        self.file.values(&log.value, &mut |part| {
+            match (&mut values, Number::of(&array.dtype)) {
+                (Values::Numbers(numbers), Some(number)) => number.floats(part, |value| numbers.push(value)),
+                (Values::Text(text), _) => text.extend(part.chunks_exact(array.dtype.size()).map(|element| {
+                    let end = element.iter().position(|&byte| byte == 0).unwrap_or(element.len());
+                    String::from_utf8_lossy(&element[..end]).into_owned()
+                })),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if values.len() != times.len() {
+            return Err(refused(format!("a log of {} times and {} values", times.len(), values.len())));
+        }
+        Ok(LogValues { times, values })
+    }
+}
