@@ -2,6 +2,8 @@
 
 #[cfg(feature = "hdf5")]
 mod arrays;
+#[cfg(feature = "hdf5")]
+mod nexus;
 mod run;
 
 use std::fmt::Write as _;

@@ -1,6 +1,10 @@
-//! `thalweg plot`: a read, or a run, as a picture or a page.
+//! `thalweg plot`: a read, a run, or the events of a NeXus file, as a picture or a page.
 
 mod draw;
+#[cfg(feature = "hdf5")]
+mod histogram;
+#[cfg(feature = "hdf5")]
+mod nexus;
 mod page;
 mod panel;
 mod read;
@@ -11,9 +15,12 @@ use std::path::PathBuf;
 use thalweg::write::NewFile;
 
 use crate::common::{Failure, Outcome, ReadArgs, open_set};
+#[cfg(feature = "hdf5")]
+use crate::hdf5;
 use crate::progress::Progress;
+use panel::Panel;
 
-/// Draw a read's signal, or a run: lengths, yield over time, end reasons, channels
+/// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events (rate, time of flight, detectors)
 ///
 /// The name of OUT says what it becomes: .png, .svg, or .html, a page that can be zoomed and needs no network. Long
 /// signals keep the least and the greatest value of every stretch, so that spikes stay.
@@ -21,9 +28,11 @@ use crate::progress::Progress;
 /// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --to read.png
 ///
 /// Example: thalweg plot run/ --to run.html
+///
+/// Example: thalweg plot run.nxs --bank 'bank1*' --to events.png
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or a NeXus file with events
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The picture or page to write; its name ends in .png, .svg or .html
@@ -38,6 +47,12 @@ pub(crate) struct Args {
     /// Width of a picture in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 1400, value_parser = clap::value_parser!(u32).range(400..=4000))]
     width: u32,
+    /// NeXus: only banks whose name, or path in the file, matches this pattern; may be given more than once
+    #[arg(long, value_name = "GLOB", conflicts_with = "read")]
+    bank: Vec<String>,
+    /// HDF5: take the file for harmless; see `thalweg read --help`
+    #[arg(long)]
+    trusted: bool,
     #[command(flatten)]
     options: ReadArgs,
 }
@@ -47,17 +62,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if !["png", "svg", "html"].contains(&kind) {
         return Err(Failure::Usage(format!("{}: the name must end in .png, .svg or .html", args.to.display())));
     }
-    let options = args.options.options();
-    let control = options.control.clone();
-    let set = open_set(&args.paths, options)?;
-    let progress = Progress::watch(&control, set.bytes());
     // Pages are zoomed into: they get more points than a screen has pixels.
     let points = if kind == "html" { 20_000 } else { args.width as usize };
-    let (title, panels) = match &args.read {
-        Some(id) => read::panels(&set, id, args.pa, points)?,
-        None => run::panels(&set)?,
-    };
-    drop(progress);
+    let (title, panels) = panels(args, points)?;
     let bytes = match kind {
         "png" => draw::png(&title, &panels, args.width)?,
         "svg" => draw::svg(&title, &panels, args.width)?.into_bytes(),
@@ -67,4 +74,27 @@ pub(crate) fn run(args: &Args) -> Outcome {
     out.push(&bytes)?;
     out.finish()?;
     Ok(())
+}
+
+fn panels(args: &Args, points: usize) -> Result<(String, Vec<Panel>), Failure> {
+    let options = args.options.options();
+    #[cfg(feature = "hdf5")]
+    if let [path] = &args.paths[..]
+        && let Some(file) = hdf5::open(path, &options, args.trusted)?
+    {
+        if args.read.is_some() {
+            return Err(Failure::Usage(format!("{}: --read draws a read, and the file has none", path.display())));
+        }
+        return nexus::panels(&file, &args.bank, points / 4);
+    }
+    if !args.bank.is_empty() {
+        return Err(Failure::Usage("--bank is for the events of one NeXus file".into()));
+    }
+    let control = options.control.clone();
+    let set = open_set(&args.paths, options)?;
+    let _progress = Progress::watch(&control, set.bytes());
+    match &args.read {
+        Some(id) => read::panels(&set, id, args.pa, points),
+        None => run::panels(&set),
+    }
 }

@@ -2,11 +2,15 @@
 
 #[cfg(feature = "hdf5")]
 mod arrays;
+#[cfg(feature = "hdf5")]
+mod events;
 mod measured;
 #[cfg(feature = "hdf5")]
 mod select;
 #[cfg(feature = "hdf5")]
 mod team;
+#[cfg(feature = "hdf5")]
+mod table;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,6 +29,8 @@ use crate::explain;
 #[cfg(feature = "hdf5")]
 use crate::hdf5;
 use crate::progress::Progress;
+#[cfg(feature = "hdf5")]
+pub(crate) use events::{as_json as finding_as_json, tell};
 use measured::{Job, Started, one_by_one, whole};
 #[cfg(feature = "hdf5")]
 use team::Team;
@@ -36,6 +42,8 @@ use team::Team;
 /// Example: thalweg read reads.blow5 --digest
 ///
 /// Example: thalweg read run/ --to run.arrow
+///
+/// Example: thalweg read run.nxs --events --bank 'bank1*' --time 0..60 --to events.parquet
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
@@ -47,8 +55,9 @@ pub(crate) struct Args {
     /// Print one JSON line about the whole read (time to samples, bytes, stages), or about the plan
     #[arg(long, conflicts_with = "digest")]
     json: bool,
-    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it appears when it is whole
-    #[arg(long, value_name = "OUT.arrow", conflicts_with_all = ["digest", "json", "explain", "one_by_one"])]
+    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it appears when it is whole. HDF5: a
+    /// column for each dataset, as .arrow, .parquet, .csv or .tsv, or as a folder of numpy's arrays, .npy
+    #[arg(long, visible_alias = "out", value_name = "OUT", conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
     /// With --to: picoampere (float32) in the place of samples
     #[arg(long, requires = "to")]
@@ -101,6 +110,9 @@ pub(crate) struct Args {
     /// Look through the file, and say nothing: see --trusted
     #[arg(long, hide = true)]
     vet: bool,
+    #[cfg(feature = "hdf5")]
+    #[command(flatten)]
+    events: events::EventArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -132,6 +144,17 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
 /// Reads the arrays of a file, if it has any.
 #[cfg(feature = "hdf5")]
 fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, started: &Started) -> Result<bool, Failure> {
+    if args.events.asked() || args.to.is_some() {
+        let Some(file) = hdf5::open(path, options, args.trusted)? else { return Ok(false) };
+        if args.ranks.is_some() || args.slice.is_some() {
+            return Err(Failure::Usage("events and tables are read by one process".into()));
+        }
+        match &args.to {
+            Some(to) if !args.events.asked() => table::run(&file, within, to, args.json, started)?,
+            to => events::run(&file, within, &args.events, to.as_deref(), args.json, started)?,
+        }
+        return Ok(true);
+    }
     let leads = args.ranks.filter(|_| !args.member).map(usize::from);
     let team = Team::find(args.slice, args.member)?;
     let threads = args.read.threads_of(team.neighbours().max(leads.unwrap_or(1)));
@@ -186,6 +209,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         && arrays(path, within, args, &options, &started)?
     {
         return Ok(());
+    }
+    #[cfg(feature = "hdf5")]
+    if args.events.asked() {
+        return Err(Failure::Usage("events and logs are in NeXus files: name one HDF5 file".into()));
+    }
+    if args.to.is_some() && args.json {
+        return Err(Failure::Usage("--to with --json is for arrays: reads are written without a word".into()));
     }
     #[cfg(feature = "hdf5")]
     if !args.trusted {

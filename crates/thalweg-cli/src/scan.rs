@@ -1,6 +1,6 @@
 //! `thalweg scan`: everything about reads but their signal, as a table.
 
-mod sink;
+pub(crate) mod sink;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -9,7 +9,11 @@ use thalweg::format::hdf5::{Array, Found, Place, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
+<<<<<<< HEAD
 use super::short;
+=======
+use super::nexus;
+>>>>>>> a7c5e11 (Write events and datasets as tables or numpy's arrays, describe them, and plot rates and times of flight)
 use crate::common::Failure;
 use crate::evict;
 use crate::hdf5::times;
@@ -130,11 +134,13 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
 /// Describes a file.
 pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_json: bool) -> Result<String, Failure> {
     let (datasets, size) = (file.datasets()?, file.store().size());
+    let events = nexus::look(file)?;
     if as_json {
         let rows = datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
         let file = path.display().to_string();
         let line = json!({
-            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows
+            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows,
+            "nexus": events.map(|events| events.json),
         });
         return Ok(format!("{line}\n"));
     }
@@ -145,6 +151,7 @@ pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_jso
     line("format", "HDF5");
     line("size", &decimal_bytes(size as f64));
     line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
+    events.iter().flat_map(|events| &events.lines).for_each(|(name, value)| line(name, value));
     line("datasets", &datasets.len().to_string());
     for dataset in &datasets {
         let what = match &dataset.found {

@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
 }
 
 /// The arrays among the datasets at or below the paths and patterns, or among all; of the others it says what they are.
-fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
+pub(super) fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
         datasets.extend(file.matching(&path.to_string_lossy()).map_err(Failure::of_argument)?);

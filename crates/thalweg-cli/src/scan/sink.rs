@@ -16,7 +16,7 @@ use crate::common::{Failure, Outcome, output};
 
 /// What kind of file the rows go into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Arrow,
     Parquet,
     Text { delimiter: u8 },
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// A path whose ending says what kind of file it is.
-    pub(super) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
+    pub(crate) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
         let path = PathBuf::from(text);
         let kind = match path.extension().and_then(|e| e.to_str()) {
             Some("arrow") => Self::Arrow,
@@ -38,7 +38,7 @@ impl Kind {
 }
 
 /// A file as a stream.
-pub(super) struct Stream(NewFile);
+pub(crate) struct Stream(NewFile);
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -53,7 +53,7 @@ impl Write for Stream {
 }
 
 /// A table being written.
-pub(super) enum Sink {
+pub(crate) enum Sink {
     Arrow(ArrowWriter),
     Parquet(Box<ParquetWriter<Stream>>),
     Text(csv::Writer<Stream>),
@@ -61,7 +61,7 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    pub(super) fn create(path: &Path, kind: Kind, schema: &Schema) -> Result<Self, Failure> {
+    pub(crate) fn create(path: &Path, kind: Kind, schema: &Schema) -> Result<Self, Failure> {
         Ok(match kind {
             Kind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
             Kind::Parquet => {
@@ -75,12 +75,12 @@ impl Sink {
         })
     }
 
-    pub(super) fn stdout(delimiter: u8, schema: &Schema) -> Result<Self, Failure> {
+    pub(crate) fn stdout(delimiter: u8, schema: &Schema) -> Result<Self, Failure> {
         let to: Box<dyn Write> = Box::new(output());
         Ok(Self::Stdout(text(delimiter, schema, to)?))
     }
 
-    pub(super) fn push(&mut self, batch: &RecordBatch) -> Outcome {
+    pub(crate) fn push(&mut self, batch: &RecordBatch) -> Outcome {
         match self {
             Self::Arrow(writer) => writer.push(batch)?,
             Self::Parquet(writer) => writer.write(batch).map_err(parquet)?,
@@ -90,7 +90,7 @@ impl Sink {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> Outcome {
         match self {
             Self::Arrow(writer) => writer.finish()?,
             Self::Parquet(writer) => writer.into_inner().map_err(parquet)?.0.finish()?,

@@ -1,0 +1,195 @@
+//! The events of a NeXus file: when they came, how long they flew, and where.
+
+use thalweg::arrays::{ArrayFile, Dataset};
+use thalweg::nexus::{Bank, Finding, Nexus, Wanted};
+
+use super::histogram::Histogram;
+use super::panel::{Axis, Marks, Panel, rounded, short};
+use crate::common::{Failure, complain};
+use crate::progress::Progress;
+use crate::read::tell;
+
+/// Times this far from the first pulse are none (a year), nor are times of flight this long (100 s).
+const MOST_TIME_NS: f64 = 366.0 * 86_400.0 * NS;
+const MOST_FLIGHT_NS: f64 = 100.0 * NS;
+/// Ids are at most this.
+const MOST_ID: f64 = u32::MAX as f64;
+
+/// Banks that are drawn; the rest is put together.
+const BANKS: usize = 16;
+
+/// Pulses that a bar over time has at least, in the mean: with few, bars differ because one has a pulse more.
+const PULSES_A_BAR: f64 = 20.0;
+
+const NS: f64 = 1e9;
+const US: f64 = 1e3;
+
+struct Tally {
+    /// Events by the time of their pulse since the first, in nanoseconds.
+    times: Histogram,
+    /// Pulses that have a time, the earliest and the latest of these.
+    pulses: u64,
+    ends: Option<(f64, f64)>,
+    timeless: u64,
+    /// Events by their time of flight in nanoseconds.
+    flights: Histogram,
+    ids: Histogram,
+}
+
+/// Panels about the wanted banks, with at most so many bars each.
+pub(super) fn panels(file: &ArrayFile, banks: &[String], bars: usize) -> Result<(String, Vec<Panel>), Failure> {
+    if let Some(note) = file.note() {
+        complain(&note);
+    }
+    let nexus = Nexus::find(file)?;
+    let wanted = Wanted { banks: banks.to_vec(), ..Wanted::default() };
+    let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
+    let name = file.store().name();
+    if places.is_empty() {
+        return Err(Failure::Said(format!("{name}: found no group of events, expected one of class NXevent_data")));
+    }
+    let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
+    let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
+    let mut tally = Tally {
+        times: Histogram::new(MOST_TIME_NS),
+        pulses: 0,
+        ends: None,
+        timeless: 0,
+        flights: Histogram::new(MOST_FLIGHT_NS),
+        ids: Histogram::new(MOST_ID),
+    };
+    let start = nexus.start()?.unwrap_or(0);
+    let mut findings: Vec<Finding> = Vec::new();
+    for bank in &banks {
+        let (pulses, found) = nexus.pulses(bank)?;
+        findings.extend(found);
+        tally.timeless += pulses.before();
+        for pulse in 0..pulses.len() {
+            let events = pulses.events(pulse);
+            tally.pulse(
+                pulses.time(pulse).map(|time| (i128::from(time) - i128::from(start)) as f64),
+                events.end - events.start,
+            );
+        }
+        if pulses.is_empty() {
+            tally.timeless += bank.events();
+        }
+    }
+    // All at once: the parts of live files lie in the order in which they came, not bank by bank.
+    let columns: Vec<(&Bank, usize, &Dataset)> = banks
+        .iter()
+        .flat_map(|bank| {
+            bank.of_events().into_iter().enumerate().filter_map(|(column, dataset)| Some((*bank, column, dataset?)))
+        })
+        .collect();
+    let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
+    file.each(&datasets, &mut |at, part| {
+        match columns.get(at) {
+            Some((bank, 0, _)) => bank.id().map(|number| number.floats(part, |id| tally.ids.add(id, 1))),
+            Some((bank, ..)) => {
+                let ns = bank.unit().ns() as f64;
+                bank.offset().map(|number| number.floats(part, |offset| tally.flights.add(offset * ns, 1)))
+            }
+            None => None,
+        };
+        Ok(())
+    })?;
+    tell(name, &findings);
+    let events: u64 = banks.iter().map(|bank| bank.events()).sum();
+    let plural = if banks.len() == 1 { "" } else { "s" };
+    let title = format!("{} events of {} bank{plural}", rounded(events as f64), banks.len());
+    let panels = [tally.over_time(bars), tally.by_flight(bars), tally.by_id(bars), by_bank(&banks)];
+    Ok((title, panels.into_iter().flatten().collect()))
+}
+
+impl Tally {
+    /// Counts the events of a pulse, at its time if that is known.
+    fn pulse(&mut self, time: Option<f64>, events: u64) {
+        let Some(time) = time.filter(|time| time.abs() <= MOST_TIME_NS) else {
+            self.timeless += events;
+            return;
+        };
+        self.times.add(time, events);
+        self.pulses += 1;
+        let (first, last) = self.ends.get_or_insert((time, time));
+        (*first, *last) = (first.min(time), last.max(time));
+    }
+
+    fn over_time(&self, bars: usize) -> Option<Panel> {
+        let (first, last) = self.ends?;
+        let least = (last - first) / self.pulses as f64 * PULSES_A_BAR;
+        let counts = self.times.bars(bars, least.min((last - first) / 4.0));
+        let bars: Vec<_> = counts
+            .iter()
+            .map(|&(left, right, count)| (left / NS, right / NS, count as f64 / ((right - left) / NS)))
+            .collect();
+        let width = counts.first().map(|bar| (bar.1 - bar.0) / NS)?;
+        let timeless = match self.timeless {
+            0 => String::new(),
+            events => format!(" {events} events have no pulse whose time is known."),
+        };
+        Some(Panel {
+            title: "Event rate".into(),
+            x: Axis::new("time since the first pulse in s", bars.first()?.0, bars.last()?.1),
+            y: Axis::new("events/s", 0.0, highest(&bars) * 1.05),
+            marks: Marks::Bars(bars),
+            note: format!("By the time of the pulse, in bars of {} s.{timeless}", short(width)),
+        })
+    }
+
+    fn by_flight(&self, bars: usize) -> Option<Panel> {
+        let counts = self.flights.bars(bars, 0.0);
+        let bars: Vec<_> = counts.iter().map(|&(left, right, count)| (left / US, right / US, count as f64)).collect();
+        let width = bars.first().map(|bar| bar.1 - bar.0)?;
+        Some(Panel {
+            title: "Time-of-flight spectrum".into(),
+            x: Axis::new("time of flight in us", bars.first()?.0, bars.last()?.1),
+            y: Axis::new(format!("events in {} us", short(width)), 0.0, highest(&bars) * 1.05),
+            marks: Marks::Bars(bars),
+            note: format!("By event_time_offset.{}", outside(self.flights.outside, "times of flight beyond 100 s")),
+        })
+    }
+
+    fn by_id(&self, bars: usize) -> Option<Panel> {
+        let counts = self.ids.bars(bars, 0.0);
+        let bars: Vec<_> = counts.iter().map(|&(left, right, count)| (left, right, count as f64)).collect();
+        let width = bars.first().map(|bar| bar.1 - bar.0)?;
+        let ids = if width > 1.0 { format!("events in {} ids", short(width)) } else { "events".into() };
+        Some(Panel {
+            title: "Events by detector".into(),
+            x: Axis::new("event_id", bars.first()?.0, bars.last()?.1),
+            y: Axis::new(ids, 0.0, highest(&bars) * 1.05),
+            marks: Marks::Bars(bars),
+            note: format!("By event_id.{}", outside(self.ids.outside, "ids that need more than 32 bits")),
+        })
+    }
+}
+
+fn highest(bars: &[(f64, f64, f64)]) -> f64 {
+    bars.iter().map(|bar| bar.2).fold(0.0, f64::max)
+}
+
+fn outside(count: u64, what: &str) -> String {
+    if count == 0 { String::new() } else { format!(" {count} events have {what}, and are not drawn.") }
+}
+
+fn by_bank(banks: &[&Bank]) -> Option<Panel> {
+    if banks.len() < 2 {
+        return None;
+    }
+    let mut rows: Vec<(String, f64)> =
+        banks.iter().map(|bank| (bank.name().to_owned(), bank.events() as f64)).collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    if rows.len() > BANKS {
+        let rest = rows.split_off(BANKS - 1);
+        rows.push((format!("{} others", rest.len()), rest.iter().map(|bank| bank.1).sum()));
+    }
+    let most = rows.iter().map(|row| row.1).fold(0.0, f64::max);
+    Some(Panel {
+        title: "Events by bank".into(),
+        x: Axis::new("events", 0.0, most * 1.15),
+        y: Axis::new("", 0.0, rows.len() as f64),
+        marks: Marks::Named(rows),
+        note: String::new(),
+    })
+}

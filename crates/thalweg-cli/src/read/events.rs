@@ -1,0 +1,258 @@
+//! Events of neutron instruments and their logs: as a table, as numpy's arrays, or counted.
+
+mod columns;
+mod npy;
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use thalweg::arrays::ArrayFile;
+use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Wanted};
+
+use self::columns::{Events, logs};
+use self::npy::Arrays;
+use super::measured::Started;
+use crate::common::{Failure, Outcome, complain, output};
+use crate::progress::Progress;
+use crate::scan::sink::{Kind, Sink};
+
+/// What of the events is read.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Events of NeXus files")]
+pub(crate) struct EventArgs {
+    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id, event_time_offset, pulse_time and
+    /// pulse, else to count them
+    #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa"])]
+    events: bool,
+    /// Only banks whose name, or path in the file, matches this pattern; may be given more than once
+    #[arg(long, value_name = "GLOB", requires = "events")]
+    bank: Vec<String>,
+    /// Only these pulses, by their number from 0 on: A..B is from A on and before B; either may be left out
+    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_pulses)]
+    pulses: Option<Range<u64>>,
+    /// Only pulses of this time, in seconds since the file's first pulse or as 2026-03-01T12:30:00Z
+    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_time, allow_hyphen_values = true)]
+    time: Option<(Option<Moment>, Option<Moment>)>,
+    /// Only events of these times of flight, in us, or with ns, us, ms or s behind the number
+    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight, allow_hyphen_values = true)]
+    tof: Option<Range<f64>>,
+    /// Read the logs whose path or name matches this pattern (all, without one) as a table with the columns log, time, seconds,
+    /// value, text and units
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
+    #[arg(conflicts_with_all = ["events", "digest", "explain", "ids", "pa"])]
+    logs: Option<String>,
+}
+
+impl EventArgs {
+    pub(super) fn asked(&self) -> bool {
+        self.events || self.logs.is_some()
+    }
+}
+
+/// What stands before and behind the dots, if anything does.
+fn ends(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
+    let (from, to) = text.split_once("..").ok_or("expected A..B, A.. or ..B")?;
+    let some = |end: &'static str, text: &'_ str| -> Result<bool, String> {
+        if text.contains("..") { Err(format!("two dots too many {end}")) } else { Ok(!text.trim().is_empty()) }
+    };
+    Ok((some("before", from)?.then(|| from.trim()), some("behind", to)?.then(|| to.trim())))
+}
+
+fn parse_pulses(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) = ends(text)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|e| format!("{text:?}: {e}"));
+    Ok(from.map_or(Ok(0), number)?..to.map_or(Ok(u64::MAX), number)?)
+}
+
+fn parse_time(text: &str) -> Result<(Option<Moment>, Option<Moment>), String> {
+    let (from, to) = ends(text)?;
+    let moment = |text: &str| Moment::parse(text).map_err(|e| e.to_string());
+    Ok((from.map(moment).transpose()?, to.map(moment).transpose()?))
+}
+
+/// Nanoseconds.
+fn parse_flight(text: &str) -> Result<Range<f64>, String> {
+    let (from, to) = ends(text)?;
+    let time = |text: &str| {
+        let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+        let scale = match &text[digits.len()..] {
+            "ns" => 1.0,
+            "" | "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            unit => return Err(format!("{unit:?} is no unit: expected ns, us, ms or s")),
+        };
+        digits.trim().parse::<f64>().map(|count| count * scale).map_err(|e| format!("{text:?}: {e}"))
+    };
+    Ok(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
+}
+
+/// Findings that are told one by one.
+const TOLD: usize = 20;
+
+/// Says what is wrong with a file's events.
+pub(crate) fn tell(path: &str, findings: &[Finding]) {
+    findings.iter().take(TOLD).for_each(|finding| complain(&format!("{path}: {finding}")));
+    if findings.len() > TOLD {
+        complain(&format!("{path}: {} more findings; --json lists all", findings.len() - TOLD));
+    }
+}
+
+/// A finding as JSON.
+pub(crate) fn as_json(finding: &Finding) -> Value {
+    let Finding { group, defect, at, count, found, expected, done } = finding;
+    json!({ "group": group, "defect": defect.name(), "at": at, "count": count, "found": found, "expected": expected, "done": done })
+}
+
+/// Where events go.
+enum Out {
+    Table(Sink, Events),
+    Arrays(Arrays),
+    Nowhere,
+}
+
+impl Out {
+    fn create(to: Option<&Path>, banks: &[&Bank], file: &str) -> Result<Self, Failure> {
+        let Some(to) = to else { return Ok(Self::Nowhere) };
+        if is_npy(to) {
+            return Ok(Self::Arrays(Arrays::create(to)?));
+        }
+        let (path, kind) = table(to)?;
+        let events = Events::new(banks, file)?;
+        Ok(Self::Table(Sink::create(&path, kind, events.schema())?, events))
+    }
+
+    fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> Outcome {
+        match self {
+            Self::Table(sink, events) => sink.push(&events.batch(bank, batch)?),
+            Self::Arrays(arrays) => Ok(arrays.push(bank, batch)?),
+            Self::Nowhere => Ok(()),
+        }
+    }
+
+    /// Makes it whole; banks without events are there, too.
+    fn finish(self, banks: &[&Bank]) -> Outcome {
+        match self {
+            Self::Table(sink, _) => sink.finish(),
+            Self::Arrays(arrays) => Ok(arrays.finish(banks)?),
+            Self::Nowhere => Ok(()),
+        }
+    }
+}
+
+/// Whether a path names a folder of numpy's arrays.
+pub(super) fn is_npy(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "npy")
+}
+
+/// A path that names a table.
+pub(super) fn table(path: &Path) -> Result<(PathBuf, Kind), Failure> {
+    let usage = |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", path.display()));
+    Kind::parse_path(&path.to_string_lossy()).map_err(usage)
+}
+
+/// Reads events or logs. Paths in the file stand for banks.
+pub(super) fn run(
+    file: &ArrayFile,
+    within: &[PathBuf],
+    args: &EventArgs,
+    to: Option<&Path>,
+    json: bool,
+    started: &Started,
+) -> Outcome {
+    if let Some(note) = file.note() {
+        complain(&note);
+    }
+    let nexus = Nexus::find(file)?;
+    if let Some(pattern) = &args.logs {
+        return logs(&nexus, pattern, to);
+    }
+    let within = within.iter().map(|path| path.to_string_lossy().into_owned());
+    let wanted = Wanted {
+        banks: args.bank.iter().cloned().chain(within).collect(),
+        pulses: args.pulses.clone(),
+        time: args.time,
+        flight: args.tof.clone(),
+    };
+    let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
+    let banks: Vec<&Bank> =
+        nexus.banks().iter().enumerate().filter(|(at, _)| places.contains(at)).map(|(_, bank)| bank).collect();
+    let name = file.store().name();
+    if banks.is_empty() {
+        return Err(Failure::Said(format!(
+            "{name}: found no group of events, expected one of class NXevent_data; `thalweg info` lists what it has"
+        )));
+    }
+    let mut out = Out::create(to, &banks, name)?;
+    let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
+    // What a sink refuses is no error of the library's.
+    let mut refused = None;
+    let summary = nexus.events(&wanted, &mut |batch| {
+        let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
+        out.push(bank, batch).map_err(|failure| {
+            refused = Some(failure);
+            thalweg::Error::Cancelled
+        })
+    });
+    if let Some(failure) = refused {
+        return Err(failure);
+    }
+    let summary = summary?;
+    out.finish(&banks)?;
+    tell(name, &summary.findings);
+    let events: u64 = summary.events.iter().map(|(_, count)| count).sum();
+    let (seconds, cpu) = started.seconds();
+    let mut said = output();
+    if json {
+        let rows: Vec<Value> = summary
+            .events
+            .iter()
+            .filter_map(|(at, count)| nexus.banks().get(*at).map(|bank| (bank, count)))
+            .map(|(bank, count)| json!({ "bank": bank.name(), "path": bank.path(), "events": count }))
+            .collect();
+        let findings: Vec<Value> = summary.findings.iter().map(as_json).collect();
+        let line = json!({
+            "schema": "thalweg.events/1", "file": &**name, "to": to.map(|to| to.display().to_string()), "events": events,
+            "banks": rows, "findings": findings, "open_to_last_s": seconds, "cpu_s": cpu,
+        });
+        writeln!(said, "{line}")?;
+    } else {
+        let rate = events as f64 / 1e6 / seconds.max(1e-9);
+        let banks = banks.len();
+        let plural = if banks == 1 { "" } else { "s" };
+        writeln!(said, "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)")?;
+    }
+    said.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_have_two_ends_or_one() {
+        assert_eq!(parse_pulses("3..7"), Ok(3..7));
+        assert_eq!(parse_pulses(".. 7"), Ok(0..7));
+        assert_eq!(parse_pulses("3.."), Ok(3..u64::MAX));
+        for wrong in ["3", "3..x", "-1..2", "1..2..3", "1...2"] {
+            assert!(parse_pulses(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            parse_time("1.5..1970-01-01T00:00:02Z"),
+            Ok((Some(Moment::Into(1_500_000_000)), Some(Moment::At(2_000_000_000))))
+        );
+        assert_eq!(parse_time("..3"), Ok((None, Some(Moment::Into(3_000_000_000)))));
+        assert!(parse_time("..soon").is_err());
+    }
+
+    #[test]
+    fn times_of_flight_have_units() {
+        assert_eq!(parse_flight("1000..2ms"), Ok(1e6..2e6));
+        assert_eq!(parse_flight("5ns.."), Ok(5.0..f64::INFINITY));
+        assert_eq!(parse_flight("..0.5s"), Ok(f64::NEG_INFINITY..5e8));
+        assert!(parse_flight("1m..2m").is_err() && parse_flight("us..2").is_err());
+    }
+}

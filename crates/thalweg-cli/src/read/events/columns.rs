@@ -1,0 +1,210 @@
+//! Events and logs as Arrow columns.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampNanosecondArray, new_null_array,
+};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use glob::Pattern;
+use thalweg::nexus::{Bank, Batch, Log, NO_TIME, Nexus, Number, Values};
+
+use super::table;
+use crate::common::{Failure, Outcome, complain};
+use crate::read::table::numbers;
+use crate::scan::sink::Sink;
+
+/// Time zones with names would need a table of them.
+const UTC: &str = "+00:00";
+
+fn failed(error: arrow_schema::ArrowError) -> Failure {
+    Failure::Said(error.to_string())
+}
+
+fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Nanosecond, Some(UTC.into()))
+}
+
+fn times(times: impl Iterator<Item = i64>) -> ArrayRef {
+    let known = times.map(|time| (time != NO_TIME).then_some(time));
+    Arc::new(known.collect::<TimestampNanosecondArray>().with_timezone(UTC))
+}
+
+/// Few names, many rows.
+fn name_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// A table of events.
+pub(super) struct Events {
+    schema: SchemaRef,
+    names: Arc<StringArray>,
+    keys: HashMap<String, i32>,
+    id: Option<Number>,
+    offset: Option<Number>,
+}
+
+impl Events {
+    /// The columns that these banks have in common.
+    pub(super) fn new(banks: &[&Bank], file: &str) -> Result<Self, Failure> {
+        let id = common(banks, file, "event_id", |bank| bank.id())?;
+        let offset = common(banks, file, "event_time_offset", |bank| bank.offset())?;
+        let unit = common(banks, file, "the unit of event_time_offset", |bank| bank.offset().map(|_| bank.unit()))?;
+        let column = |name: &str, number: Option<Number>| {
+            let all = banks.iter().all(|bank| if name == "event_id" { bank.id() } else { bank.offset() }.is_some());
+            number.map(|number| Field::new(name, numbers::data_type(number), !all))
+        };
+        let units = |field: Field| match unit {
+            Some(unit) => field.with_metadata([("units".to_owned(), unit.to_string())]),
+            None => field,
+        };
+        let fields = [
+            Some(Field::new("bank", name_type(), false)),
+            column("event_id", id),
+            column("event_time_offset", offset).map(units),
+            Some(Field::new("pulse_time", time_type(), true)),
+            Some(Field::new("pulse", DataType::Int64, true)),
+        ];
+        let names = Arc::new(banks.iter().map(|bank| Some(bank.name())).collect());
+        let keys = banks.iter().zip(0..).map(|(bank, key)| (bank.path().to_owned(), key)).collect();
+        Ok(Self {
+            schema: Arc::new(Schema::new(fields.into_iter().flatten().collect::<Vec<_>>())),
+            names,
+            keys,
+            id,
+            offset,
+        })
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    pub(super) fn batch(&self, bank: &Bank, batch: &Batch<'_>) -> Result<RecordBatch, Failure> {
+        let rows = batch.pulses.len();
+        let key = self.keys.get(bank.path()).copied().unwrap_or(0);
+        let keys = Int32Array::from(vec![key; rows]);
+        let bank_column = DictionaryArray::<Int32Type>::try_new(keys, self.names.clone()).map_err(failed)?;
+        let column = |number: Option<Number>, own: Option<Number>, bytes| {
+            number.map(|number| match own {
+                Some(_) => numbers::array(number, bytes),
+                None => new_null_array(&numbers::data_type(number), rows),
+            })
+        };
+        let pulses: Int64Array = batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
+        let columns = [
+            Some(Arc::new(bank_column) as ArrayRef),
+            column(self.id, bank.id(), batch.ids),
+            column(self.offset, bank.offset(), batch.offsets),
+            Some(times(batch.times.iter().copied())),
+            Some(Arc::new(pulses) as ArrayRef),
+        ];
+        RecordBatch::try_new(self.schema.clone(), columns.into_iter().flatten().collect()).map_err(failed)
+    }
+}
+
+/// What all banks that have it agree on.
+fn common<T: PartialEq + Copy + std::fmt::Debug>(
+    banks: &[&Bank],
+    file: &str,
+    what: &str,
+    of: impl Fn(&Bank) -> Option<T>,
+) -> Result<Option<T>, Failure> {
+    let mut known: Option<(T, &str)> = None;
+    for bank in banks {
+        match (of(bank), known) {
+            (Some(own), Some((other, name))) if own != other => {
+                return Err(Failure::Said(format!(
+                    "{file}: found {what} {own:?} in {} and {other:?} in {name}, expected one for all rows of a table; choose with --bank, or write .npy",
+                    bank.name()
+                )));
+            }
+            (Some(own), None) => known = Some((own, bank.name())),
+            _ => {}
+        }
+    }
+    Ok(known.map(|(own, _)| own))
+}
+
+/// Rows of a log that go into a batch.
+const BATCH: usize = 1 << 16;
+
+/// Writes logs as a table.
+pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outcome {
+    let text = pattern.trim_start_matches('/');
+    let pattern = Pattern::new(text).map_err(|e| Failure::Usage(format!("{pattern:?} is no pattern: {e}")))?;
+    let matches = |log: &&Log| {
+        let path = log.path().trim_start_matches('/');
+        pattern.matches(path) || path.split('/').any(|name| pattern.matches(name))
+    };
+    let wanted: Vec<&Log> = nexus.logs().iter().filter(matches).collect();
+    let name = nexus.file().store().name();
+    if wanted.is_empty() {
+        let count = nexus.logs().len();
+        return Err(Failure::Said(format!(
+            "{name}: found none of its {count} logs that matches {text:?}; `thalweg info` lists them"
+        )));
+    }
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("log", name_type(), false),
+        Field::new("time", time_type(), true),
+        Field::new("seconds", DataType::Float64, true),
+        Field::new("value", DataType::Float64, true),
+        Field::new("text", DataType::Utf8, true),
+        Field::new("units", name_type(), true),
+    ]));
+    let paths: Arc<StringArray> = Arc::new(wanted.iter().map(|log| Some(log.path())).collect());
+    let units: Arc<StringArray> = Arc::new(wanted.iter().map(|log| Some(log.units().unwrap_or_default())).collect());
+    let mut sink = match to {
+        Some(to) => {
+            let (path, kind) = table(to)?;
+            Sink::create(&path, kind, &schema)?
+        }
+        None => Sink::stdout(b',', &schema)?,
+    };
+    for (key, log) in (0..).zip(&wanted) {
+        let read = match nexus.log(log) {
+            Ok(read) => read,
+            // Others may still be read.
+            Err(error @ thalweg::Error::Unsupported { .. }) => {
+                complain(&error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let start = log.start();
+        for from in (0..read.times.len()).step_by(BATCH) {
+            let rows = from..(from + BATCH).min(read.times.len());
+            let some = read.times.get(rows.clone()).unwrap_or_default();
+            let at = times(some.iter().map(|&time| if start.is_some() { time } else { NO_TIME }));
+            let seconds = |&time: &i64| (time != NO_TIME).then(|| time.saturating_sub(start.unwrap_or(0)) as f64 / 1e9);
+            let (value, text): (ArrayRef, ArrayRef) = match &read.values {
+                Values::Numbers(numbers) => (
+                    Arc::new(Float64Array::from(numbers.get(rows.clone()).unwrap_or_default().to_vec())),
+                    new_null_array(&DataType::Utf8, rows.len()),
+                ),
+                Values::Text(text) => (
+                    new_null_array(&DataType::Float64, rows.len()),
+                    Arc::new(StringArray::from_iter_values(text.get(rows.clone()).unwrap_or_default())),
+                ),
+            };
+            let named = |keys: Int32Array, names: &Arc<StringArray>| -> Result<ArrayRef, Failure> {
+                Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names.clone()).map_err(failed)?))
+            };
+            let columns = vec![
+                named(vec![key; rows.len()].into(), &paths)?,
+                at,
+                Arc::new(some.iter().map(seconds).collect::<Float64Array>()),
+                value,
+                text,
+                named(std::iter::repeat_n(log.units().map(|_| key), rows.len()).collect(), &units)?,
+            ];
+            sink.push(&RecordBatch::try_new(schema.clone(), columns).map_err(failed)?)?;
+        }
+    }
+    sink.finish()
+}

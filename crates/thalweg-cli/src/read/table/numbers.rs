@@ -1,0 +1,131 @@
+//! Elements of datasets as Arrow arrays.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_schema::{ArrowError, DataType, Field};
+use thalweg::format::hdf5::Array;
+use thalweg::nexus::Number;
+
+/// Arrow's name of a type of numbers.
+pub(in crate::read) fn data_type(number: Number) -> DataType {
+    match number {
+        Number::U8 => DataType::UInt8,
+        Number::U16 => DataType::UInt16,
+        Number::U32 => DataType::UInt32,
+        Number::U64 => DataType::UInt64,
+        Number::I8 => DataType::Int8,
+        Number::I16 => DataType::Int16,
+        Number::I32 => DataType::Int32,
+        Number::I64 => DataType::Int64,
+        Number::F32 => DataType::Float32,
+        Number::F64 => DataType::Float64,
+    }
+}
+
+/// Little-endian numbers as an array.
+pub(in crate::read) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
+    match number {
+        Number::U8 => fixed::<UInt8Type>(bytes),
+        Number::U16 => fixed::<UInt16Type>(bytes),
+        Number::U32 => fixed::<UInt32Type>(bytes),
+        Number::U64 => fixed::<UInt64Type>(bytes),
+        Number::I8 => fixed::<Int8Type>(bytes),
+        Number::I16 => fixed::<Int16Type>(bytes),
+        Number::I32 => fixed::<Int32Type>(bytes),
+        Number::I64 => fixed::<Int64Type>(bytes),
+        Number::F32 => fixed::<Float32Type>(bytes),
+        Number::F64 => fixed::<Float64Type>(bytes),
+    }
+}
+
+/// Elements that lie as Arrow has them.
+fn fixed<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
+    // A buffer of one's own is aligned for every type.
+    Arc::new(PrimitiveArray::<T>::new(Buffer::from(bytes).into(), None))
+}
+
+/// What the elements of a column are.
+pub(super) struct Element {
+    kind: Kind,
+    /// Dimensions of each row.
+    inner: Vec<i32>,
+}
+
+enum Kind {
+    Number(Number),
+    Half,
+    Boolean,
+    /// Bytes up to those that are zero.
+    Text(usize),
+    Bytes(i32),
+    Complex(Number),
+}
+
+impl Element {
+    /// What Arrow can hold; else nothing.
+    pub(super) fn new(array: &Array) -> Option<Self> {
+        let (name, size) = (array.dtype.to_string(), array.dtype.size());
+        let kind = match (Number::of(&array.dtype), name.as_str()) {
+            (Some(number), _) => Kind::Number(number),
+            (None, "<f2") => Kind::Half,
+            (None, "|b1") => Kind::Boolean,
+            (None, "<c8") => Kind::Complex(Number::F32),
+            (None, "<c16") => Kind::Complex(Number::F64),
+            (None, name) if name.starts_with("|S") => Kind::Text(size),
+            (None, name) if name.starts_with("|V") => Kind::Bytes(i32::try_from(size).ok()?),
+            _ => return None,
+        };
+        let length = |&length: &u64| i32::try_from(length).ok().filter(|&length| length > 0);
+        let inner = array.shape.iter().skip(1).map(length).collect::<Option<_>>()?;
+        Some(Self { kind, inner })
+    }
+
+    fn element_type(&self) -> DataType {
+        match self.kind {
+            Kind::Number(number) => data_type(number),
+            Kind::Half => DataType::Float16,
+            Kind::Boolean => DataType::Boolean,
+            Kind::Text(_) => DataType::Binary,
+            Kind::Bytes(size) => DataType::FixedSizeBinary(size),
+            Kind::Complex(part) => DataType::FixedSizeList(item(data_type(part)), 2),
+        }
+    }
+
+    pub(super) fn data_type(&self) -> DataType {
+        self.inner.iter().rev().fold(self.element_type(), |inner, &length| DataType::FixedSizeList(item(inner), length))
+    }
+
+    /// Little-endian elements as a column.
+    pub(super) fn column(&self, bytes: &[u8]) -> Result<ArrayRef, ArrowError> {
+        let elements: ArrayRef = match self.kind {
+            Kind::Number(number) => array(number, bytes),
+            Kind::Half => fixed::<Float16Type>(bytes),
+            Kind::Boolean => {
+                let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes.get(at).is_some_and(|&byte| byte != 0));
+                Arc::new(BooleanArray::new(bits, None))
+            }
+            Kind::Text(size) => Arc::new(BinaryArray::from_iter_values(bytes.chunks_exact(size).map(|element| {
+                let end = element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                element.get(..end).unwrap_or_default()
+            }))),
+            Kind::Bytes(size) => Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(bytes), None)?),
+            Kind::Complex(part) => list(array(part, bytes), 2)?,
+        };
+        self.inner.iter().rev().try_fold(elements, |inner, &length| list(inner, length))
+    }
+}
+
+fn item(of: DataType) -> Arc<Field> {
+    Arc::new(Field::new_list_field(of, false))
+}
+
+fn list(values: ArrayRef, length: i32) -> Result<ArrayRef, ArrowError> {
+    let field = item(values.data_type().clone());
+    Ok(Arc::new(FixedSizeListArray::try_new(field, length, values, None)?))
+}
