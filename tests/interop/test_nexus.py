@@ -368,14 +368,18 @@ def test_logs(thalweg, tmp_path):
                 log["time"].attrs["start"] = start
             log["value"] = np.arange(4, dtype="i2") * 7
             log["value"].attrs["units"] = "K"
+        state = file.create_group("entry/DASlogs/state")
+        state.attrs["NX_class"] = "NXlog"
+        state["time"], state["value"] = np.arange(2.0), ["open", "closed"]
         odd = file.create_group("entry/DASlogs/odd")
         odd.attrs["NX_class"] = "NXlog"
         odd["time"], odd["value"] = np.arange(4.0), np.zeros((4, 3))
     result = thalweg("read", path, "--logs")
     read = list(csv.DictReader(result.stdout.splitlines()))
-    assert [row["log"].rsplit("/")[-1] for row in read] == ["speed"] * 4 + ["temperature"] * 4
-    assert [float(row["value"]) for row in read] == [0, 7, 14, 21] * 2 and {row["units"] for row in read} == {"K"}
-    assert read[7]["time"] == "2026-03-01T17:30:06.250Z" and float(read[7]["seconds"]) == 6
+    assert [row["log"].rsplit("/")[-1] for row in read] == ["speed"] * 4 + ["state"] * 2 + ["temperature"] * 4
+    assert [float(row["value"]) for row in read if row["value"]] == [0, 7, 14, 21] * 2 and {row["units"] for row in read} == {"K", ""}
+    assert [(row["time"], row["seconds"], row["text"]) for row in read[4:6]] == [("", "0.0", "open"), ("", "1.0", "closed")]
+    assert read[9]["time"] == "2026-03-01T17:30:06.250Z" and float(read[9]["seconds"]) == 6
     assert read[3]["time"] == "1970-01-01T00:00:00.000000006Z"
     assert "odd" in result.stderr
     assert len(thalweg("read", path, "--logs", "temp*").stdout.splitlines()) == 5
@@ -393,6 +397,14 @@ def test_info(thalweg, tmp_path):
     words = thalweg("info", path).stdout
     assert "18122 of 4 banks, pulses from 2026-03-01T17:30:00.25Z" in words
     assert "/entry/bank3_events: 777 events, 300 pulses" in words
+
+
+def test_info_of_strings_of_any_length(thalweg, tmp_path):
+    path = write("ess", tmp_path / "run.nxs")
+    with h5py.File(path, "r+") as file:
+        file["entry/title"] = "vanadium"
+    info = json.loads(thalweg("info", path, "--json").stdout)["nexus"]
+    assert info["entries"] == [{"path": "/entry", "start_time": STARTED, "title": "vanadium"}]
 
 
 @pytest.mark.parametrize("style", ["sns", "ess"])

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn panels(args: &Args, points: usize) -> Result<(String, Vec<Panel>), Failure> {
-    let options = args.options.options();
+    let options = if args.trusted { args.options.trusting() } else { args.options.options() };
     #[cfg(feature = "hdf5")]
     if let [path] = &args.paths[..]
         && let Some(file) = hdf5::open(path, &options, args.trusted)?

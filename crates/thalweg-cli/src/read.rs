@@ -145,6 +145,9 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
 #[cfg(feature = "hdf5")]
 fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, started: &Started) -> Result<bool, Failure> {
     if args.events.asked() || args.to.is_some() {
+        if !args.trusted {
+            hdf5::guard(&options.control);
+        }
         let Some(file) = hdf5::open(path, options, args.trusted)? else { return Ok(false) };
         if args.ranks.is_some() || args.slice.is_some() {
             return Err(Failure::Usage("events and tables are read by one process".into()));

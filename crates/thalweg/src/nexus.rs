@@ -275,19 +275,24 @@ impl Entry {
     }
 }
 
-/// Text that a dataset holds, if it does and it is short.
+/// Text that a dataset holds, if that is all it holds.
 fn text(file: &ArrayFile, dataset: &Dataset) -> Result<Option<String>> {
-    const LONGEST: u64 = 1 << 12;
-    let Found::Array(array) = &dataset.found else { return Ok(None) };
-    if !array.dtype.to_string().starts_with("|S") || array.len() != 1 || array.bytes() > LONGEST {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.values(dataset, &mut |part| {
-        bytes.extend_from_slice(part);
+    let mut found = None;
+    let mut take = |bytes: &[u8]| {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        found = Some(String::from_utf8_lossy(&bytes[..end]).trim().to_owned());
         Ok(())
-    })?;
-    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    bytes.truncate(end);
-    Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()))
+    };
+    match &dataset.found {
+        Found::Array(array) if array.dtype.to_string().starts_with("|S") && array.len() == 1 => {
+            file.values(dataset, &mut take)?;
+        }
+        Found::Array(_) => {}
+        Found::Other(_) => {
+            if file.variable(dataset)?.is_some_and(|variable| variable.item.is_none() && variable.len() == 1) {
+                file.each_variable(dataset, &mut take)?;
+            }
+        }
+    }
+    Ok(found)
 }

@@ -9,11 +9,7 @@ use thalweg::format::hdf5::{Array, Found, Place, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
-<<<<<<< HEAD
-use super::short;
-=======
-use super::nexus;
->>>>>>> a7c5e11 (Write events and datasets as tables or numpy's arrays, describe them, and plot rates and times of flight)
+use super::{nexus, short};
 use crate::common::Failure;
 use crate::evict;
 use crate::hdf5::times;

@@ -76,7 +76,7 @@ impl Nexus<'_> {
     /// Reads a log: as many values as there are times.
     ///
     /// # Errors
-    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings of a fixed size, one for each time, or
+    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings, one for each time, or
     /// that memory cannot hold.
     pub fn log(&self, log: &Log) -> Result<LogValues> {
         let refused = |what: String| Error::Unsupported {
@@ -84,31 +84,53 @@ impl Nexus<'_> {
             what: format!("{}: {what}", log.path).into(),
             advice: "read its datasets by their paths".into(),
         };
-        let array = match &log.value.found {
-            Found::Array(array) => array,
-            Found::Other(what) => return Err(refused(format!("a log of {what}"))),
-        };
-        let is_list = array.len() == array.shape.first().copied().unwrap_or(1);
-        if !is_list || array.bytes() > self.file.options().budget.memory as u64 {
-            return Err(refused(format!("a log of {:?} values", array.shape)));
-        }
-        let times = self.numbers(&log.time, |time| log.unit.after(log.start.unwrap_or(0), time))?;
-        let mut values = match Number::of(&array.dtype) {
-            Some(_) => Values::Numbers(Vec::new()),
-            None if array.dtype.to_string().starts_with("|S") => Values::Text(Vec::new()),
-            None => return Err(refused(format!("a log of elements of type {}", array.dtype))),
-        };
-        self.file.values(&log.value, &mut |part| {
-            match (&mut values, Number::of(&array.dtype)) {
-                (Values::Numbers(numbers), Some(number)) => number.floats(part, |value| numbers.push(value)),
-                (Values::Text(text), _) => text.extend(part.chunks_exact(array.dtype.size()).map(|element| {
-                    let end = element.iter().position(|&byte| byte == 0).unwrap_or(element.len());
-                    String::from_utf8_lossy(&element[..end]).into_owned()
-                })),
-                _ => {}
+        let memory = self.file.options().budget.memory as u64;
+        let check = |shape: &[u64], size: usize| {
+            let len: u64 = shape.iter().product();
+            let is_list = len == shape.first().copied().unwrap_or(1);
+            if is_list && len.saturating_mul(size as u64) <= memory {
+                Ok(())
+            } else {
+                Err(refused(format!("a log of {shape:?} values")))
             }
-            Ok(())
-        })?;
+        };
+        let times = self.numbers(&log.time, |time| log.unit.after(log.start.unwrap_or(0), time))?;
+        let mut values = Values::Text(Vec::new());
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        };
+        match &log.value.found {
+            Found::Array(array) => {
+                check(&array.shape, array.dtype.size())?;
+                let number = Number::of(&array.dtype);
+                match number {
+                    Some(_) => values = Values::Numbers(Vec::new()),
+                    None if array.dtype.to_string().starts_with("|S") => {}
+                    None => return Err(refused(format!("a log of elements of type {}", array.dtype))),
+                }
+                self.file.values(&log.value, &mut |part| {
+                    match (&mut values, number) {
+                        (Values::Numbers(numbers), Some(number)) => number.floats(part, |value| numbers.push(value)),
+                        (Values::Text(all), _) => all.extend(part.chunks_exact(array.dtype.size()).map(text)),
+                        (Values::Numbers(_), None) => {}
+                    }
+                    Ok(())
+                })?;
+            }
+            Found::Other(what) => match self.file.variable(&log.value)? {
+                Some(strings) if strings.item.is_none() => {
+                    check(&strings.shape, size_of::<String>())?;
+                    self.file.each_variable(&log.value, &mut |bytes| {
+                        if let Values::Text(all) = &mut values {
+                            all.push(text(bytes));
+                        }
+                        Ok(())
+                    })?;
+                }
+                _ => return Err(refused(format!("a log of {what}"))),
+            },
+        }
         if values.len() != times.len() {
             return Err(refused(format!("a log of {} times and {} values", times.len(), values.len())));
         }
