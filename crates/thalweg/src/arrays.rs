@@ -16,7 +16,7 @@ mod strings;
 mod window;
 
 use std::collections::HashSet;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,12 +63,12 @@ impl Dataset {
         Ok(node.array()?.map(|found| Self { node, found }))
     }
 
-    /// Its attributes, by name.
+    /// One of its attributes; `None` if it has none of that name.
     ///
     /// # Errors
     /// [`Error::Malformed`].
-    pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
-        self.node.attributes()
+    pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
+        self.node.attribute(name)
     }
 }
 

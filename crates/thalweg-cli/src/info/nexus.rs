@@ -1,6 +1,7 @@
 //! The events of a NeXus file: banks, pulses, times, and what is wrong with them.
 
 use serde_json::{Value, json};
+use thalweg::Error;
 use thalweg::arrays::ArrayFile;
 use thalweg::nexus::{Bank, Finding, Nexus, iso};
 use thalweg_gauge::units::digits;
@@ -17,8 +18,20 @@ pub(super) struct Events {
 
 const NS: f64 = 1e9;
 
-/// Looks at the pulses of every bank; nothing where there are neither banks nor logs.
+/// Looks at the pulses of every bank; nothing where there are neither banks nor logs. What is wrong with events keeps nobody from
+/// learning what else is in the file.
 pub(super) fn look(file: &ArrayFile) -> Result<Option<Events>, Failure> {
+    match found(file) {
+        Err(Error::Cancelled) => Err(Error::Cancelled.into()),
+        Err(error) => {
+            let lines = vec![("events", format!("not read: {error}"))];
+            Ok(Some(Events { lines, json: json!({ "not_read": error.to_string() }) }))
+        }
+        Ok(events) => Ok(events),
+    }
+}
+
+fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
     let nexus = Nexus::find(file)?;
     if nexus.banks().is_empty() && nexus.logs().is_empty() {
         return Ok(None);

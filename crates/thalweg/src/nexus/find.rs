@@ -53,7 +53,7 @@ impl<'a> Nexus<'a> {
     }
 
     fn group(&mut self, node: &Node, links: &[Link], events: &mut HashSet<u64>) -> Result<()> {
-        let class = attribute(&node.attributes()?, "NX_class");
+        let class = words(node.attribute(c"NX_class")?);
         let group = Group { file: self.file, path: node.path(), class, links };
         let has = |name: &str| group.link(name).is_some();
         match group.class.as_deref() {
@@ -117,9 +117,9 @@ impl<'a> Nexus<'a> {
 }
 
 /// An attribute that is text, without what fills it up.
-fn attribute(attributes: &[(String, Value)], name: &str) -> Option<String> {
-    match attributes.iter().find(|(known, _)| known == name) {
-        Some((_, Value::Text(text))) => Some(text.trim().to_owned()),
+fn words(attribute: Option<Value>) -> Option<String> {
+    match attribute {
+        Some(Value::Text(text)) => Some(text.trim().to_owned()),
         _ => None,
     }
 }
@@ -204,17 +204,18 @@ impl Group<'_> {
         let (Some(time), Some(value)) = (self.list("time", &mut Vec::new())?, self.dataset("value")?) else {
             return Ok(None);
         };
-        let of_time = time.dataset.attributes()?;
-        let named = attribute(&of_time, "units");
+        let of_time = |name| time.dataset.attribute(name).map(words);
+        let named = of_time(c"units")?;
+        let start = match of_time(c"start")? {
+            None => of_time(c"offset")?,
+            start => start,
+        };
         Ok(Some(Log {
             path: self.path.to_owned(),
             unit: named.as_deref().and_then(Unit::parse).unwrap_or(usual(time.number, Unit::Second)),
             // What counts nanoseconds in integers counts them from 1970 (ESS).
-            start: attribute(&of_time, "start")
-                .or_else(|| attribute(&of_time, "offset"))
-                .and_then(|start| parse_iso(&start))
-                .or((!time.number.is_float()).then_some(0)),
-            units: attribute(&value.attributes()?, "units"),
+            start: start.and_then(|start| parse_iso(&start)).or((!time.number.is_float()).then_some(0)),
+            units: words(value.attribute(c"units")?),
             time,
             value,
         }))
@@ -230,26 +231,26 @@ fn usual(number: Number, of_floats: Unit) -> Unit {
 fn unit(list: Option<&List>, of_floats: Unit, found: &mut Vec<Finding>) -> Result<Unit> {
     let Some(list) = list else { return Ok(of_floats) };
     let usual = usual(list.number, of_floats);
-    let Some(named) = attribute(&list.dataset.attributes()?, "units") else { return Ok(usual) };
+    let Some(named) = words(list.dataset.attribute(c"units")?) else { return Ok(usual) };
     Ok(Unit::parse(&named).unwrap_or_else(|| {
         let name = list.dataset.path().rsplit('/').next().unwrap_or_default();
-        let words = format!("units {named:?} of {name}");
-        found.push(finding(Defect::Unit, None, words, "s, ms, us or ns", format!("taken for {usual}")));
+        let what = format!("units {named:?} of {name}");
+        found.push(finding(Defect::Unit, None, what, "s, ms, us or ns", format!("taken for {usual}")));
         usual
     }))
 }
 
 /// What pulse times count from.
 fn epoch(zeros: &List, found: &mut Vec<Finding>) -> Result<i64> {
-    let offset = attribute(&zeros.dataset.attributes()?, "offset");
+    let offset = words(zeros.dataset.attribute(c"offset")?);
     if let Some(epoch) = offset.as_deref().and_then(parse_iso) {
         return Ok(epoch);
     }
     // Integers without one count from 1970 (ESS).
     if offset.is_some() || zeros.number.is_float() {
-        let words = offset.map_or("no attribute offset".into(), |offset| format!("the offset {offset:?}"));
+        let what = offset.map_or("no attribute offset".into(), |offset| format!("the offset {offset:?}"));
         let expected = "the ISO 8601 time that event_time_zero counts from";
-        found.push(finding(Defect::Epoch, None, words, expected, "times count from 1970"));
+        found.push(finding(Defect::Epoch, None, what, expected, "times count from 1970"));
     }
     Ok(0)
 }

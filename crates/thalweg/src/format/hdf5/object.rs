@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, H5free_memory};
-use hdf5_metno_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
+use hdf5_metno_sys::h5a::{H5A_info_t, H5Aexists, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
 use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Lexists, H5Literate2};
 use hdf5_metno_sys::h5o::{H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
@@ -321,6 +321,21 @@ impl Node {
     /// [`Error::Malformed`].
     pub fn attribute_count(&self) -> Result<u64> {
         self.info(H5O_INFO_NUM_ATTRS).map(|info| info.num_attrs)
+    }
+
+    /// One of its attributes; `None` if it has none of that name.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
+        let outcome: Result<_, Refused> = locked(|| {
+            // SAFETY: under the lock, an open object, a name that ends with NUL.
+            match status(unsafe { H5Aexists(self.id.raw(), name.as_ptr()) })? {
+                0 => Ok(None),
+                _ => read(self.id.raw(), name).map(Some),
+            }
+        });
+        outcome.map_err(|refused| self.refused(refused))
     }
 
     /// Its attributes, by name.
