@@ -8,9 +8,9 @@ mod measured;
 #[cfg(feature = "hdf5")]
 mod select;
 #[cfg(feature = "hdf5")]
-mod team;
-#[cfg(feature = "hdf5")]
 mod table;
+#[cfg(feature = "hdf5")]
+mod team;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
