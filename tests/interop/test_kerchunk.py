@@ -3,28 +3,30 @@
 import json
 import pathlib
 
-import fsspec
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
-import zarr
 
 from hdf5_rows import datasets, has_arrays
 from test_arrays import SOUND, TYPES, values
+
+# There are none for Python before 3.11.
+fsspec, zarr = pytest.importorskip("fsspec"), pytest.importorskip("zarr")
 
 
 def opened(thalweg, path: pathlib.Path, folder: pathlib.Path):
     """The store, and what was left out, by path."""
     out = folder / "references.json"
     result = thalweg("index", path, "--kerchunk", out)
-    filesystem = fsspec.filesystem("reference", fo=json.loads(out.read_text()), remote_protocol="file")
+    filesystem = fsspec.filesystem("reference", fo=json.loads(out.read_text()), remote_protocol="file", asynchronous=True)
     left_out = {}
     for line in result.stderr.splitlines():
         assert line.startswith("thalweg: left out: "), line
         name, _, why = line.removeprefix("thalweg: left out: ").partition(": ")
         left_out.setdefault(name, []).append(why)
-    return zarr.open_group(filesystem.get_mapper(""), mode="r"), left_out
+    store = zarr.storage.FsspecStore(filesystem, read_only=True, path="")
+    return zarr.open_group(store, mode="r", zarr_format=2), left_out
 
 
 def compare(thalweg, path: pathlib.Path, folder: pathlib.Path) -> tuple[int, dict]:
