@@ -8,6 +8,7 @@ mod canvas;
 mod explain;
 mod fill;
 mod grid;
+mod memory;
 mod kerchunk;
 mod pattern;
 mod selection;
@@ -29,6 +30,7 @@ use crate::store::{JoinedStore, Store};
 
 pub use explain::Requests;
 pub use fill::{Summary, Want};
+pub use memory::Memory;
 pub use kerchunk::References;
 pub use selection::{Selection, Slab};
 pub use slice::{Share, Slice};

@@ -124,7 +124,7 @@ impl Load {
 }
 
 /// The part of the shorter of transfer and requests that is seen in the time.
-const NOT_HIDDEN: f64 = 0.125;
+const NOT_HIDDEN: f64 = 0.5;
 
 /// The longest gap between ranges, which are in order, that is read rather than skipped: what takes the store least time, or what
 /// the caller says.

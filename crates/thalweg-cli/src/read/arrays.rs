@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use thalweg::arrays::{ArrayFile, Dataset, Selection, Want};
+use thalweg::arrays::{ArrayFile, Dataset, Memory, Selection, Want};
 use thalweg::engine::Clocks;
 use thalweg::format::hdf5::{Array, Found};
 
@@ -143,13 +143,13 @@ fn selected(file: &ArrayFile, datasets: &[Dataset], select: &Select, job: Job<'_
     for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {
         let (selection, shape) = select.of(dataset.path(), &array.shape)?;
         let count = selection.count(&array.shape).map_err(Failure::Usage)?;
-        arrays.push(vec![0; count as usize * array.dtype.size()]);
+        arrays.push(Memory::new(count as usize * array.dtype.size())?);
         picks.push((dataset, array, selection, shape));
     }
     let want = |((dataset, _, selection, _), out)| Want { dataset, selection: Clone::clone(selection), out };
     let summary = {
         let pairs = picks.iter().map(|(dataset, array, selection, shape)| (*dataset, array, selection, shape));
-        file.read(&mut pairs.zip(arrays.iter_mut().map(Vec::as_mut_slice)).map(want).collect::<Vec<_>>())?
+        file.read(&mut pairs.zip(arrays.iter_mut().map(|array| &mut **array)).map(want).collect::<Vec<_>>())?
     };
     std::hint::black_box(arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))));
     let (seconds, cpu) = started.seconds();
@@ -164,7 +164,7 @@ fn selected(file: &ArrayFile, datasets: &[Dataset], select: &Select, job: Job<'_
     }
     let mut out = output();
     for ((dataset, array, _, shape), bytes) in picks.iter().zip(&arrays) {
-        writeln!(out, "{}\t{}\t{}\t{}", dataset.path(), times(shape), array.dtype, hex(&Sha256::digest(bytes)))?;
+        writeln!(out, "{}\t{}\t{}\t{}", dataset.path(), times(shape), array.dtype, hex(&Sha256::digest(&**bytes)))?;
     }
     Ok(out.flush()?)
 }
@@ -182,9 +182,9 @@ fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job<'_>, team: &Team, star
     let begun = Started::now();
     let (summary, arrays) = if job.whole {
         let memory = |(number, elements): (usize, &Range<u64>)| {
-            vec![0; ((elements.end - elements.start) * width(number)) as usize]
+            Memory::new(((elements.end - elements.start) * width(number)) as usize)
         };
-        let mut arrays: Vec<Vec<u8>> = elements.iter().enumerate().map(memory).collect();
+        let mut arrays = elements.iter().enumerate().map(memory).collect::<thalweg::Result<Vec<_>>>()?;
         let mut wanted: Vec<Want<'_>> = (all.iter().zip(&elements).zip(&mut arrays))
             .map(|((dataset, elements), out)| Want { dataset, selection: Selection::Elements(elements.clone()), out })
             .collect();

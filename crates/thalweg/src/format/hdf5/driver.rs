@@ -1,6 +1,6 @@
 //! A virtual file driver: libhdf5 reads a [`Store`].
 //!
-//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata lie close together, and
+//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata often lie close together, and
 //! a request each would be slow on any store. The first failure of the store is kept, for it says more than libhdf5 does.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
@@ -24,9 +24,12 @@ use crate::store::{FileStore, Store};
 
 pub(super) use write::Sink;
 
-/// Bytes read at a time, and how many such blocks are kept.
-const BLOCK: u64 = 64 << 10;
-const KEPT: usize = 32;
+/// Bytes of a block, and how many are kept. A file that was written live has a node of an index here and there, so that longer ones
+/// would be read for nothing: of 450 MB for the 200,000 chunks of such a file, 10 were wanted.
+const BLOCK: u64 = 16 << 10;
+const KEPT: usize = 128;
+/// Blocks read at a time where the one before has been read.
+const AHEAD: u64 = 4;
 
 /// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
 const CLASS_VERSION: c_uint = 1;
@@ -126,16 +129,23 @@ impl Backing {
             if self.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
+            let goes_on = number.checked_sub(1).is_some_and(|before| self.blocks.iter().any(|(kept, _)| *kept == before));
             let start = number.saturating_mul(BLOCK);
-            let len = self.store.size().saturating_sub(start).min(BLOCK) as usize;
-            let mut bytes = if self.blocks.len() < KEPT { Vec::new() } else { self.blocks.remove(0).1 };
-            bytes.clear();
-            bytes.resize(len, 0);
+            let most = if goes_on { AHEAD * BLOCK } else { BLOCK };
+            let len = self.store.size().saturating_sub(start).min(most) as usize;
+            let mut bytes = vec![0; len];
             if len > 0 {
                 self.told.requests.fetch_add(1, Ordering::Relaxed);
                 self.store.read_at(start, &mut bytes)?;
             }
-            self.blocks.push((number, bytes));
+            // The one that is wanted last, as the latest.
+            let ahead = bytes.chunks(BLOCK as usize).enumerate().rev().map(|(i, part)| (number + i as u64, part.to_vec()));
+            let ahead: Vec<_> = ahead.filter(|(i, _)| self.blocks.iter().all(|(kept, _)| kept != i)).collect();
+            self.blocks.extend(ahead);
+            self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));
+            if len == 0 {
+                return Ok(&[]);
+            }
         }
         Ok(self.blocks.last().map(|(_, bytes)| &bytes[..]).unwrap_or_default())
     }
