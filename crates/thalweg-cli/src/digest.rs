@@ -39,6 +39,7 @@ pub(crate) fn light(read_id: &str, samples: usize, sum: i64) -> u64 {
 
 /// An array's checksum in benchmarks: the sum (wrapping) of its bytes' little-endian 64-bit words, each times twice its place plus
 /// one. A last word that is not full has zeros at its end.
+#[cfg(feature = "hdf5")]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Words {
     sum: u64,
@@ -46,6 +47,7 @@ pub(crate) struct Words {
     at: u64,
 }
 
+#[cfg(feature = "hdf5")]
 impl Words {
     /// Of an array's bytes from this one on.
     pub(crate) fn from(at: u64) -> Self {
@@ -95,6 +97,7 @@ impl Words {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "hdf5")]
     #[test]
     fn words_are_the_same_in_any_parts() {
         let bytes: Vec<u8> = (0..100).map(|i| (i * 37) as u8).collect();

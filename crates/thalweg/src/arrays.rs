@@ -8,8 +8,8 @@ mod canvas;
 mod explain;
 mod fill;
 mod grid;
-mod memory;
 mod kerchunk;
+mod memory;
 mod pattern;
 mod selection;
 mod slice;
@@ -30,8 +30,8 @@ use crate::store::{JoinedStore, Store};
 
 pub use explain::Requests;
 pub use fill::{Summary, Want};
-pub use memory::Memory;
 pub use kerchunk::References;
+pub use memory::Memory;
 pub use selection::{Selection, Slab};
 pub use slice::{Share, Slice};
 

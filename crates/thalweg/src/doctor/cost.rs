@@ -3,8 +3,8 @@
 use super::Layout;
 use crate::plan::Load;
 
-/// What the processor takes for the steps of a read: bytes a second of one thread, and seconds. The defaults are figures of one
-/// machine (a Xeon of 2.5 GHz, release build); they are no measurement of this one.
+/// What the processor takes for the steps of a read: bytes a second of one thread, and seconds. The defaults are guesses of what a
+/// processor of these years does; they are no measurement of this one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
     /// Bytes a second from the page cache to a buffer.

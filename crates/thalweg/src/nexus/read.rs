@@ -40,7 +40,7 @@ pub struct Summary {
 const EVENT_BYTES: usize = 64;
 
 /// Events on their way may take this part of the memory budget, and pulses that they belong to another.
-const SHARE: usize = 4;
+const SHARE: usize = 8;
 
 /// Events that are read rather than left out between others: a request takes longer than so many.
 const GAP: u64 = 4096;

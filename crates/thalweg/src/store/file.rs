@@ -71,6 +71,7 @@ impl FileStore {
     ///
     /// # Errors
     /// [`Error::Io`] if its size cannot be told.
+    #[cfg(feature = "hdf5")]
     pub(crate) fn of(file: &File, name: Arc<str>) -> Result<Self> {
         let failed = |e| Error::io(&name, "asking the size of", e);
         let (size, file) = (file.metadata().map_err(failed)?.len(), file.try_clone().map_err(failed)?);

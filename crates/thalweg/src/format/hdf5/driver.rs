@@ -129,7 +129,8 @@ impl Backing {
             if self.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let goes_on = number.checked_sub(1).is_some_and(|before| self.blocks.iter().any(|(kept, _)| *kept == before));
+            let goes_on =
+                number.checked_sub(1).is_some_and(|before| self.blocks.iter().any(|(kept, _)| *kept == before));
             let start = number.saturating_mul(BLOCK);
             let most = if goes_on { AHEAD * BLOCK } else { BLOCK };
             let len = self.store.size().saturating_sub(start).min(most) as usize;
@@ -139,7 +140,8 @@ impl Backing {
                 self.store.read_at(start, &mut bytes)?;
             }
             // The one that is wanted last, as the latest.
-            let ahead = bytes.chunks(BLOCK as usize).enumerate().rev().map(|(i, part)| (number + i as u64, part.to_vec()));
+            let ahead =
+                bytes.chunks(BLOCK as usize).enumerate().rev().map(|(i, part)| (number + i as u64, part.to_vec()));
             let ahead: Vec<_> = ahead.filter(|(i, _)| self.blocks.iter().all(|(kept, _)| kept != i)).collect();
             self.blocks.extend(ahead);
             self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));

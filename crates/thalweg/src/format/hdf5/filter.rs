@@ -18,6 +18,7 @@ const BITSHUFFLE: i32 = 32008;
 pub(super) const ZSTD: i32 = 32015;
 
 /// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how much a chunk holds.
+#[cfg(feature = "hdf5")]
 pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
 
 /// Bytes of a Fletcher-32 checksum, which stands last.
@@ -319,6 +320,7 @@ impl Contexts {
     ///
     /// # Errors
     /// Whatever is wrong with the input.
+    #[cfg(feature = "hdf5")]
     pub(super) fn undo_one(&mut self, filter: &Filter, input: &[u8], most: usize) -> Result<&[u8], Fault> {
         self.step(filter, input, most, most)?;
         Ok(&self.back)
