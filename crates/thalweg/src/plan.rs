@@ -116,22 +116,30 @@ impl Load {
 
     /// Seconds that it takes a store: as long as the bytes or the requests take, whichever is longer. What the other takes is not
     /// quite hidden.
-    pub fn seconds(self, model: &StoreModel) -> f64 {
+    pub(crate) fn seconds(self, model: &StoreModel) -> f64 {
+        self.with(model, NOT_HIDDEN)
+    }
+
+    /// The longer of transfer and requests, and such a part of the shorter.
+    fn with(self, model: &StoreModel, part: f64) -> f64 {
         let transfer = self.bytes as f64 / model.bandwidth.max(1.0);
         let rate = self.requests as f64 / model.request_rate.max(1.0);
-        transfer.max(rate) + transfer.min(rate) * NOT_HIDDEN
+        transfer.max(rate) + transfer.min(rate) * part
     }
 }
 
 /// The part of the shorter of transfer and requests that is seen in the time.
-const NOT_HIDDEN: f64 = 0.5;
+const NOT_HIDDEN: f64 = 0.125;
+
+/// The same for choosing between them: each takes the processor's time too, whether or not the store can do both at once.
+const WORTH: f64 = 0.5;
 
 /// The longest gap between ranges, which are in order, that is read rather than skipped: what takes the store least time, or what
 /// the caller says.
 pub fn gap(ranges: &[Range<u64>], model: &StoreModel, given: Option<u64>, block: usize) -> u64 {
     let doublings = (12..u64::BITS - 1).flat_map(|log| [1 << log, 3 << (log - 1)]);
     let steps = std::iter::once(0).chain(doublings.take_while(|gap| *gap <= block as u64));
-    let cost = |gap| (gap, Load::of(ranges, gap, block).seconds(model));
+    let cost = |gap| (gap, Load::of(ranges, gap, block).with(model, WORTH));
     given.or_else(|| Some(steps.map(cost).min_by(|a, b| a.1.total_cmp(&b.1))?.0)).unwrap_or(0)
 }
 
