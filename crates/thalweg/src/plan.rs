@@ -164,7 +164,7 @@ impl<I: Iterator<Item = Range<u64>>> Gather<I> {
             self.sorted.push(Wanted { range, ordinal: self.ordinal });
             self.ordinal += 1;
         }
-        self.sorted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
+        last_first(&mut self.sorted);
     }
 }
 
@@ -177,6 +177,16 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
         }
         merge(&mut self.sorted, self.gap, self.block, usize::MAX)
     }
+}
+
+/// Fetches for all that is wanted, in offset order, as one window of [`gather`].
+pub(crate) fn in_order(mut wanted: Vec<Wanted>, gap: u64, block: usize) -> impl Iterator<Item = Fetch> + Send {
+    last_first(&mut wanted);
+    std::iter::from_fn(move || merge(&mut wanted, gap, block as u64, usize::MAX))
+}
+
+fn last_first(wanted: &mut [Wanted]) {
+    wanted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
 }
 
 /// Takes extents that are fetched together off the end of `sorted` (last first): at most `most`, less than `gap` bytes

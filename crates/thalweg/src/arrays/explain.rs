@@ -1,12 +1,8 @@
 //! What a read of arrays would ask of a store, without reading.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use super::bands;
-use super::fill::{fetches, window};
-use super::window::Subject;
-use super::{ArrayFile, Dataset, WINDOW_SHARE};
+use super::fill::{fetches, whole, window};
+use super::window::Window;
+use super::{ArrayFile, Dataset};
 use crate::engine::{Delivery, Shape};
 use crate::error::Result;
 use crate::model::StoreModel;
@@ -32,13 +28,10 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) for what is no array.
     pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
-        let subjects: Result<Vec<Subject>> = datasets.iter().map(|dataset| self.subject(dataset)).collect();
-        let subjects: Arc<[Subject]> = subjects?.into();
-        let all: Vec<Range<u64>> = subjects.iter().map(|subject| 0..subject.array.len()).collect();
+        let subjects = self.subjects(datasets)?;
         let piece = Self::piece_of(model);
-        let size = (self.options.budget.memory / WINDOW_SHARE) as u64;
-        let parts = bands::windows(&subjects, &all, size, piece);
-        let first = parts.first().map_or_else(super::window::Window::new, |parts| window(&subjects, parts, piece));
+        let parts = self.windows(&subjects, &whole(&subjects), piece);
+        let first = parts.first().map_or_else(Window::new, |parts| window(&subjects, parts, piece));
         let shape = self.shape(&first, model, Delivery::AsTheyCome);
         let mut requests = Requests { count: 0, fetched: 0, wanted: 0, jumps: 0, shape };
         let (align, mut end) = (self.store.alignment() as u64, None);

@@ -11,7 +11,7 @@ use super::window::{Filler, Subject, Target, Window, Windows, ordinal};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::engine::{Clocks, Delivery, Run, Shape};
 use crate::error::{Error, Result};
-use crate::extent::{Fetch, Source};
+use crate::extent::{Fetch, Source, Wanted};
 use crate::format::hdf5::{Array, Found, Node, Place};
 use crate::model::StoreModel;
 use crate::plan::{self, Load};
@@ -57,7 +57,17 @@ impl Dataset {
 }
 
 impl ArrayFile {
-    pub(super) fn subject(&self, dataset: &Dataset) -> Result<Subject> {
+    /// What all of these are.
+    pub(super) fn subjects(&self, datasets: &[&Dataset]) -> Result<Arc<[Subject]>> {
+        datasets.iter().map(|dataset| self.subject(dataset)).collect()
+    }
+
+    /// What is read at a time of these elements, where they are shown part by part.
+    pub(super) fn windows(&self, subjects: &[Subject], elements: &[Range<u64>], piece: u64) -> Vec<Vec<Part>> {
+        bands::windows(subjects, elements, (self.options.budget.memory / WINDOW_SHARE) as u64, piece)
+    }
+
+    fn subject(&self, dataset: &Dataset) -> Result<Subject> {
         let array = dataset.array().ok_or_else(|| Error::Unsupported {
             file: self.store.name().clone(),
             what: format!("{}, which is no array of elements of one size,", dataset.path()).into(),
@@ -121,8 +131,7 @@ impl ArrayFile {
     /// # Errors
     /// The first defect, or an error of `f`'s.
     pub fn each(&self, datasets: &[&Dataset], f: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<Summary> {
-        let all = datasets.iter().map(|dataset| 0..dataset.array().map_or(0, |array| array.len()));
-        self.each_of(datasets, &all.collect::<Vec<_>>(), f)
+        self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
     }
 
     /// The same of these elements of each, in C order: those of whole chunks, as [`ArrayFile::slices`] gives them.
@@ -135,23 +144,20 @@ impl ArrayFile {
         elements: &[Range<u64>],
         f: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<Summary> {
-        let subjects: Result<Vec<Subject>> = datasets.iter().map(|dataset| self.subject(dataset)).collect();
-        let subjects: Arc<[Subject]> = subjects?.into();
-        let model = self.model();
-        let piece = self.piece();
+        let subjects = self.subjects(datasets)?;
+        let (model, piece) = (self.model(), self.piece());
         for (subject, elements) in subjects.iter().zip(elements) {
             subject.check(elements, piece)?;
         }
-        let size = (self.options.budget.memory / WINDOW_SHARE) as u64;
-        let parts: Arc<[Vec<Part>]> = bands::windows(&subjects, elements, size, piece).into();
+        let parts: Arc<[Vec<Part>]> = self.windows(&subjects, elements, piece).into();
         let control = &self.options.control;
         let make = {
             let (subjects, parts) = (subjects.clone(), parts.clone());
             move |number: usize| parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
         };
         let mut summary = Summary::default();
-        for (number, part) in parts.iter().flatten().map(|part| (part.dataset, part)) {
-            self.check_room(&subjects[number], part, piece)?;
+        for part in parts.iter().flatten() {
+            self.check_room(&subjects[part.dataset], part, piece)?;
         }
         if parts.is_empty() {
             return Ok(summary);
@@ -313,9 +319,13 @@ pub(super) fn fetches(
     block: usize,
 ) -> impl Iterator<Item = Fetch> + Send + use<> {
     let gap = plan::gap(&ranges(window), model, gap, block);
-    let wanted: Vec<_> = window.entries.iter().map(|(_, entry)| entry.stored.clone()).collect();
-    plan::gather(wanted, gap, block, u64::MAX).map(move |mut fetch| {
-        fetch.extents.iter_mut().for_each(|extent| extent.ordinal = ordinal(number, extent.ordinal));
-        fetch
-    })
+    let entries = (0..).zip(&window.entries);
+    let wanted =
+        entries.map(|(place, (_, entry))| Wanted { range: entry.stored.clone(), ordinal: ordinal(number, place) });
+    plan::in_order(wanted.collect(), gap, block)
+}
+
+/// All elements of each.
+pub(super) fn whole(subjects: &[Subject]) -> Vec<Range<u64>> {
+    subjects.iter().map(|subject| 0..subject.array.len()).collect()
 }

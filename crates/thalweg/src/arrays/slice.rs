@@ -5,8 +5,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::bands::{self, Part};
+use super::fill::whole;
 use super::{ArrayFile, Dataset};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What one of several processes reads. Serialised, it can be handed to any launcher's processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,16 +35,14 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::Unsupported`] for a dataset that is no array.
     pub fn slices(&self, datasets: &[&Dataset], count: usize) -> Result<Vec<Slice>> {
-        let subjects: Result<Vec<_>> = datasets.iter().map(|dataset| self.subject(dataset)).collect();
-        let subjects = subjects?;
-        let all: Vec<Range<u64>> = subjects.iter().map(|subject| 0..subject.array.len()).collect();
+        let subjects = self.subjects(datasets)?;
         let size =
             |part: &Part| (part.elements.end - part.elements.start) * subjects[part.dataset].array.dtype.size() as u64;
         let total: u64 = subjects.iter().map(|subject| subject.array.bytes()).sum();
         let count = count.max(1);
         let window = total / (count as u64 * WINDOWS_A_SLICE) + 1;
         let (mut slices, mut bytes) = (vec![Slice::default(); count], 0);
-        for parts in bands::windows(&subjects, &all, window, self.piece()) {
+        for parts in bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
             // By its middle.
             let own: u64 = parts.iter().map(size).sum();
             let place = (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;
@@ -59,20 +58,5 @@ impl ArrayFile {
         }
         slices.iter_mut().for_each(|slice| slice.shares.sort_by(|a, b| a.path.cmp(&b.path)));
         Ok(slices)
-    }
-
-    /// The datasets of a slice, and what is read of each.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] for a dataset that the file has not.
-    pub fn sliced(&self, slice: &Slice) -> Result<Vec<(Dataset, Range<u64>)>> {
-        let dataset = |share: &Share| {
-            let mut found = self.below(&share.path)?;
-            match found.pop().filter(|dataset| found.is_empty() && dataset.path() == share.path) {
-                Some(dataset) => Ok((dataset, share.elements.clone())),
-                None => Err(Error::Usage(format!("{}: {} is no dataset", self.store.name(), share.path).into())),
-            }
-        };
-        slice.shares.iter().map(dataset).collect()
     }
 }
