@@ -75,8 +75,10 @@ pub struct Shape {
     pub depth: usize,
     /// Most requests in flight.
     pub max_depth: usize,
-    /// Bytes a request.
+    /// Bytes a request, at most.
     pub block: usize,
+    /// Bytes of a usual request, where that is known.
+    pub usual: Option<usize>,
     /// Bytes before each block's own, where an extent that began in the block before is completed without copying
     /// the rest.
     pub headroom: usize,
@@ -306,6 +308,10 @@ impl<D: Decoder> Feed for Shared<D> {
 
     fn done(&self, request: Request, outcome: Result<()>) {
         self.arrived(request, outcome);
+    }
+
+    fn usual(&self) -> Option<usize> {
+        self.shape.usual
     }
 }
 

@@ -55,6 +55,7 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
         depth: model.depth.clamp(1, buffers - 1),
         max_depth: grown.clamp(1, buffers - 1),
         block,
+        usual: None,
         headroom: block / 4,
         buffers,
         // Several groups a block, so that all workers have something when the first block is there.

@@ -75,13 +75,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// This default runs `depth` threads over [`Store::answer`].
     fn serve(&self, depth: usize, feed: &dyn Feed) {
-        std::thread::scope(|scope| {
-            for _ in 1..depth {
-                scope.spawn(|| serve_here(self, feed));
-            }
-            serve_here(self, feed);
-        });
+        serve_with_threads(self, depth, feed);
     }
+}
+
+fn serve_with_threads<S: Store + ?Sized>(store: &S, depth: usize, feed: &dyn Feed) {
+    std::thread::scope(|scope| {
+        for _ in 1..depth {
+            scope.spawn(|| serve_here(store, feed));
+        }
+        serve_here(store, feed);
+    });
 }
 
 fn serve_here<S: Store + ?Sized>(store: &S, feed: &dyn Feed) {
@@ -126,6 +130,10 @@ pub trait Feed: Sync {
     fn next(&self, wait: bool) -> Next;
     /// Takes back a request, in any order.
     fn done(&self, request: Request, outcome: Result<()>);
+    /// Bytes of a usual request, where that is known beforehand: a store may answer many small ones in another way.
+    fn usual(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Bytes at an address that O_DIRECT accepts, without unsafe code: an over-long vector and the offset into it.

@@ -239,9 +239,11 @@ impl ArrayFile {
         let most = self.options.budget.memory / 16;
         let block = model.block.max(longest.min(most)) + self.store.alignment();
         let load = Load::of(&ranges, plan::gap(&ranges, model, self.options.gap, block), block);
-        let small = (model.block as u64 * model.depth as u64 / (load.bytes / load.requests.max(1)).max(1)) as usize;
+        let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
+        let small = model.block * model.depth / usual;
         let depth = model.depth.max(small.min(MOST_SMALL));
-        plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery)
+        let shape = plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
+        Shape { usual: Some(usual), ..shape }
     }
 
     /// Fills what does not come through the engine: what stands in the file's metadata, and what only libhdf5 can decode.

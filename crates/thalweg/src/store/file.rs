@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
 
-use super::{AlignedBuf, PAGE, Request, Store, check_inside};
+use super::{AlignedBuf, Feed, PAGE, Request, Store, check_inside};
 use crate::error::{Error, Result};
 
 /// A file read with `pread(2)`.
@@ -202,6 +202,16 @@ impl Store for FileStore {
 
     fn alignment(&self) -> usize {
         self.direct.as_ref().map_or(1, |d| d.alignment)
+    }
+
+    /// Small requests cost a thread more to wait for, or to change places with another, than to answer: where the kernel
+    /// allows it, one thread answers all of them through io_uring.
+    fn serve(&self, depth: usize, feed: &dyn Feed) {
+        #[cfg(target_os = "linux")]
+        if feed.usual().is_some_and(|usual| usual < super::uring::SMALL) && super::uring::serve(self, depth, feed) {
+            return;
+        }
+        super::serve_with_threads(self, depth, feed);
     }
 }
 

@@ -156,12 +156,7 @@ impl Store for JoinedStore {
         if self.is_plain() {
             return self.main.serve(depth, feed);
         }
-        std::thread::scope(|scope| {
-            for _ in 1..depth {
-                scope.spawn(|| super::serve_here(self, feed));
-            }
-            super::serve_here(self, feed);
-        });
+        super::serve_with_threads(self, depth, feed);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A local file read through io_uring: many requests in flight from one thread.
 //!
-//! It pays off past the page cache, where the device answers and threads would only wait. Where the kernel, a container
+//! It pays off past the page cache, where the device answers and threads would only wait, and wherever requests are small: a
+//! thread that waits for one costs more than the read. Where the kernel, a container
 //! or a sandbox forbids io_uring, the same store answers with threads and [`UringStore::refused`] says why.
 
 mod flight;
@@ -10,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Feed, FileStore, Next, Request, Store, check_inside};
+use super::{Feed, FileStore, Next, Request, Store, check_inside, serve_with_threads};
 use crate::error::{Error, Result};
 use ring::Ring;
 
@@ -19,7 +20,7 @@ const MAX_DEPTH: usize = 32_768;
 
 /// Requests from this size on go to the kernel one by one, so that the first is under way while the next one's buffer
 /// is made. Below, the call costs as much as the read.
-const ALONE: usize = 64 << 10;
+pub(super) const SMALL: usize = 64 << 10;
 
 /// A file read with io_uring where that is allowed.
 ///
@@ -94,14 +95,21 @@ impl Store for UringStore {
     }
 
     fn serve(&self, depth: usize, feed: &dyn Feed) {
-        let depth = depth.clamp(1, MAX_DEPTH);
-        // It could be made when the store was opened, but limits may be reached since.
-        let ring = if self.refused.is_none() { Ring::new(&self.file, depth).ok() } else { None };
-        match ring {
-            Some(ring) => serve_ring(&self.file, ring, depth, feed),
-            None => self.file.serve(depth, feed),
+        if self.refused.is_some() || !serve(&self.file, depth, feed) {
+            serve_with_threads(&self.file, depth, feed);
         }
     }
+}
+
+/// Answers all requests through a ring. False, with nothing done, where there can be none: a limit may have been reached since
+/// the last one was made.
+pub(super) fn serve(file: &FileStore, depth: usize, feed: &dyn Feed) -> bool {
+    let depth = depth.clamp(1, MAX_DEPTH);
+    let ring = Ring::new(file, depth);
+    ring.is_ok_and(|ring| {
+        serve_ring(file, ring, depth, feed);
+        true
+    })
 }
 
 fn serve_ring(file: &FileStore, mut ring: Ring<'_>, depth: usize, feed: &dyn Feed) {
@@ -139,7 +147,7 @@ fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Fee
     if request.len == 0 {
         return feed.done(request, Ok(()));
     }
-    let alone = request.len >= ALONE;
+    let alone = request.len >= SMALL;
     ring.start(request);
     if alone && ring.submit().is_ok() {
         // What the page cache had is there already.

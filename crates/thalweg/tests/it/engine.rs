@@ -119,19 +119,19 @@ fn stores(bytes: &[u8], dir: &tempfile::TempDir) -> Vec<Arc<dyn Store>> {
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
-    (1..4usize, 1..5usize, 1..4usize, 0..3usize, 2..6usize, 1..3000usize, 1..4usize, 0..3usize).prop_map(
-        |(threads, depth, block, headroom, buffers, group, batches, delivery)| Shape {
+    (1..4usize, 1..5usize, 1..4usize, 0..3usize, 2..6usize, 1..3000usize, 1..4usize, (0..3usize, any::<bool>()))
+        .prop_map(|(threads, depth, block, headroom, buffers, group, batches, (delivery, small))| Shape {
             threads,
             depth,
             max_depth: depth + batches,
             block: block * 4096,
+            usual: small.then_some(4096),
             headroom: headroom * 4096,
             buffers,
             group,
             batches,
             delivery: [Delivery::Ordered, Delivery::AsTheyCome, Delivery::Worker][delivery],
-        },
-    )
+        })
 }
 
 type Rows = Vec<(u64, u64, Vec<u8>)>;
@@ -256,6 +256,7 @@ fn stops_when_cancelled_or_dropped() {
         depth: 2,
         max_depth: 3,
         block: 4096,
+        usual: None,
         headroom: 4096,
         buffers: 4,
         group: 1000,
@@ -295,6 +296,7 @@ fn a_file_that_shrinks_is_an_error() {
             depth: 2,
             max_depth: 3,
             block: 4096,
+            usual: None,
             headroom: 4096,
             buffers: 4,
             group: 1000,
@@ -320,6 +322,7 @@ fn a_slow_store_gets_more_requests_in_flight() {
         depth: 1,
         max_depth: 6,
         block: 4096,
+        usual: None,
         headroom: 4096,
         buffers: 9,
         group: 1000,
@@ -348,6 +351,7 @@ fn nobody_sleeps_through_the_end() {
         depth: 2,
         max_depth: 8,
         block,
+        usual: None,
         headroom: block,
         buffers: 6,
         group: 1,

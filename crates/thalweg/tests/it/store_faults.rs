@@ -66,6 +66,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
             depth,
             max_depth: depth + 1,
             block: 8192,
+            usual: None,
             headroom: 4096,
             buffers: depth + 2,
             group: 3000,
