@@ -19,7 +19,7 @@ help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
 	@echo 'make test    formatting, lints, unit tests, dependency policy, interop tests with slow5lib and pyslow5'
 	@echo 'make test-neon  the codec tests on emulated ARM'
-	@echo 'make mpi     build target/mpi/thalweg, whose ranks read together under mpiexec'
+	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make clean   remove target and .venv'
 
@@ -72,7 +72,7 @@ mpi: system
 	MPICC=$(MPICC) LIBCLANG_PATH="$${LIBCLANG_PATH:-$$(echo $(CURDIR)/.venv/lib/python3*/site-packages/clang/native)}" \
 		BINDGEN_EXTRA_CLANG_ARGS="-I$$(cc -print-file-name=include)" \
 		cargo build --locked --workspace --bins --test verdict --features thalweg-cli/mpi --profile $(PROFILE)
-	@mkdir -p target/mpi && cp target/$(subst dev,debug,$(PROFILE))/thalweg target/mpi/thalweg
+	@mkdir -p target/mpi/$(PROFILE) && cp target/$(subst dev,debug,$(PROFILE))/thalweg target/mpi/$(PROFILE)/thalweg
 
 # The ARM kernels, compiled for real and run in an emulator. Takes minutes, and installs a cross toolchain as root.
 test-neon:

@@ -10,7 +10,7 @@ import pytest
 
 from nanopore import REPOSITORY, run
 
-MPI = REPOSITORY / "target/mpi/thalweg"
+MPI = REPOSITORY / "target/mpi/dev/thalweg"
 MPIEXEC = os.path.join(os.path.dirname(sys.executable), "mpiexec")
 IDS = "/entry/bank*_events/event_id"
 

@@ -45,7 +45,7 @@ pub struct StoreModel {
 impl StoreModel {
     /// A local solid-state disc, until it is measured: the slower half of what such discs do. Two requests are enough
     /// where the kernel reads ahead, and cost the decoders least; a run that starves goes deeper by itself.
-    pub const LOCAL: Self = Self { latency_s: 100e-6, bandwidth: 1.5e9, request_rate: 50e3, depth: 2, block: 1 << 20 };
+    pub const LOCAL: Self = Self { latency_s: 100e-6, bandwidth: 1.5e9, request_rate: 75e3, depth: 2, block: 1 << 20 };
     /// A network file system with one server (NFS, SMB).
     pub const NETWORK: Self = Self { latency_s: 1e-3, bandwidth: 0.5e9, request_rate: 5e3, depth: 8, block: 1 << 20 };
     /// A parallel file system (Lustre, GPFS, BeeGFS, Ceph).

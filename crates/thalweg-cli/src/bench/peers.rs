@@ -9,7 +9,7 @@ const PROGRAMS: [(&str, &str); 4] =
     [("slow5lib", "slow5_peer"), ("pod5-c", "pod5_peer"), ("cat", "cat_peer"), ("raw", "raw_peer")];
 
 /// What the repository's own Python runs: a benchmark of a library, or a tool that was installed. What ends in `.sh` runs itself.
-const SCRIPTS: [(&str, &str); 12] = [
+const SCRIPTS: [(&str, &str); 13] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
     ("escapepod", "peers/escapepod/peer.py"),
@@ -20,6 +20,7 @@ const SCRIPTS: [(&str, &str); 12] = [
     ("pyfive", "peers/pyfive/peer.py"),
     ("h5coro", "peers/h5coro/peer.py"),
     ("throttled", "peers/throttled/run.sh"),
+    ("thalweg-mpi", "peers/mpi/run.sh"),
     ("blue-crab", ".venv/bin/blue-crab"),
     ("pod5-tools", ".venv/bin/pod5"),
 ];

@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn saved() -> Saved {
-        Saved::new("ef53-1".into(), StoreModel { depth: 7, ..StoreModel::LOCAL }, now())
+        Saved::new("ef53-1".into(), StoreModel { depth: 7, request_rate: 50e3, ..StoreModel::LOCAL }, now())
     }
 
     #[test]
