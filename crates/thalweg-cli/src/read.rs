@@ -160,6 +160,8 @@ fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, start
     }
     let leads = args.ranks.filter(|_| !args.member).map(usize::from);
     let team = Team::find(args.slice, args.member)?;
+    // What MPI takes to begin is no part of reading, as little as an interpreter's start.
+    let started = &Started::now();
     let threads = args.read.threads_of(team.neighbours().max(leads.unwrap_or(1)));
     let options = Options { budget: Budget { threads, ..options.budget }, ..options.clone() };
     let outcome = (|| {
