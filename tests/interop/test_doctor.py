@@ -51,6 +51,32 @@ def test_measured_is_near_predicted_where_the_store_is_known(thalweg, scattered)
     assert found["throttled"] and 0.75 < found["thalweg"]["total_s"] / found["measured_s"] < 1.25, found
 
 
+def test_what_is_only_assumed_is_a_range(thalweg, scattered):
+    found = doctor(thalweg, scattered, "--model", "hdd")
+    least, most = found["thalweg"]["range_s"]
+    assert found["model_assumed"] and least < found["thalweg"]["total_s"] < most
+    assert "is assumed" in thalweg("doctor", scattered, "--model", "hdd").stdout
+    held = doctor(thalweg, scattered, "--throttle", "bandwidth=3MB/s,latency=2ms,requests=500/s")
+    assert not held["model_assumed"] and held["thalweg"]["range_s"] is None
+
+
+def test_longer_chunks_take_more_room(thalweg, tmp_path):
+    path, out = tmp_path / "short.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w") as file:
+        for name in "ab":
+            file.create_dataset(name, (1_100_000,), "u4", chunks=(1024,), maxshape=(None,))
+        for at in range(0, 1_100_000, 1024):
+            for name in "ab":
+                end = min(at + 1024, 1_100_000)
+                file[name][at:end] = np.arange(at, end)
+    first = doctor(thalweg, path)["findings"][0]
+    report = json.loads(thalweg("convert", "--repack", path, out, "--chunk", "1Mi", "--json").stdout)
+    assert first["bytes_stored"] == doctor(thalweg, out)["bytes_stored"] == 4 << 22
+    assert report["bytes_filling"] == (4 << 22) - 2 * 4 * 1_100_000
+    assert "the last chunk of each dataset is stored whole" in thalweg("doctor", path).stdout
+    assert "to fill up last chunks" in thalweg("convert", "--repack", path, out, "--chunk", "1Mi").stdout
+
+
 def test_compression_that_does_not_pay(thalweg, tmp_path):
     path = tmp_path / "gzip.h5"
     with h5py.File(path, "w") as file:

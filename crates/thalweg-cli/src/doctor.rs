@@ -14,6 +14,7 @@ use thalweg::doctor::{Costs, Diagnosis, Finding, Layout, Predicted, diagnose};
 use thalweg::format::hdf5::Found;
 use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::Options;
+use thalweg::residency::resident;
 use thalweg_gauge::cache::{EvictOptions, evict};
 
 use crate::common::{Failure, Outcome, ReadArgs, complain, output};
@@ -70,6 +71,8 @@ struct Told<'a> {
     diagnosis: Diagnosis,
     /// Where the model comes from.
     origin: String,
+    /// Whether the store's speed is only assumed.
+    assumed: bool,
     /// Arrays that libhdf5 alone reads, and what is none.
     left_out: usize,
     measured_s: Option<f64>,
@@ -77,27 +80,41 @@ struct Told<'a> {
     throttled: bool,
 }
 
+impl Told<'_> {
+    /// Between which times thalweg's may lie, where the store's speed is only assumed.
+    fn range(&self) -> Option<(f64, f64)> {
+        self.assumed.then(|| self.diagnosis.thalweg.range_s(ASSUMED))
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut options = if args.trusted { args.read.trusting() } else { args.read.options() };
     let throttled = options.throttle.is_some();
     let path = &args.file;
+    let cached = cached(path);
     let started = Instant::now();
     let Some(file) = hdf5::open(path, &options, args.trusted)? else {
         options.model = args.model.map(|Named(_, model)| model);
         return reads::run(path, options, args.json);
     };
     let datasets = wanted(&file, &args.paths)?;
-    let index = started.elapsed();
+    let found = started.elapsed();
     if let Some(note) = file.note() {
         complain(&note);
     }
     let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) =
         datasets.iter().partition(|dataset| matches!(&dataset.found, Found::Array(array) if array.library().is_none()));
     let here = file.options().model.unwrap_or(StoreModel::LOCAL);
-    let (model, origin) = match args.model {
-        Some(Named(name, model)) => (model, format!("what `{name}` is known for")),
-        None => (here, origin(path, throttled)),
+    let (model, origin, assumed) = match args.model {
+        Some(Named(name, model)) => (model, format!("what `{name}` is known for"), true),
+        None => {
+            let (origin, assumed) = origin(path, &here, throttled);
+            (here, origin, assumed)
+        }
     };
+    // A store that is held back is so for what is cached, too.
+    let warm = if throttled && args.model.is_none() { 0.0 } else { cached };
+    let index = found + cold_index(file.index_requests(), &model).mul_f64(warm);
     let diagnosis = diagnose(&file, &all, &model, index, &Costs::default())?;
     let measured_s = if args.measure {
         if args.model.is_some() {
@@ -107,8 +124,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     } else {
         None
     };
-    let told =
-        Told { path, diagnosis, origin, left_out: left_out.len(), measured_s, stripes: stripes(path), throttled };
+    let told = Told {
+        path,
+        diagnosis,
+        origin,
+        assumed,
+        left_out: left_out.len(),
+        measured_s,
+        stripes: stripes(path),
+        throttled,
+    };
     let text = if args.json { format!("{}\n", in_json(&told)) } else { in_words(&told) };
     let mut out = output();
     out.write_all(text.as_bytes())?;
@@ -124,17 +149,37 @@ fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> 
     Ok(if paths.is_empty() { file.datasets()? } else { datasets })
 }
 
-/// Where the model of a file's store comes from, in words.
-fn origin(path: &Path, throttled: bool) -> String {
-    let known = std::fs::File::open(path).map(|file| StoreModel::known(&file).1);
-    let mut words = match known {
-        Ok(Origin::Measured(_)) => "measured by `thalweg probe`".to_owned(),
-        _ => "assumed from the kind of file system; `thalweg probe` measures it".to_owned(),
+/// Where the model of a file's store comes from, in words, and whether it is only assumed: one that is held to much less by --throttle is
+/// known well enough.
+fn origin(path: &Path, model: &StoreModel, throttled: bool) -> (String, bool) {
+    let known = std::fs::File::open(path).map(|file| StoreModel::known(&file));
+    let (mut words, mut assumed) = match known {
+        Ok((_, Origin::Measured(_))) => ("measured by `thalweg probe`".to_owned(), false),
+        _ => ("assumed from the kind of file system; `thalweg probe` measures it".to_owned(), true),
     };
     if throttled {
         words.push_str(", held to --throttle");
+        assumed &= known.is_ok_and(|(own, _)| model.bandwidth > own.bandwidth / 2.0);
     }
-    words
+    (words, assumed)
+}
+
+/// A store whose speed is assumed may be so many times as fast, or as slow.
+const ASSUMED: f64 = 2.0;
+
+/// How much of a file is in memory: nothing where the system does not tell.
+fn cached(path: &Path) -> f64 {
+    let pages = std::fs::File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
+    pages.map_or(0.0, |pages| pages.fraction())
+}
+
+/// How much longer it takes to find the datasets of a file that is not in memory: small requests, one after the other.
+fn cold_index(requests: u64, model: &StoreModel) -> Duration {
+    /// Bytes of a request, and what the system takes for it beside the store.
+    const BYTES: f64 = 16384.0;
+    const REQUEST_S: f64 = 50e-6;
+    let each = model.latency_s.max(1.0 / model.request_rate.max(1.0)) + BYTES / model.bandwidth.max(1.0) + REQUEST_S;
+    Duration::from_secs_f64(requests as f64 * each)
 }
 
 /// Reads the arrays, cold, as `thalweg read` does; seconds until the last value was looked at.
@@ -201,8 +246,9 @@ fn command(path: &Path, repack: &str) -> String {
     format!("thalweg convert --repack {from} {to} {repack}").trim_end().to_owned()
 }
 
-fn predicted(time: &Predicted) -> Value {
+fn predicted(time: &Predicted, range: Option<(f64, f64)>) -> Value {
     json!({
+        "range_s": range.map(|(least, most)| [least, most]),
         "requests": time.requests,
         "bytes": time.bytes,
         "jumps": time.jumps,
@@ -234,8 +280,9 @@ fn in_json(told: &Told<'_>) -> Value {
             "what": finding.what,
             "writer": finding.writer,
             "command": finding.repack.as_ref().map(|repack| command(told.path, repack)),
-            "thalweg": finding.gain.map(|gain| predicted(&gain.thalweg)),
-            "libhdf5": finding.gain.map(|gain| predicted(&gain.libhdf5)),
+            "thalweg": finding.gain.map(|gain| predicted(&gain.thalweg, None)),
+            "libhdf5": finding.gain.map(|gain| predicted(&gain.libhdf5, None)),
+            "bytes_stored": finding.gain.map(|gain| gain.stored),
         })
     };
     json!({
@@ -243,6 +290,7 @@ fn in_json(told: &Told<'_>) -> Value {
         "file": told.path.to_string_lossy(),
         "model": model,
         "model_origin": told.origin,
+        "model_assumed": told.assumed,
         "costs": "defaults",
         "datasets": layouts.iter().map(layout).collect::<Vec<_>>(),
         "datasets_left_out": told.left_out,
@@ -254,8 +302,8 @@ fn in_json(told: &Told<'_>) -> Value {
         "wanted_bytes": requests.wanted,
         "depth": requests.shape.depth,
         "block_bytes": requests.shape.block,
-        "thalweg": predicted(thalweg),
-        "libhdf5": predicted(libhdf5),
+        "thalweg": predicted(thalweg, told.range()),
+        "libhdf5": predicted(libhdf5, None),
         "measured_s": told.measured_s,
         "throttled": told.throttled,
         "stripes": told.stripes.map(|stripes| json!({ "count": stripes.count, "bytes": stripes.bytes })),

@@ -166,6 +166,11 @@ impl ArrayFile {
         self.joined.main()
     }
 
+    /// Requests that finding datasets has made of the store so far, of up to 64 KiB, one after the other.
+    pub fn index_requests(&self) -> u64 {
+        self.file.requests()
+    }
+
     /// How it is read.
     pub fn options(&self) -> &Options {
         &self.options

@@ -15,7 +15,7 @@ use crate::format::hdf5::Found;
 use crate::model::StoreModel;
 use crate::plan::Load;
 
-pub use cost::{Costs, decode_rate};
+pub use cost::{Costs, Undo, undo};
 pub use findings::{Finding, Gain, Kind};
 pub use layout::Layout;
 
@@ -72,6 +72,28 @@ impl Predicted {
     pub fn is_bound_by_processor(&self) -> bool {
         self.cpu_s / self.threads.max(1) as f64 > self.store_s
     }
+
+    /// thalweg's total where the store is between so many times as fast and as slow as its model says.
+    ///
+    /// ```
+    /// use thalweg::doctor::Predicted;
+    /// let time = Predicted { store_s: 2.0, cpu_s: 1.0, threads: 2, index_s: 0.1, ..Predicted::default() };
+    /// let (least, most) = time.range_s(2.0);
+    /// assert!(least < 1.2 && most > 4.0);
+    /// ```
+    pub fn range_s(&self, factor: f64) -> (f64, f64) {
+        let total = |store_s| self.index_s + side_by_side(store_s, self.cpu_s / self.threads.max(1) as f64);
+        (total(self.store_s / factor), total(self.store_s * factor))
+    }
+}
+
+/// The part of the shorter of store and processor that is seen in the time: threads wait for each other at the start, at the end, and
+/// between.
+const NOT_HIDDEN: f64 = 0.125;
+
+/// How long two stages take that work at the same time.
+fn side_by_side(a: f64, b: f64) -> f64 {
+    a.max(b) + a.min(b) * NOT_HIDDEN
 }
 
 /// Looks at arrays of a file. `index` is how long it took to find them.
@@ -120,7 +142,7 @@ pub fn diagnose(
 /// A time that overlaps the store's and the processor's.
 fn overlapped(load: Load, jumps: u64, store_s: f64, cpu_s: f64, threads: usize, index: Duration) -> Predicted {
     let index_s = index.as_secs_f64();
-    let total_s = index_s + store_s.max(cpu_s / threads.max(1) as f64);
+    let total_s = index_s + side_by_side(store_s, cpu_s / threads.max(1) as f64);
     Predicted { requests: load.requests, bytes: load.bytes, jumps, store_s, cpu_s, threads, index_s, total_s }
 }
 

@@ -58,8 +58,13 @@ pub(super) fn in_words(told: &Told<'_>) -> String {
     line(
         "thalweg",
         &format!(
-            "{}, {} of them wanted; {}",
+            "{}{}, {} of them wanted; {}",
             time(thalweg),
+            told.range().map_or_else(String::new, |(least, most)| format!(
+                "; {} to {}, for how fast the store is, is assumed",
+                seconds(least),
+                seconds(most)
+            )),
             size(requests.wanted),
             if thalweg.is_bound_by_processor() { "the processor takes longest" } else { "the store takes longest" }
         ),
@@ -84,6 +89,13 @@ pub(super) fn in_words(told: &Told<'_>) -> String {
         line("finding", &finding.what);
         if let Some(gain) = &finding.gain {
             line("  gain", &gained(thalweg, libhdf5, gain));
+            if gain.stored > diagnosis.stored {
+                let (after, before) = (size(gain.stored), size(diagnosis.stored));
+                line(
+                    "  size",
+                    &format!("{after} stored instead of {before}: the last chunk of each dataset is stored whole"),
+                );
+            }
         }
         if let Some(repack) = &finding.repack {
             line("  mend", &command(told.path, repack));

@@ -54,6 +54,9 @@ pub struct Gain {
     pub thalweg: Predicted,
     /// That of a reader through libhdf5.
     pub libhdf5: Predicted,
+    /// Bytes stored for its arrays: the last chunk of a dataset is stored whole, so that longer ones take more where no filter makes
+    /// them shorter.
+    pub stored: u64,
 }
 
 /// Decoded bytes of a good chunk: of those that are measured, longer ones gain nothing.
@@ -80,9 +83,9 @@ fn mended(layouts: &[Layout], rows: Option<u64>, filters: Option<&[&str]>) -> Ve
         }
         if let Some(filters) = filters {
             layout.filters = filters.iter().map(|&filter| filter.to_owned()).collect();
-            if filters.is_empty() {
-                layout.stored = layout.bytes;
-            }
+        }
+        if layout.filters.is_empty() && (rows.is_some() || filters.is_some()) {
+            layout.stored = layout.pieces * chunk.iter().product::<u64>() * layout.element;
         }
         layout
     };
@@ -104,12 +107,16 @@ pub(super) fn findings(
     }
     let share = |bytes: u64| bytes as f64 / stored as f64;
     let gain = |layouts: &[Layout]| {
-        let bytes: u64 = layouts.iter().map(|layout| layout.stored).sum();
-        // One run of bytes, or a few.
+        // One run of bytes, or a few. What fills up a last chunk is not fetched.
+        let fetched = |layout: &Layout| {
+            if layout.filters.is_empty() { layout.stored.min(layout.bytes) } else { layout.stored }
+        };
+        let bytes: u64 = layouts.iter().map(fetched).sum();
         let load = Load { requests: bytes.div_ceil(block.max(1) as u64), bytes };
         Gain {
             thalweg: of_thalweg(layouts, load, 1, model, index, costs, thalweg.threads),
             libhdf5: of_libhdf5(layouts, model, index, costs),
+            stored: layouts.iter().map(|layout| layout.stored).sum(),
         }
     };
     let mut found = Vec::new();
