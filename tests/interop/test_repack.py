@@ -291,3 +291,14 @@ def test_an_interrupted_repack_leaves_nothing(thalweg_binary, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 130
     assert os.listdir(tmp_path) == ["in.h5"]
+
+
+def test_large_files_are_written_in_slots(thalweg, h5diff, tmp_path):
+    """More than is left to the page cache, of datasets that lie scattered, with ends that fill no slot."""
+    path, out = live(tmp_path / "live.h5", banks=9, chunk=2048, rounds=550), tmp_path / "out.h5"
+    assert path.stat().st_size > 64 << 20
+    for memory in ("192MiB", "4MiB"):
+        subprocess.run(["sync", path], check=True)
+        thalweg("evict", path, check=False)
+        repack(thalweg, path, out, "--chunk", "64Ki", "--memory", memory, "--verify")
+        assert same(path, out) and h5diff(path, out)

@@ -15,6 +15,7 @@ mod carry;
 mod encode;
 mod grid;
 mod recode;
+mod slots;
 mod verify;
 mod wish;
 
@@ -26,7 +27,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::hdf5::{self, Chunk, Form, Lie, Made, Recast, Rewrite};
 use crate::model::StoreModel;
-use crate::reads::{Opened, Options};
+use crate::reads::{Opened, Options, StoreKind};
+use crate::residency::resident;
 use crate::store::{FileStore, Store};
 use crate::write::{NewFile, nameless};
 
@@ -70,6 +72,8 @@ pub struct Report {
     pub bytes_before: u64,
     /// Bytes of the new one.
     pub bytes_after: u64,
+    /// Of these, what fills up last chunks of datasets that are stored otherwise, in chunks that no filter makes shorter.
+    pub bytes_filling: u64,
     /// Datasets whose values were compared.
     pub verified: u64,
 }
@@ -104,9 +108,16 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
-    let way =
-        Way { model, budget: options.budget, control: options.control.clone(), out: file, name: new.name().clone() };
-    let mut report = fill(&store, &new, &way, how)?;
+    let way = Way {
+        model,
+        budget: options.budget,
+        control: options.control.clone(),
+        out: file,
+        path: new.temporary().to_owned(),
+        name: new.name().clone(),
+    };
+    let values = values_of(path, &store, &options)?;
+    let mut report = fill(&store, &values, &new, &way, how)?;
     let before = options.model.unwrap_or(model);
     verify::verify(&store, &new, Options { model: Some(before), ..options }, how.verify, &mut report)?;
     report.bytes_after = way.out.metadata().map_or(0, |meta| meta.len());
@@ -117,6 +128,22 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     Ok(report)
 }
 
+/// Smaller files are read through the page cache, as all are whose values are there already.
+const LARGE: u64 = 64 << 20;
+
+/// Where values are read from: past the page cache, unless the caller says otherwise. They are wanted once, and to make pages for them
+/// takes the processor as long as all else.
+fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<Arc<dyn Store>> {
+    let is_cached = || {
+        let pages = File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
+        pages.is_some_and(|pages| pages.fraction() > 0.5)
+    };
+    if options.store != StoreKind::Auto || store.size() < LARGE || is_cached() {
+        return Ok(store.clone());
+    }
+    Ok(Opened::new(path, &Options { store: StoreKind::Direct, ..options.clone() })?.store)
+}
+
 /// Bytes of an entry in a chunk index, roughly.
 const ENTRY: u64 = 32;
 
@@ -124,7 +151,7 @@ const ENTRY: u64 = 32;
 const BETWEEN_CHUNKS: u64 = 16 << 10;
 
 /// Writes the new file.
-fn fill(store: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Result<Report> {
+fn fill(store: &Arc<dyn Store>, values: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Result<Report> {
     let from = hdf5::File::open(store, &way.control)?;
     let failed = |e| Error::io(&way.name, "creating", e);
     let out = way.out.try_clone().map_err(failed)?;
@@ -138,6 +165,7 @@ fn fill(store: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Resul
     })?;
     (report.objects, report.cleared) = (rewrite.objects(), rewrite.cleared());
     report.datasets = made.len() as u64;
+    report.bytes_filling = made.iter().map(filling).sum();
     let (mut moves, mut jobs, mut recast) = (Vec::new(), Vec::new(), Vec::new());
     if rewrite.user_block() > 0 {
         moves.push(Move { from: 0, to: 0, len: rewrite.user_block() });
@@ -153,7 +181,7 @@ fn fill(store: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Resul
         let mut beside = new.temporary().as_os_str().to_owned();
         beside.push(".aside");
         let spill = Arc::new(nameless(Path::new(&beside)).map_err(failed)?);
-        let (passes, spilled) = recode(store, jobs, way, &spill)?;
+        let (passes, spilled) = recode(values, jobs, way, &spill)?;
         report.passes = passes;
         let mut moves = Vec::with_capacity(spilled.len());
         for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
@@ -165,12 +193,22 @@ fn fill(store: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Resul
         aside = Some((spill, moves));
     }
     rewrite.finish()?;
-    carry(store, moves, way)?;
+    carry(values, moves, way)?;
     if let Some((spill, moves)) = aside {
         let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, way.name.clone())?);
         carry(&spill, moves, &Way { model: StoreModel::LOCAL, ..way.clone() })?;
     }
     Ok(report)
+}
+
+/// Bytes of a dataset's new chunks beyond its last elements.
+fn filling(made: &Made) -> u64 {
+    let Recast::Chunked { chunk, coders, numbers } = &made.recast else { return 0 };
+    if !coders.is_empty() {
+        return 0;
+    }
+    let grid = Grid::chunks(&made.form.shape, chunk, made.form.element);
+    numbers.iter().map(|&number| grid.bytes(number) - grid.bytes_inside(number)).sum()
 }
 
 fn change(form: &Form, recast: &Recast) -> Option<Change> {

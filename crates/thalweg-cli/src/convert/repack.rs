@@ -158,10 +158,21 @@ pub(super) fn run(
     Ok(())
 }
 
+/// What is less than this part of the file is not told.
+const WORTH: u64 = 50;
+
 fn in_words(output: &Path, report: &Report, took: f64) -> String {
     let verified = if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
+    let filling = if report.bytes_filling * WORTH > report.bytes_after {
+        format!(
+            ", {} of it to fill up last chunks: shorter chunks, or a filter, would take less",
+            decimal_bytes(report.bytes_filling as f64)
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "{}: {} datasets, {} of them stored otherwise{verified}; {} from {} in {}",
+        "{}: {} datasets, {} of them stored otherwise{verified}; {}{filling}, from {} in {}",
         output.display(),
         report.datasets,
         report.changes.len(),
@@ -195,6 +206,7 @@ fn in_json(input: &Path, output: &Path, report: &Report, took: f64) -> Value {
         "passes": report.passes,
         "bytes_before": report.bytes_before,
         "bytes_after": report.bytes_after,
+        "bytes_filling": report.bytes_filling,
         "datasets_compared": report.verified,
         "seconds": took,
     })

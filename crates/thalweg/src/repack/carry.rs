@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::slots::Slots;
 use crate::engine::{Control, Decoder, Delivery, Run};
 use crate::error::{Error, Result};
 use crate::extent::{Group, Source};
@@ -26,6 +28,8 @@ pub(super) struct Way {
     pub(super) budget: Budget,
     pub(super) control: Control,
     pub(super) out: Arc<File>,
+    /// Where the output is until it gets its name.
+    pub(super) path: PathBuf,
     /// What errors call the output.
     pub(super) name: Arc<str>,
 }
@@ -39,9 +43,14 @@ impl Way {
 /// Bytes of requests that are planned at a time.
 pub(super) const WINDOW: u64 = 256 << 20;
 
+/// Workers mostly wait for the disc that they write to: so many keep it busy on any machine.
+const WRITERS: usize = 4;
+
 /// Carries bytes from a store to the output, in the order of the store.
 pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Result<()> {
-    let shape = plan::shape(&way.model, way.budget, Delivery::Worker);
+    // Slots take up to half of the memory, blocks three eighths.
+    let (memory, threads) = (way.budget.memory, way.budget.threads.max(WRITERS));
+    let shape = plan::shape(&way.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
     let block = shape.block - store.alignment();
     let moves = Arc::new(joined(moves, block as u64));
     if moves.is_empty() {
@@ -50,7 +59,8 @@ pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Resu
     let listed = moves.clone();
     let ranges = (0..moves.len()).map(move |i| listed[i].from..listed[i].from + listed[i].len);
     let fetches = plan::gather(ranges, way.model.gap_bytes(), block, WINDOW);
-    let carrier = Carrier { moves, way: way.clone() };
+    let slots = Slots::new(&way.path, &moves, (memory / 2) as u64);
+    let carrier = Carrier { moves, slots, way: way.clone() };
     let source = Source::Planned(Box::new(fetches));
     Run::start(store.clone(), source, carrier, shape, way.control.clone())?.finish().map(drop)
 }
@@ -79,6 +89,7 @@ fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
 
 struct Carrier {
     moves: Arc<Vec<Move>>,
+    slots: Option<Slots>,
     way: Way,
 }
 
@@ -94,7 +105,11 @@ impl Decoder for Carrier {
 
     fn decode(&self, done: &mut u64, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
         while let Some(extent) = group.get(*next) {
-            self.way.write(extent.bytes, self.moves[extent.ordinal as usize].to)?;
+            let to = self.moves[extent.ordinal as usize].to;
+            match &self.slots {
+                Some(slots) => slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?,
+                None => self.way.write(extent.bytes, to)?,
+            }
             *done += extent.bytes.len() as u64;
             *next += 1;
         }

@@ -76,6 +76,11 @@ impl Grid {
         self.stored(&self.area(number)).iter().product::<u64>() * self.element
     }
 
+    /// Of these, bytes of elements that are in the array.
+    pub(super) fn bytes_inside(&self, number: u64) -> u64 {
+        self.area(number).extent.iter().product::<u64>() * self.element
+    }
+
     /// Where a slice starts in its run.
     pub(super) fn offset(&self, number: u64) -> u64 {
         let start = self.area(number).start;
