@@ -152,6 +152,31 @@ def test_scattered_files_in_little_memory(thalweg, tmp_path):
     same(table(out), [rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), where) for name, bank in banks.items()])
 
 
+@pytest.mark.parametrize("memory", ["4MiB", "192MiB"])
+def test_scattered_files_in_one_sweep(thalweg, tmp_path, memory):
+    """Banks come in turns, each bank's events in their order; arrays and counts do not show it."""
+    banks = {f"bank{number}_events": Bank(40_000, 700, number) for number in range(1, 6)}
+    path, out = tmp_path / "live.nxs", tmp_path / "out.arrow"
+    scattered(path, banks)
+    flown = lambda pulse, time, flight: (pulse >= 33) & (flight >= 5000)
+    for options, where in ([], lambda pulse, time, flight: pulse >= 0), (["--pulses", "33..", "--tof", "5ms.."], flown):
+        wanted = {name: rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), where) for name, bank in banks.items()}
+        said = json.loads(thalweg("read", path, "--events", *options, "--order", "file", "--memory", memory, "--to", out, "--json").stdout)
+        assert {row["bank"]: row["events"] for row in said["banks"]} == {name: len(bank.pulse) for name, bank in wanted.items()}
+        columns = table(out)
+        for name, bank in wanted.items():
+            same({column: values[columns["bank"] == name] for column, values in columns.items()}, [bank])
+        turns = int((columns["bank"][1:] != columns["bank"][:-1]).sum())
+        assert turns == 4 if memory == "192MiB" else turns > 4
+        arrays = tmp_path / f"{len(options)}.npy"
+        thalweg("read", path, "--events", *options, "--memory", memory, "--to", arrays)
+        for name, bank in wanted.items():
+            for column in COLUMNS[1:]:
+                assert np.array_equal(np.load(arrays / name / f"{column}.npy"), getattr(bank, column)), (name, column)
+        counted = json.loads(thalweg("read", path, "--events", *options, "--memory", memory, "--json").stdout)
+        assert counted["banks"] == said["banks"]
+
+
 def test_only_the_chunks_that_are_needed_are_read(thalweg, tmp_path):
     """A damaged chunk is no matter for the pulses that are not in it."""
     bank = Bank(20_000, 200, 1)

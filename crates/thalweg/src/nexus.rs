@@ -1,7 +1,7 @@
 //! NeXus: the events that neutron instruments write, and their logs, in any HDF5 file.
 //!
 //! A bank is a group of class `NXevent_data`, or one that holds what such a group does: `event_id` and `event_time_offset` for
-//! each event, `event_index` and `event_time_zero` for each pulse. Events are read bank by bank, all or those of some pulses, times
+//! each event, `event_index` and `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of some pulses, times
 //! and times of flight; what the index says is checked, and what is wrong with it is told.
 //!
 //! ```no_run
@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod columns;
 mod find;
 mod finding;
 mod log;
@@ -31,6 +32,7 @@ mod number;
 mod pulses;
 mod read;
 mod time;
+mod turns;
 mod wanted;
 
 use crate::arrays::{ArrayFile, Dataset};
@@ -41,7 +43,7 @@ pub use finding::{Defect, Finding};
 pub use log::{Log, LogValues, Values};
 pub use number::Number;
 pub use pulses::Pulses;
-pub use read::{Batch, Summary};
+pub use read::{Batch, Order, Summary};
 pub use time::{Moment, NO_TIME, Unit, iso, parse_iso};
 pub use wanted::Wanted;
 

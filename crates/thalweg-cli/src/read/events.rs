@@ -7,12 +7,13 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Wanted};
+use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Wanted};
 
 use self::columns::{Events, logs};
-use self::npy::Arrays;
+use self::npy::{Arrays, MOST_OPEN};
 use super::measured::Started;
 use crate::common::{Failure, Outcome, complain, output};
 use crate::progress::Progress;
@@ -38,6 +39,9 @@ pub(crate) struct EventArgs {
     /// Only events of these times of flight, in us, or with ns, us, ms or s behind the number
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight, allow_hyphen_values = true)]
     tof: Option<Range<f64>>,
+    /// In which order a table has its rows; arrays and counts, which do not show it, are always read as the file has them
+    #[arg(long, value_enum, default_value_t, requires = "events")]
+    order: RowOrder,
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the columns log, time, seconds,
     /// value, text and units
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
@@ -45,7 +49,25 @@ pub(crate) struct EventArgs {
     logs: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum RowOrder {
+    /// Bank by bank: a file whose banks lie scattered is gone through several times
+    #[default]
+    Banks,
+    /// Banks in turns, as they lie in the file, which is gone through once; how long a turn is depends on --memory
+    File,
+}
+
 impl EventArgs {
+    fn order(&self, to: Option<&Path>, banks: usize) -> Order {
+        let as_stored = match to {
+            None => true,
+            Some(to) if is_npy(to) => banks <= MOST_OPEN,
+            Some(_) => self.order == RowOrder::File,
+        };
+        if as_stored { Order::AsStored } else { Order::ByBank }
+    }
+
     pub(super) fn asked(&self) -> bool {
         self.events || self.logs.is_some()
     }
@@ -114,10 +136,10 @@ enum Out {
 }
 
 impl Out {
-    fn create(to: Option<&Path>, banks: &[&Bank], file: &str) -> Result<Self, Failure> {
+    fn create(to: Option<&Path>, banks: &[&Bank], order: Order, file: &str) -> Result<Self, Failure> {
         let Some(to) = to else { return Ok(Self::Nowhere) };
         if is_npy(to) {
-            return Ok(Self::Arrays(Arrays::create(to)?));
+            return Ok(Self::Arrays(Arrays::create(to, if order == Order::AsStored { banks.len() } else { 1 })?));
         }
         let (path, kind) = table(to)?;
         let events = Events::new(banks, file)?;
@@ -185,11 +207,12 @@ pub(super) fn run(
             "{name}: found no group of events, expected one of class NXevent_data; `thalweg info` lists what it has"
         )));
     }
-    let mut out = Out::create(to, &banks, name)?;
+    let order = args.order(to, banks.len());
+    let mut out = Out::create(to, &banks, order, name)?;
     let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
     // What a sink refuses is no error of the library's.
     let mut refused = None;
-    let summary = nexus.events(&wanted, &mut |batch| {
+    let summary = nexus.events_in(order, &wanted, &mut |batch| {
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
         out.push(bank, batch).map_err(|failure| {
             refused = Some(failure);

@@ -1,11 +1,14 @@
-//! Events, window by window: the parts of the arrays that hold what is wanted, and the pulse of each.
+//! Which parts of the arrays of events are read, and in which order.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
+use super::columns::Columns;
 use super::finding::{Defect, Finding, finding};
-use super::number::Number;
 use super::pulses::Pulses;
+use super::turns::{Turns, Values, Window};
 use super::wanted::Wanted;
 use super::{Bank, List, Nexus};
 use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
@@ -27,6 +30,17 @@ pub struct Batch<'a> {
     pub times: &'a [i64],
 }
 
+/// In which order events are shown. Each bank's own keep the order of the file in either.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Bank by bank. Where banks lie scattered, the file is gone through several times.
+    #[default]
+    ByBank,
+    /// In turns, as the banks lie in the file, which is gone through once. How many events a turn has depends on the memory; where it
+    /// cannot hold the pulses of all banks, bank by bank all the same.
+    AsStored,
+}
+
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -36,32 +50,14 @@ pub struct Summary {
     pub findings: Vec<Finding>,
 }
 
-/// Bytes that an event takes on its way: its values and its pulse, as read and as given.
-const EVENT_BYTES: usize = 64;
-
-/// Events on their way may take this part of the memory budget, and pulses that they belong to another.
+/// Windows on their way may each take this part of the memory budget: one is shown while the next is read.
 const SHARE: usize = 8;
 
-/// Events that are read rather than left out between others: a request takes longer than so many.
-const GAP: u64 = 4096;
+/// Pulses may take this part, all banks together.
+const PULSES_SHARE: usize = 4;
 
-/// A part of a bank's arrays.
-struct Piece {
-    bank: usize,
-    pulses: Rc<Pulses>,
-    read: Range<u64>,
-    /// What is wanted of it, in order.
-    keep: Vec<Range<u64>>,
-}
-
-/// Columns that are being put together.
-#[derive(Default)]
-struct Columns {
-    ids: Vec<u8>,
-    offsets: Vec<u8>,
-    pulses: Vec<i64>,
-    times: Vec<i64>,
-}
+/// Events whose place in the file is looked at together, where chunks are shorter.
+const GRAIN: u64 = 2048;
 
 impl Nexus<'_> {
     /// Shows the wanted events to `f`: bank by bank, in the order of the file within each.
@@ -69,13 +65,24 @@ impl Nexus<'_> {
     /// # Errors
     /// The first defect of the file; [`Error::Usage`] and [`Error::NotFound`] about what is wanted; an error of `f`'s.
     pub fn events(&self, wanted: &Wanted, f: &mut dyn FnMut(&Batch<'_>) -> Result<()>) -> Result<Summary> {
+        self.events_in(Order::ByBank, wanted, f)
+    }
+
+    /// The same, in an order.
+    ///
+    /// # Errors
+    /// As [`Nexus::events`].
+    pub fn events_in(
+        &self,
+        order: Order,
+        wanted: &Wanted,
+        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
+    ) -> Result<Summary> {
         let banks = wanted.banks(self)?;
         let times = match wanted.times(0) {
             Some(_) => wanted.times(self.start()?.unwrap_or(0)),
             None => None,
         };
-        let room = self.file.options().budget.memory / SHARE;
-        let rows = (room / EVENT_BYTES) as u64;
         let mut summary = Summary { events: banks.iter().map(|&bank| (bank, 0)).collect(), findings: Vec::new() };
         let mut given = |batch: &Batch<'_>| {
             if let Some((_, count)) = summary.events.iter_mut().find(|(bank, _)| *bank == batch.bank) {
@@ -83,141 +90,133 @@ impl Nexus<'_> {
             }
             f(batch)
         };
-        let (mut pieces, mut pending, mut held): (Vec<Piece>, _, _) = (Vec::new(), 0, 0);
-        let mut findings = Vec::new();
-        for place in banks {
-            let bank = &self.banks[place];
-            let (pulses, mut found) = self.pulses(bank)?;
-            if wanted.flight.is_some() && bank.event_time_offset.is_none() && bank.events > 0 {
-                let done = "none of its events is in a range of times of flight";
-                let missing = finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
-                found.push(Finding { group: bank.path.clone(), ..missing });
-            }
-            findings.extend(found);
-            let ranges = pulses.ranges(wanted.pulses.as_ref(), times.clone());
-            held += pulses.len() * 2 * size_of::<u64>();
-            let (pulses, chunk) = (Rc::new(pulses), bank.chunk());
-            let gap = chunk.max(GAP);
-            let step = step(rows, chunk, room as u64 / EVENT_BYTES as u64 * SHARE as u64);
-            for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
-                match pieces.last_mut() {
-                    // What lies between is in chunks that are needed anyway.
-                    Some(Piece { bank, read, keep, .. })
-                        if *bank == place && part.start - read.end < gap && part.start / step == read.start / step =>
-                    {
-                        pending += part.end - read.end;
-                        read.end = part.end;
-                        keep.push(part);
-                    }
-                    _ => {
-                        if pending > 0 && pending + (part.end - part.start) > rows || held > room {
-                            self.give(&pieces, wanted, &mut given)?;
-                            pieces.clear();
-                            (pending, held) = (0, pulses.len() * 2 * size_of::<u64>());
-                        }
-                        pending += part.end - part.start;
-                        pieces.push(Piece {
-                            bank: place,
-                            pulses: pulses.clone(),
-                            read: part.clone(),
-                            keep: vec![part],
-                        });
+        let pulses = banks.iter().map(|&at| self.banks[at].pulses() * PULSE_BYTES).sum::<u64>();
+        let all_at_once =
+            order == Order::AsStored && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
+        summary.findings = thread::scope(|scope| {
+            let (ask, asked) = sync_channel::<(Window, Values)>(1);
+            let (answer, answers) = sync_channel(1);
+            let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(scope, move || {
+                for (window, spare) in asked {
+                    let values = self.values_of(&window, spare);
+                    if answer.send((window, values)).is_err() {
+                        return;
                     }
                 }
+            });
+            reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
+            let (flight, columns) = (wanted.flight.as_ref(), Columns::default());
+            let mut turns = Turns {
+                nexus: self,
+                flight,
+                ask,
+                answers,
+                is_out: false,
+                columns,
+                spare: Values::new(),
+                show: &mut given,
+            };
+            if all_at_once {
+                self.as_stored(&banks, wanted, times.as_ref(), &mut turns)
+            } else {
+                self.by_bank(&banks, wanted, times.as_ref(), &mut turns)
             }
-        }
-        self.give(&pieces, wanted, &mut given)?;
-        summary.findings = findings;
+        })?;
         Ok(summary)
     }
 
-    /// Reads pieces, all at once, and shows them one after the other.
-    fn give(&self, pieces: &[Piece], wanted: &Wanted, f: &mut dyn FnMut(&Batch<'_>) -> Result<()>) -> Result<()> {
-        if self.file.options().control.is_cancelled() {
-            return Err(Error::Cancelled);
+    fn by_bank(
+        &self,
+        banks: &[usize],
+        wanted: &Wanted,
+        times: Option<&Range<i64>>,
+        turns: &mut Turns<'_, '_>,
+    ) -> Result<Vec<Finding>> {
+        let (mut findings, mut window, mut held) = (Vec::new(), Window::default(), 0);
+        let room = self.room();
+        for &place in banks {
+            let bank = &self.banks[place];
+            let (pulses, ranges) = self.of_bank(bank, wanted, times, &mut findings)?;
+            let bytes = pulses.len() as u64 * PULSE_BYTES;
+            let size = bank.event_bytes();
+            let step = step(room / size, bank.chunk(), 2 * room / size);
+            for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
+                if window.bytes > 0 && window.bytes + (part.end - part.start) * size > room || held > room {
+                    turns.next(Some(std::mem::take(&mut window)))?;
+                    held = 0;
+                }
+                window.add(place, bank, &pulses, part);
+            }
+            held += bytes;
         }
-        let lists = |piece: &Piece| {
-            let bank = &self.banks[piece.bank];
-            [&bank.event_id, &bank.event_time_offset].map(|list| list.as_ref().map(|list| (list, piece.read.clone())))
-        };
-        let parts: Vec<Option<(&List, Range<u64>)>> = pieces.iter().flat_map(lists).collect();
-        let mut read: Vec<Vec<u8>> = parts
-            .iter()
-            .map(|part| {
-                part.as_ref().map_or(Vec::new(), |(list, range)| {
-                    vec![0; (range.end - range.start) as usize * list.number.size()]
-                })
-            })
-            .collect();
-        let mut wants: Vec<Want<'_>> = parts
-            .iter()
-            .zip(&mut read)
-            .filter_map(|(part, out)| part.as_ref().map(|(list, range)| want(&list.dataset, range, out)))
-            .collect();
-        self.file.read(&mut wants)?;
-        drop(wants);
-        let mut columns = Columns::default();
-        for (piece, read) in pieces.iter().zip(read.chunks_exact(2)) {
-            let [ids, offsets] = read else { continue };
-            columns.take(piece, &self.banks[piece.bank], (ids, offsets), wanted.flight.as_ref());
-            if !columns.pulses.is_empty() {
-                f(&Batch {
-                    bank: piece.bank,
-                    ids: &columns.ids,
-                    offsets: &columns.offsets,
-                    pulses: &columns.pulses,
-                    times: &columns.times,
-                })?;
+        turns.next(Some(window))?;
+        turns.next(None)?;
+        Ok(findings)
+    }
+
+    fn as_stored(
+        &self,
+        banks: &[usize],
+        wanted: &Wanted,
+        times: Option<&Range<i64>>,
+        turns: &mut Turns<'_, '_>,
+    ) -> Result<Vec<Finding>> {
+        let (mut findings, mut window, mut parts) = (Vec::new(), Window::default(), Vec::new());
+        let room = self.room();
+        for &place in banks {
+            let bank = &self.banks[place];
+            let (pulses, ranges) = self.of_bank(bank, wanted, times, &mut findings)?;
+            let step = step(GRAIN, bank.chunk(), 2 * room / bank.event_bytes());
+            let mut at = 0;
+            for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
+                // Never before those before it.
+                at = bank.place(part.start).max(at);
+                parts.push((at, place, part, pulses.clone()));
             }
         }
-        Ok(())
+        parts.sort_by_key(|&(at, place, ..)| (at, place));
+        for (_, place, part, pulses) in parts {
+            if window.bytes >= room {
+                turns.next(Some(std::mem::take(&mut window)))?;
+            }
+            window.add(place, &self.banks[place], &pulses, part);
+        }
+        turns.next(Some(window))?;
+        turns.next(None)?;
+        Ok(findings)
+    }
+
+    /// Bytes of a window.
+    fn room(&self) -> u64 {
+        (self.file.options().budget.memory / SHARE) as u64
+    }
+
+    /// The pulses of a bank, and which of its events are wanted.
+    fn of_bank(
+        &self,
+        bank: &Bank,
+        wanted: &Wanted,
+        times: Option<&Range<i64>>,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(Arc<Pulses>, Vec<Range<u64>>)> {
+        let (pulses, mut found) = self.pulses(bank)?;
+        if wanted.flight.is_some() && bank.event_time_offset.is_none() && bank.events > 0 {
+            let done = "none of its events is in a range of times of flight";
+            let missing = finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
+            found.push(Finding { group: bank.path.clone(), ..missing });
+        }
+        findings.extend(found);
+        let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
+        Ok((Arc::new(pulses), ranges))
     }
 }
 
-impl Columns {
-    /// The events of a piece that are wanted, in the place of those that were here.
-    fn take(&mut self, piece: &Piece, bank: &Bank, (ids, offsets): (&[u8], &[u8]), flight: Option<&Range<f64>>) {
-        let Self { ids: some_ids, offsets: some_offsets, pulses, times } = self;
-        some_ids.clear();
-        some_offsets.clear();
-        pulses.clear();
-        times.clear();
-        let size = |list: &Option<List>| list.as_ref().map_or(0, |list| list.number.size());
-        let (id_size, offset_size) = (size(&bank.event_id), size(&bank.event_time_offset));
-        let ns = bank.unit.ns() as f64;
-        let flight = flight.map(|flight| flight.start / ns..flight.end / ns);
-        for range in &piece.keep {
-            let before = pulses.len();
-            piece.pulses.of_events(range.clone(), pulses, times);
-            let from = (range.start - piece.read.start) as usize;
-            let to = (range.end - piece.read.start) as usize;
-            let (ids, offsets) = (&ids[from * id_size..to * id_size], &offsets[from * offset_size..to * offset_size]);
-            let Some(flight) = &flight else {
-                some_ids.extend_from_slice(ids);
-                some_offsets.extend_from_slice(offsets);
-                continue;
-            };
-            let (mut event, mut kept) = (0, before);
-            let number = bank.offset().unwrap_or(Number::F64);
-            number.floats(offsets, |offset| {
-                if flight.contains(&offset) {
-                    some_ids.extend_from_slice(&ids[event * id_size..(event + 1) * id_size]);
-                    some_offsets.extend_from_slice(&offsets[event * offset_size..(event + 1) * offset_size]);
-                    pulses[kept] = pulses[before + event];
-                    times[kept] = times[before + event];
-                    kept += 1;
-                }
-                event += 1;
-            });
-            pulses.truncate(kept);
-            times.truncate(kept);
-        }
-    }
-}
+/// Bytes of a pulse: where its events begin, and when it was.
+const PULSE_BYTES: u64 = 2 * size_of::<u64>() as u64;
 
 impl Bank {
     /// Events of the longest chunk.
-    fn chunk(&self) -> u64 {
+    pub(super) fn chunk(&self) -> u64 {
         let chunk = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
                 Place::Chunked(chunk, _) => chunk.first().copied(),
@@ -226,6 +225,34 @@ impl Bank {
             Found::Other(_) => None,
         };
         self.of_events().into_iter().flatten().filter_map(chunk).max().unwrap_or(1)
+    }
+
+    /// Bytes of an event as it is read.
+    pub(super) fn event_bytes(&self) -> u64 {
+        [&self.event_id, &self.event_time_offset]
+            .into_iter()
+            .flatten()
+            .map(|list| list.number.size() as u64)
+            .sum::<u64>()
+            .max(1)
+    }
+
+    /// Where in the file an event lies: by the last of its values.
+    fn place(&self, event: u64) -> u64 {
+        let place = |dataset: &Dataset| match &dataset.found {
+            Found::Array(array) => match &array.place {
+                Place::Chunked(chunk, chunks) => {
+                    let number = event / chunk.first()?;
+                    chunks
+                        .get(chunks.binary_search_by_key(&number, |chunk| chunk.first).ok()?)
+                        .map(|chunk| chunk.offset)
+                }
+                Place::Contiguous(Some(start)) => Some(start + event * array.dtype.size() as u64),
+                _ => None,
+            },
+            Found::Other(_) => None,
+        };
+        self.of_events().into_iter().flatten().filter_map(place).max().unwrap_or(0)
     }
 }
 
@@ -240,7 +267,7 @@ fn step(rows: u64, chunk: u64, most: u64) -> u64 {
 }
 
 /// A range cut at the multiples of `step`.
-fn cut(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
+pub(super) fn cut(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = range.start;
     std::iter::from_fn(move || {
         let end = (at / step).saturating_add(1).saturating_mul(step).min(range.end);
@@ -250,7 +277,7 @@ fn cut(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-fn want<'a>(dataset: &'a Dataset, range: &Range<u64>, out: &'a mut [u8]) -> Want<'a> {
+pub(super) fn want<'a>(dataset: &'a Dataset, range: &Range<u64>, out: &'a mut [u8]) -> Want<'a> {
     Want { dataset, selection: Selection::Slab(vec![Slab::from(range.clone())]), out }
 }
 

@@ -30,6 +30,8 @@ pub struct NpyArray {
 
 /// What every file begins with: the format's signature and version.
 const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+/// Bytes gathered before each write: little, for many arrays may be written side by side.
+const BUFFER: usize = 64 << 10;
 /// The header is padded to a multiple of this, so that the values can be mapped.
 const ALIGNMENT: usize = 64;
 
@@ -75,7 +77,7 @@ impl NpyFolder {
         path.as_mut_os_string().push(".npy");
         let failed = |e| Error::io(&self.name, "creating an array in", e);
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-        let file = BufWriter::with_capacity(1 << 20, File::create_new(&path).map_err(failed)?);
+        let file = BufWriter::with_capacity(BUFFER, File::create_new(&path).map_err(failed)?);
         let element = inner.iter().product::<u64>() * size as u64;
         let (descr, inner) = (descr.to_owned(), inner.to_vec());
         let mut array = NpyArray { name: self.name.clone(), file, descr, inner, element, written: 0 };

@@ -1,5 +1,6 @@
 //! Events as numpy's arrays: a folder for each bank, with a file for each column.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use thalweg::nexus::{Bank, Batch, Number};
@@ -15,11 +16,15 @@ fn descr(number: Number) -> String {
     format!("{}{kind}{}", if number.size() == 1 { '|' } else { '<' }, number.size())
 }
 
-/// Folders of arrays that are being written, bank by bank.
+/// Banks whose arrays are written side by side: each takes four open files.
+pub(super) const MOST_OPEN: usize = 128;
+
+/// Folders of arrays that are being written: all banks side by side, or where these are too many one after the other.
 pub(super) struct Arrays {
     folder: NpyFolder,
-    /// The bank whose turn it is.
-    open: Option<(String, Columns)>,
+    /// By the bank's path.
+    open: HashMap<String, Columns>,
+    most: usize,
     done: Vec<String>,
 }
 
@@ -61,28 +66,32 @@ fn little_endian(numbers: &[i64]) -> Vec<u8> {
 }
 
 impl Arrays {
-    pub(super) fn create(path: &Path) -> thalweg::Result<Self> {
-        Ok(Self { folder: NpyFolder::create(path)?, open: None, done: Vec::new() })
+    /// Arrays of so many banks side by side.
+    pub(super) fn create(path: &Path, most: usize) -> thalweg::Result<Self> {
+        Ok(Self { folder: NpyFolder::create(path)?, open: HashMap::new(), most, done: Vec::new() })
     }
 
     pub(super) fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> thalweg::Result<()> {
-        self.turn_to(bank)?;
-        self.open.as_mut().map_or(Ok(()), |(_, columns)| columns.push(batch))
+        self.turn_to(bank)?.push(batch)
     }
 
-    fn turn_to(&mut self, bank: &Bank) -> thalweg::Result<()> {
-        if self.open.as_ref().is_some_and(|(path, _)| path == bank.path()) {
-            return Ok(());
+    fn turn_to(&mut self, bank: &Bank) -> thalweg::Result<&mut Columns> {
+        if !self.open.contains_key(bank.path()) {
+            if self.open.len() >= self.most {
+                self.close()?;
+            }
+            self.open.insert(bank.path().to_owned(), Columns::create(&self.folder, bank)?);
         }
-        self.close()?;
-        self.open = Some((bank.path().to_owned(), Columns::create(&self.folder, bank)?));
-        Ok(())
+        let missing = || thalweg::Error::Usage("a bank without arrays".into());
+        self.open.get_mut(bank.path()).ok_or_else(missing)
     }
 
     fn close(&mut self) -> thalweg::Result<()> {
-        let Some((path, columns)) = self.open.take() else { return Ok(()) };
-        self.done.push(path);
-        columns.finish()
+        for (path, columns) in self.open.drain() {
+            self.done.push(path);
+            columns.finish()?;
+        }
+        Ok(())
     }
 
     pub(super) fn finish(mut self, banks: &[&Bank]) -> thalweg::Result<()> {
