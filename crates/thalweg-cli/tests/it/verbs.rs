@@ -6,9 +6,10 @@ use std::fs;
 #[test]
 fn every_verb_has_help_with_an_example() {
     let folder = Folder::new();
-    for verb in
-        ["info", "evict", "probe", "read", "index", "convert", "synth", "scan", "filter", "merge", "split", "plot"]
-    {
+    for verb in [
+        "info", "evict", "probe", "read", "index", "convert", "synth", "scan", "filter", "merge", "split", "plot",
+        "doctor",
+    ] {
         let help = folder.ok(&[verb, "--help"]);
         assert!(help.contains(&format!("Example: thalweg {verb}")), "{help}");
         folder.fails(2, &[verb]);

@@ -124,7 +124,7 @@ impl Slots {
 /// Which slots of such a length moves fill wholly, and how many of these are open at a time at most.
 fn plan(moves: &[Move], len: u64) -> (Vec<bool>, u64) {
     let end = moves.iter().map(|one| one.to + one.len).max().unwrap_or(0);
-    let mut missing = vec![len; end.div_ceil(len) as usize];
+    let mut coming = vec![0; end.div_ceil(len) as usize];
     let each = |f: &mut dyn FnMut(usize, u64)| {
         for one in moves {
             let (mut at, end) = (one.to, one.to + one.len);
@@ -135,8 +135,9 @@ fn plan(moves: &[Move], len: u64) -> (Vec<bool>, u64) {
             }
         }
     };
-    each(&mut |number, part| missing[number] = missing[number].saturating_sub(part));
-    let whole: Vec<bool> = missing.iter().map(|&missing| missing == 0).collect();
+    each(&mut |number, part| coming[number] += part);
+    // More than fits, as of a malformed file, is not gathered: what comes last counts there.
+    let whole: Vec<bool> = coming.iter().map(|&bytes| bytes == len).collect();
     let mut filled = vec![0; whole.len()];
     let (mut open, mut peak) = (0_u64, 0);
     each(&mut |number, part| {
