@@ -130,7 +130,7 @@ pub(crate) fn as_json(finding: &Finding) -> Value {
 
 /// Where events go.
 enum Out {
-    Table(Sink, Events),
+    Table(Box<(Sink, Events)>),
     Arrays(Arrays),
     Nowhere,
 }
@@ -143,12 +143,15 @@ impl Out {
         }
         let (path, kind) = table(to)?;
         let events = Events::new(banks, file)?;
-        Ok(Self::Table(Sink::create(&path, kind, events.schema())?, events))
+        Ok(Self::Table(Box::new((Sink::create(&path, kind, events.schema())?, events))))
     }
 
     fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> Outcome {
         match self {
-            Self::Table(sink, events) => sink.push(&events.batch(bank, batch)?),
+            Self::Table(table) => {
+                let (sink, events) = &mut **table;
+                sink.push(&events.batch(bank, batch)?)
+            }
             Self::Arrays(arrays) => Ok(arrays.push(bank, batch)?),
             Self::Nowhere => Ok(()),
         }
@@ -157,7 +160,7 @@ impl Out {
     /// Makes it whole; banks without events are there, too.
     fn finish(self, banks: &[&Bank]) -> Outcome {
         match self {
-            Self::Table(sink, _) => sink.finish(),
+            Self::Table(table) => table.0.finish(),
             Self::Arrays(arrays) => Ok(arrays.finish(banks)?),
             Self::Nowhere => Ok(()),
         }
