@@ -7,6 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use thalweg::codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
+use thalweg::format::hdf5::extents::{Grid, State};
+use thalweg::format::hdf5::{Chunk, Extents};
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{
     Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version, ascii,
@@ -54,7 +56,26 @@ fn main() -> Outcome {
     put("slow5_row", "values", &row(&read.samples)?)?;
     put("slow5_row", "missing", missing_row().as_bytes())?;
     pod5_files(&put)?;
+    extents(&put)?;
     files(&synth, &put)
+}
+
+/// Where chunks lie: of datasets of several shapes, one of them with chunks in disorder that skipped a filter; and none.
+fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
+    let state = State { size: 1 << 30, modified: 1_700_000_000_000_000_000, start: 7 };
+    let chunk = |first, offset, size, mask| Chunk { first, offset, size, mask };
+    let even = |first: u64| chunk(first, 4096 + first * 8192, 8192, 0);
+    let grids = vec![
+        Grid { address: 800, dimensions: vec![(20_000, 2048)], chunks: (0..10).map(even).collect() },
+        Grid {
+            address: 1336,
+            dimensions: vec![(37, 7), (53, 11), (3, 3)],
+            chunks: vec![chunk(2, 900_000, 77, 0), chunk(7, 200_000, 231, 3), chunk(29, 500_000, 80, 0)],
+        },
+        Grid { address: 1 << 29, dimensions: vec![], chunks: vec![] },
+    ];
+    put("hdf5_extents", "grids", &Extents::encode(state, grids))?;
+    put("hdf5_extents", "none", &Extents::encode(state, Vec::new()))
 }
 
 /// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were damaged.

@@ -16,6 +16,7 @@ mod driver;
 mod dtype;
 #[cfg(feature = "hdf5")]
 mod elsewhere;
+pub mod extents;
 mod filter;
 #[cfg(feature = "hdf5")]
 mod library;
@@ -40,6 +41,7 @@ pub use around::{Around, Reach};
 pub use array::{Array, Found, Place};
 #[cfg(feature = "hdf5")]
 pub use dtype::Dtype;
+pub use extents::Extents;
 #[cfg(feature = "hdf5")]
 pub(crate) use filter::fletcher32;
 pub use filter::{Contexts, Filter, Pipeline};

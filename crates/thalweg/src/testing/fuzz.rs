@@ -15,13 +15,14 @@ use crate::condition::Condition;
 use crate::engine::Delivery;
 use crate::format::bam::BamIds;
 use crate::format::fast5::{Root, Walk};
-use crate::format::hdf5::{Contexts, Filter, Pipeline};
+use crate::format::hdf5::{Contexts, Extents, Filter, Pipeline};
 use crate::format::slow5::{
     Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index, Parsed, Record,
     RecordPress, Scalar, SignalPress, Version, ascii,
 };
 use crate::plan::Budget;
 use crate::reads::{Options, Read, ReadFile, Selection, Visitor};
+use crate::splitmix::checksum;
 use crate::store::MemoryStore;
 
 pub use pod5::pod5;
@@ -30,7 +31,7 @@ pub use pod5::pod5;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 18] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -46,6 +47,7 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("bam", bam),
     ("hdf5_meta", hdf5_meta),
     ("hdf5_filters", hdf5_filters),
+    ("hdf5_extents", hdf5_extents),
     ("condition", condition),
     ("pod5", pod5),
 ];
@@ -434,4 +436,34 @@ pub fn hdf5_meta(data: &[u8]) {
         let extent = layout.extent(number);
         assert!(extent.start <= extent.end && extent.end <= data.len() as u64);
     }
+}
+
+/// An index of where chunks lie. Its checksums are made right first, or damage would end there.
+pub fn hdf5_extents(data: &[u8]) {
+    let _ = Extents::parse(data.to_vec());
+    let Ok(extents) = Extents::parse(hdf5_sealed(data)) else { return };
+    let grids: Vec<_> = extents.grids().collect();
+    assert_eq!(grids.iter().map(|grid| grid.chunks.len() as u64).sum::<u64>(), extents.chunks());
+    assert!(extents.chunks() <= data.len() as u64);
+    for grid in &grids {
+        let inside = |end: Option<u64>| end.is_some_and(|end| end <= extents.state().size);
+        assert!(grid.chunks.iter().all(|chunk| inside(chunk.offset.checked_add(chunk.size))));
+        assert!(grid.chunks.is_sorted_by(|one, two| one.first < two.first));
+    }
+    let again = Extents::parse(Extents::encode(extents.state(), grids.clone())).unwrap();
+    assert_eq!(again.state(), extents.state());
+    assert_eq!(again.grids().collect::<Vec<_>>(), grids);
+}
+
+/// The same bytes with the checksums that they should have, where they are enough for any.
+fn hdf5_sealed(data: &[u8]) -> Vec<u8> {
+    let mut bytes = data.to_vec();
+    let sums = [0..56, 64..bytes.len().saturating_sub(8)];
+    for range in sums {
+        let sum = bytes.get(range.clone()).map(checksum);
+        if let (Some(sum), Some(place)) = (sum, bytes.get_mut(range.end..range.end + 8)) {
+            place.copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+    bytes
 }

@@ -17,7 +17,7 @@ use super::tables::Tables;
 use crate::engine::Control;
 use crate::error::{Error, Fault, Result};
 use crate::format::pod5::UUID_BYTES;
-use crate::splitmix::{STEP, mix};
+use crate::splitmix::{STEP, checksum, mix, word};
 use crate::store::{FileStore, MemoryStore, Store};
 use crate::write::NewFile;
 
@@ -59,16 +59,6 @@ impl Owner {
     pub(super) fn new(size: u64, identifier: &str, tables: &Tables) -> Self {
         Self { size, identifier: checksum(identifier.as_bytes()), batches: tables.reads_blocks.len() as u64 }
     }
-}
-
-fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
-    u64::from_le_bytes(word)
-}
-
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.chunks(8).fold(bytes.len() as u64, |sum, chunk| mix(sum.rotate_left(5) ^ word(chunk)).wrapping_add(sum))
 }
 
 /// Evenly spread, whatever the ids have in common.
