@@ -155,6 +155,9 @@ pub(crate) struct ReadArgs {
     /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits the store best
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = MEASURING, overrides_with = "gap")]
     gap: Option<u64>,
+    /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they lie
+    #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
+    no_index: bool,
 }
 
 /// The heading of options that only measurements need.
@@ -182,7 +185,7 @@ impl ReadArgs {
     pub(crate) fn options(&self) -> Options {
         let options = self.trusting();
         #[cfg(feature = "hdf5")]
-        crate::hdf5::guard(&options.control);
+        crate::hdf5::guard(&options);
         options
     }
 
@@ -202,6 +205,7 @@ impl ReadArgs {
             model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
             gap: self.gap,
+            own_index: self.no_index,
         }
     }
 

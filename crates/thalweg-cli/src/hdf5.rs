@@ -1,6 +1,6 @@
 //! HDF5 files that hold arrays, opened with care.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use thalweg::arrays::{ArrayFile, is_hdf5};
 use thalweg::engine::Control;
@@ -29,17 +29,22 @@ pub(crate) fn open(path: &Path, options: &Options, is_trusted: bool) -> Result<O
     Ok(if file.is_fast5()? { None } else { Some(file) })
 }
 
+/// A process of this program that looks through a file, and through its own indexes even where there is one beside it.
+fn looker(program: PathBuf, own_index: bool) -> Guard {
+    Guard::new(program, ["read", "--vet", "--no-index"].into_iter().take(if own_index { 3 } else { 2 }))
+}
+
 /// Has a process of this program look through what libhdf5 is going to open.
-pub(crate) fn guard(control: &Control) {
+pub(crate) fn guard(options: &Options) {
     if let Ok(program) = std::env::current_exe() {
-        control.guard_with(Guard::new(program, ["read", "--vet"]));
+        options.control.guard_with(looker(program, options.own_index));
     }
 }
 
-/// Has a process of this program look through a file now.
+/// Has a process of this program look through all of a file now.
 pub(crate) fn look_first(path: &Path, control: &Control) -> Outcome {
     let program = std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
-    Ok(Guard::new(program, ["read", "--vet"]).check(path, None, control)?)
+    Ok(looker(program, true).check(path, None, control)?)
 }
 
 /// A shape, as in `37x53`.

@@ -1,4 +1,4 @@
-//! `thalweg index`: build the index that slow5tools and thalweg look reads up in.
+//! `thalweg index`: build the index that slow5tools and thalweg look reads up in, or that says where an HDF5 file's chunks lie.
 
 #[cfg(feature = "hdf5")]
 use std::io::Write;
@@ -8,9 +8,7 @@ use std::path::PathBuf;
 
 #[cfg(feature = "hdf5")]
 use thalweg::arrays::References;
-#[cfg(feature = "hdf5")]
-use thalweg::reads::Options;
-use thalweg::reads::{find, index_path};
+use thalweg::reads::{Options, find, index_path};
 #[cfg(feature = "hdf5")]
 use thalweg::write::NewFile;
 
@@ -21,16 +19,19 @@ use crate::common::{complain, output};
 use crate::hdf5;
 use crate::progress::Progress;
 
-/// Build FILE.idx, the index of read ids: of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our own
+/// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our own; or where the chunks of
+/// HDF5 arrays lie, so that opening the file takes no time
 ///
 /// Example: thalweg index reads.blow5
 ///
 /// Example: thalweg index run/
 ///
+/// Example: thalweg index run.nxs
+///
 /// Example: thalweg index run.nxs --kerchunk run.json
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    /// Files, folders of files of reads, and patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Where to write it (default: FILE.idx); of one file only
@@ -62,6 +63,17 @@ fn references(path: &Path, out: &Path, options: &Options) -> Outcome {
     Ok(())
 }
 
+/// Saves where the chunks of an HDF5 file of arrays lie; `false` for any other file.
+#[cfg(feature = "hdf5")]
+fn extents(path: &Path, args: &Args, options: &Options) -> Result<bool, Failure> {
+    let Some(file) = hdf5::open(path, options, false)? else { return Ok(false) };
+    let (place, _) = file.write_index(args.output.as_deref())?;
+    if args.output.is_none() && place != index_path(path) {
+        complain(&format!("the index is {}: the folder of the file cannot be written", place.display()));
+    }
+    Ok(true)
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
     #[cfg(feature = "hdf5")]
     if let Some(out) = &args.kerchunk {
@@ -72,8 +84,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.output.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--output is for one file at a time".into()));
     }
-    let options = args.read.options();
+    // Whatever index there is: the new one is of what the file says.
+    let options = Options { own_index: true, ..args.read.trusting() };
+    #[cfg(feature = "hdf5")]
+    hdf5::guard(&options);
     for path in &files {
+        #[cfg(feature = "hdf5")]
+        if extents(path, args, &options)? {
+            continue;
+        }
         let file = open(path, options.clone())?;
         let _progress = Progress::watch(&options.control, file.store().size());
         let place = args.output.clone().unwrap_or_else(|| index_path(path));

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let options = Options { control: cancel_on_interrupt(), ..Options::default() };
     #[cfg(feature = "hdf5")]
     if !args.trusted {
-        hdf5::guard(&options.control);
+        hdf5::guard(&options);
     }
     if args.run || args.files.iter().any(|path| path.is_dir() || is_pattern(path)) {
         return run::run(&args.files, args.json, options);

@@ -146,7 +146,7 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
 fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, started: &Started) -> Result<bool, Failure> {
     if args.events.asked() || args.to.is_some() {
         if !args.trusted {
-            hdf5::guard(&options.control);
+            hdf5::guard(options);
         }
         let Some(file) = hdf5::open(path, options, args.trusted)? else { return Ok(false) };
         if args.ranks.is_some() || args.slice.is_some() {
@@ -168,7 +168,7 @@ fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, start
         // One looks through the file for all.
         let first = team.place().rank == 0;
         if first && !args.trusted {
-            hdf5::guard(&options.control);
+            hdf5::guard(&options);
         }
         let mut file = if first { hdf5::open(path, &options, args.trusted)? } else { None };
         team.meet();
@@ -224,7 +224,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     #[cfg(feature = "hdf5")]
     if !args.trusted {
-        hdf5::guard(&options.control);
+        hdf5::guard(&options);
     }
     let set = open_set(&args.paths, options)?;
     if in_memory {

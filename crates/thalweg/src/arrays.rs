@@ -12,13 +12,14 @@ mod kerchunk;
 mod memory;
 mod pattern;
 mod selection;
+mod sidecar;
 mod slice;
 mod strings;
 mod window;
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::codec::deflate;
@@ -44,6 +45,9 @@ pub struct ArrayFile {
     file: hdf5::File,
     options: Options,
     note: Option<String>,
+    path: Option<PathBuf>,
+    /// Where the index lies that says where chunks lie.
+    index: Option<PathBuf>,
 }
 
 /// A dataset of a file.
@@ -108,7 +112,9 @@ const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
-    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through the file first.
+    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through the file first. Where chunks lie is
+    /// taken from an index that [`ArrayFile::write_index`] saved, if there is one of this state of the file; [`ArrayFile::note`]
+    /// says why not.
     ///
     /// # Errors
     /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
@@ -124,8 +130,12 @@ impl ArrayFile {
         let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
         options.control.check(path, None)?;
         let around = Around::new(path, reach)?;
-        let file = Self::of(store, around, Options { model: Some(model), ..options })?;
-        Ok(Self { note, ..file })
+        let mut file = Self::of(store, around, Options { model: Some(model), ..options })?;
+        (file.note, file.path) = (note, Some(path.to_owned()));
+        if !file.options.own_index {
+            file.find_index(path);
+        }
+        Ok(file)
     }
 
     /// The same over any store.
@@ -139,7 +149,7 @@ impl ArrayFile {
     fn of(store: Arc<dyn Store>, around: Around, options: Options) -> Result<Self> {
         let joined = Arc::new(JoinedStore::new(store));
         let file = hdf5::File::open_joined(&joined, around, &options.control)?;
-        Ok(Self { store: joined.clone(), joined, file, options, note: None })
+        Ok(Self { store: joined.clone(), joined, file, options, note: None, path: None, index: None })
     }
 
     /// What is not as it should be, if anything.

@@ -58,6 +58,8 @@ pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 #[cfg(feature = "hdf5")]
+pub(crate) use lookup::places as index_places;
+#[cfg(feature = "hdf5")]
 pub(crate) use open::Opened;
 
 pub use lookup::{IndexOrigin, index_path};
@@ -83,6 +85,9 @@ pub struct Options {
     /// Gaps between arrays' chunks up to so many bytes are read rather than skipped, instead of what suits the store best: for
     /// measurements.
     pub gap: Option<u64>,
+    /// Chunks of arrays are found in the file itself, even where an index beside it tells where they lie. A
+    /// [`Guard`](crate::guard::Guard)'s command has to be told the same.
+    pub own_index: bool,
 }
 
 /// Which way the bytes come.

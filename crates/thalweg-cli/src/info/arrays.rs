@@ -10,7 +10,7 @@ use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
 use super::{nexus, short};
-use crate::common::Failure;
+use crate::common::{Failure, complain};
 use crate::evict;
 use crate::hdf5::times;
 
@@ -129,13 +129,18 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
 
 /// Describes a file.
 pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_json: bool) -> Result<String, Failure> {
+    if let Some(note) = file.note() {
+        complain(&note);
+    }
     let (datasets, size) = (file.datasets()?, file.store().size());
     let events = nexus::look(file)?;
     if as_json {
         let rows = datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
+        let index = file.index().map(|index| index.display().to_string());
         let file = path.display().to_string();
         let line = json!({
             "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows,
+            "index": index,
             "nexus": events.map(|events| events.json),
         });
         return Ok(format!("{line}\n"));
@@ -148,6 +153,9 @@ pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_jso
     line("size", &decimal_bytes(size as f64));
     line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
     events.iter().flat_map(|events| &events.lines).for_each(|(name, value)| line(name, value));
+    if let Some(index) = file.index() {
+        line("chunks from", &index.display().to_string());
+    }
     line("datasets", &datasets.len().to_string());
     for dataset in &datasets {
         let what = match &dataset.found {

@@ -7,6 +7,8 @@ mod common;
 mod convert;
 mod everyday;
 mod exit_codes;
+#[cfg(feature = "hdf5")]
+mod extents;
 #[allow(dead_code, reason = "a part of it is for the library's tests")]
 #[path = "../../../thalweg/tests/it/files.rs"]
 mod files;

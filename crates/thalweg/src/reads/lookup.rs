@@ -210,7 +210,7 @@ pub fn index_path(path: &Path) -> PathBuf {
 }
 
 /// Where an index may lie, best first.
-pub(super) fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
     [Some(index_path(path)), in_cache(path)].into_iter().flatten()
 }
 

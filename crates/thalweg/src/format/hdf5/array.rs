@@ -255,6 +255,9 @@ impl Node {
         if shape.contains(&0) {
             return Ok(Vec::new());
         }
+        if let Some(chunks) = self.saved(shape, chunk) {
+            return Ok(chunks);
+        }
         let mut seen = Seen { shape, chunk, chunks: Vec::new(), askew: false };
         // SAFETY: under the lock; the structure outlives the call.
         status(unsafe { H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut seen).cast()) })?;

@@ -3,13 +3,15 @@
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, H5free_memory};
 use hdf5_metno_sys::h5a::{H5A_info_t, H5Aexists, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
 use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Lexists, H5Literate2};
-use hdf5_metno_sys::h5o::{H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
+use hdf5_metno_sys::h5o::{
+    H5O_INFO_BASIC, H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token,
+};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::H5Sget_simple_extent_npoints;
 use hdf5_metno_sys::h5t::{
@@ -19,8 +21,9 @@ use hdf5_metno_sys::h5t::{
 
 use super::around::Around;
 use super::driver::{self, Told, Within};
+use super::extents::Extents;
 use super::library::{Id, Refused, locked, status};
-use super::types::Value;
+use super::types::{Chunk, Value};
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::store::{JoinedStore, Store};
@@ -41,6 +44,8 @@ pub(super) struct Shared {
     pub(super) joined: Option<Arc<JoinedStore>>,
     /// Datasets whose values the guard has read.
     checked: Mutex<HashSet<String>>,
+    /// Where chunks lie, if that was saved.
+    pub(super) extents: OnceLock<Extents>,
 }
 
 impl Shared {
@@ -177,7 +182,13 @@ impl File {
     ) -> Result<Self> {
         let (opened, told) = driver::open(store, &around, control);
         let within = Arc::new(Within { name: store.name().clone(), around, control: control.clone(), told });
-        let shared = Arc::new(Shared { size: store.size(), within, joined, checked: Mutex::default() });
+        let shared = Arc::new(Shared {
+            size: store.size(),
+            within,
+            joined,
+            checked: Mutex::default(),
+            extents: OnceLock::new(),
+        });
         match opened {
             Ok(id) => Ok(Self { id, shared }),
             Err(refused) => Err(shared.error("HDF5 file", refused)),
@@ -217,6 +228,22 @@ impl File {
         let opened = || Id::new(open(self.id.raw()));
         let id = self.shared.locked(opened, |refused| Err(self.shared.error(path, refused)))?;
         Ok(Node { id, path: path.to_owned(), shared: self.shared.clone() })
+    }
+
+    /// Makes use of extents that were saved, for datasets that are looked at from now on. Only for a file in the state that they
+    /// state; the first ones stay.
+    pub fn know(&self, extents: Extents) -> &Extents {
+        self.shared.extents.get_or_init(|| extents)
+    }
+
+    /// The extents that were saved, if they are made use of.
+    pub fn known(&self) -> Option<&Extents> {
+        self.shared.extents.get()
+    }
+
+    /// Whether the file says that it is open for writing: it is, or its writer was killed.
+    pub fn is_unclosed(&self) -> bool {
+        self.shared.told().is_unclosed()
     }
 
     /// Requests that the library has made of the store.
@@ -303,16 +330,28 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn address(&self) -> Result<u64> {
-        self.info(hdf5_metno_sys::h5o::H5O_INFO_BASIC).map(|info| address(&info.token))
+        self.info(H5O_INFO_BASIC).map(|info| address(&info.token))
     }
 
     fn info(&self, fields: u32) -> Result<H5O_info2_t> {
+        locked(|| self.info_locked(fields)).map_err(|refused| self.refused(refused))
+    }
+
+    /// The lock is held.
+    fn info_locked(&self, fields: u32) -> Result<H5O_info2_t, Refused> {
         let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
         // SAFETY: under the lock; zeros are a valid structure, which outlives the call.
-        let outcome = locked(|| unsafe { status(H5Oget_info3(self.id.raw(), info.as_mut_ptr(), fields)) });
-        outcome.map_err(|refused| self.refused(refused))?;
-        // SAFETY: as above.
-        Ok(unsafe { info.assume_init() })
+        unsafe {
+            status(H5Oget_info3(self.id.raw(), info.as_mut_ptr(), fields))?;
+            Ok(info.assume_init())
+        }
+    }
+
+    /// The chunks of a dataset of this shape as they were saved. The lock is held.
+    pub(super) fn saved(&self, shape: &[u64], chunk: &[u64]) -> Option<Vec<Chunk>> {
+        let extents = self.shared.extents.get()?;
+        let info = self.info_locked(H5O_INFO_BASIC).ok()?;
+        extents.get(address(&info.token), shape, chunk)
     }
 
     /// How many attributes it has.
