@@ -5,6 +5,7 @@
 
 pub mod file;
 pub mod joined;
+pub(crate) mod many;
 pub mod memory;
 pub mod mmap;
 pub mod throttled;

@@ -7,7 +7,6 @@
 
 mod cache;
 mod check;
-mod fetch;
 mod get;
 mod ids;
 mod index;
@@ -27,7 +26,6 @@ use crate::error::Result;
 use crate::extent::Source;
 use crate::format::pod5::{Container, SignalCoding};
 
-pub(super) use fetch::read_many;
 pub(super) use get::Pod5Getter;
 pub(super) use index::Pod5Index;
 pub(super) use open::open;

@@ -1,9 +1,11 @@
 //! A virtual file driver: libhdf5 reads a [`Store`].
 //!
 //! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata often lie close together, and
-//! a request each would be slow on any store. The first failure of the store is kept, for it says more than libhdf5 does.
+//! a request each would be slow on any store. Nodes of an index, which do not, are fetched many at a time. The first failure of the store is kept, for it says more than libhdf5 does.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
+mod backing;
+mod expect;
 mod write;
 
 use std::cell::RefCell;
@@ -22,14 +24,8 @@ use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::store::{FileStore, Store};
 
+use backing::Backing;
 pub(super) use write::Sink;
-
-/// Bytes of a block, and how many are kept. A file that was written live has a node of an index here and there, so that longer ones
-/// would be read for nothing: of 450 MB for the 200,000 chunks of such a file, 10 were wanted.
-const BLOCK: u64 = 16 << 10;
-const KEPT: usize = 128;
-/// Blocks read at a time where the one before has been read.
-const AHEAD: u64 = 4;
 
 /// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
 const CLASS_VERSION: c_uint = 1;
@@ -75,17 +71,6 @@ impl Told {
     }
 }
 
-/// What stands behind an open file.
-struct Backing {
-    store: Arc<dyn Store>,
-    control: Control,
-    told: Arc<Told>,
-    /// Whether the file changes meanwhile, so that blocks are not kept.
-    changes: bool,
-    /// Blocks by number, the latest used last.
-    blocks: Vec<(u64, Vec<u8>)>,
-}
-
 /// How a file says that it is open; zero for one that was closed.
 fn open_flags(store: &dyn Store) -> Result<u8> {
     let Some(start) = crate::arrays::signature(store)? else { return Ok(0) };
@@ -95,62 +80,6 @@ fn open_flags(store: &dyn Store) -> Result<u8> {
     }
     store.read_at(start, &mut head)?;
     Ok(if TELLING.contains(&head[8]) { head[11] } else { 0 })
-}
-
-impl Backing {
-    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        if self.changes {
-            self.blocks.clear();
-        }
-        while done < out.len() {
-            let here = at.saturating_add(done as u64);
-            let block = self.block(here / BLOCK)?;
-            let Some(bytes) = block.get((here % BLOCK) as usize..).filter(|bytes| !bytes.is_empty()) else {
-                return Err(Error::Truncated {
-                    file: self.store.name().clone(),
-                    what: "metadata".into(),
-                    offset: at,
-                    size: self.store.size(),
-                    advice: ", or an address in it is damaged",
-                });
-            };
-            let part = bytes.len().min(out.len() - done);
-            out[done..done + part].copy_from_slice(&bytes[..part]);
-            done += part;
-        }
-        Ok(())
-    }
-
-    fn block(&mut self, number: u64) -> Result<&[u8]> {
-        if let Some(at) = self.blocks.iter().position(|(kept, _)| *kept == number) {
-            self.blocks[at..].rotate_left(1);
-        } else {
-            if self.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let goes_on =
-                number.checked_sub(1).is_some_and(|before| self.blocks.iter().any(|(kept, _)| *kept == before));
-            let start = number.saturating_mul(BLOCK);
-            let most = if goes_on { AHEAD * BLOCK } else { BLOCK };
-            let len = self.store.size().saturating_sub(start).min(most) as usize;
-            let mut bytes = vec![0; len];
-            if len > 0 {
-                self.told.requests.fetch_add(1, Ordering::Relaxed);
-                self.store.read_at(start, &mut bytes)?;
-            }
-            // The one that is wanted last, as the latest.
-            let ahead =
-                bytes.chunks(BLOCK as usize).enumerate().rev().map(|(i, part)| (number + i as u64, part.to_vec()));
-            let ahead: Vec<_> = ahead.filter(|(i, _)| self.blocks.iter().all(|(kept, _)| kept != i)).collect();
-            self.blocks.extend(ahead);
-            self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));
-            if len == 0 {
-                return Ok(&[]);
-            }
-        }
-        Ok(self.blocks.last().map(|(_, bytes)| &bytes[..]).unwrap_or_default())
-    }
 }
 
 /// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): what every driver's files begin with. The library fills it in.
@@ -322,13 +251,7 @@ impl Within {
     fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
         let Some(path) = self.around.find(name.to_bytes(), &self.name)? else { return Ok(None) };
         let store = Arc::new(FileStore::open(path)?);
-        Ok(Some(Backing {
-            store,
-            changes: false,
-            control: self.control.clone(),
-            told: self.told.clone(),
-            blocks: Vec::new(),
-        }))
+        Ok(Some(Backing::new(store, false, &self.control, &self.told)))
     }
 }
 
@@ -342,8 +265,7 @@ pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -
     });
     told.unclosed.store(flags & WRITTEN != 0, Ordering::Relaxed);
     let changes = flags & WRITTEN_FOR_READERS != 0;
-    let (store, blocks) = (store.clone(), Vec::new());
-    let backing = Backing { store, changes, control: control.clone(), told: told.clone(), blocks };
+    let backing = Backing::new(store.clone(), changes, control, &told);
     let opened = locked(|| {
         static DRIVER: OnceLock<hid_t> = OnceLock::new();
         // SAFETY: under the lock; the class is a constant with the layout that the library expects.
@@ -408,7 +330,7 @@ unsafe extern "C" fn driver_set_eoa(file: *mut Driven, _: H5F_mem_t, address: u6
 
 unsafe extern "C" fn driver_get_eof(file: *const Driven, _: H5F_mem_t) -> u64 {
     // SAFETY: as above.
-    unsafe { (*file).backing.store.size() }
+    unsafe { (*file).backing.size() }
 }
 
 unsafe extern "C" fn driver_read(
@@ -420,14 +342,15 @@ unsafe extern "C" fn driver_read(
     buffer: *mut c_void,
 ) -> c_int {
     // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised, so they are zeroed.
-    let (backing, out) = unsafe {
+    let (backing, base, out) = unsafe {
         std::ptr::write_bytes(buffer.cast::<u8>(), 0, size);
-        (&mut (*file).backing, std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size))
+        let out = std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
+        (&mut (*file).backing, (*file).base.base_address, out)
     };
-    match backing.read(at, out) {
+    match backing.read(at, out, base) {
         Ok(()) => 0,
         Err(error) => {
-            backing.told.fail(error);
+            backing.fail(error);
             -1
         }
     }

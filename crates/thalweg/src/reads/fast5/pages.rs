@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::format::hdf5::meta::Source;
-use crate::reads::pod5::read_many;
 use crate::store::Store;
+use crate::store::many::read_many;
 
 /// Bytes of a window, and how many windows are kept.
 pub(super) const WINDOW: u64 = 6 << 10;

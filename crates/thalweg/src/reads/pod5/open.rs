@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::Pod5;
 use super::cache::Cache;
-use super::fetch::{read, read_many};
 use super::recover::{self, Found};
 use super::tables::{Piece, Tables};
 use crate::engine::Control;
@@ -17,6 +16,7 @@ use crate::format::pod5::{
 use crate::model::StoreModel;
 use crate::plan::Budget;
 use crate::store::Store;
+use crate::store::many::{read, read_many};
 
 /// First guess at how many bytes at the end of a table, and of the file, hold all footers.
 const END_GUESS: u64 = 64 << 10;

@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
-use super::fetch::read;
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::format::pod5::{
     Block, Container, Content, FIRST_SECTION, Footer, Head, MAGIC, MARKER_BYTES, MOST_HEAD, Message, Schema, Section,
 };
 use crate::store::Store;
+use crate::store::many::read;
 
 /// A table that was found.
 pub(super) struct Found {

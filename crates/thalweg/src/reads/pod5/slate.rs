@@ -263,7 +263,7 @@ fn near<'a>(entry: &Entry, extent: &Extent<'a>, i: usize, piece: &Piece) -> Opti
 
 /// Those of one that is not.
 fn far(tables: &Tables, piece: &Piece) -> Result<Vec<u8>> {
-    super::fetch::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
+    crate::store::many::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
 }
 
 fn check_size(tables: &Tables, extent: &Extent<'_>, pieces: &[Piece], limit: usize, read_id: &str) -> Result<()> {

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cache::Cache;
-use super::fetch::{read, read_many};
 use crate::engine::Control;
 use crate::error::{Error, Fault, Result};
 use crate::format::pod5::{Batch, Block, Head, ReadsTable, SignalCoding, SignalLayout, UUID_BYTES};
 use crate::model::StoreModel;
 use crate::splitmix::mix;
 use crate::store::Store;
+use crate::store::many::{read, read_many};
 
 /// What is known of both tables without reading their batches.
 #[derive(Debug)]

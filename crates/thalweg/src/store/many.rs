@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::Store;
 use crate::engine::Control;
 use crate::error::{Error, Result};
-use crate::store::Store;
 
 /// The bytes of `range`, which lies within the store.
-pub(super) fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
+pub(crate) fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
     let len = (range.end - range.start) as usize;
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(len).is_err() {
@@ -22,7 +22,7 @@ pub(super) fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
 }
 
 /// The bytes of all `ranges`, up to `depth` requests in flight.
-pub(in crate::reads) fn read_many(
+pub(crate) fn read_many(
     store: &dyn Store,
     ranges: &[Range<u64>],
     depth: usize,

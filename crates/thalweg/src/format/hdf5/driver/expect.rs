@@ -1,0 +1,78 @@
+//! What libhdf5 is going to read next: the children of a node of chunks.
+
+/// Most nodes that are expected of one.
+const MOST: usize = 128;
+
+/// Signature, type, level, entries used, and two siblings (HDF5 file format specification 3.0, section III.A.1).
+const HEAD: usize = 24;
+/// Bytes of an address, as all but the smallest files have them.
+const ADDRESS: usize = 8;
+/// Of a key: bytes of the chunk, mask of filters.
+const KEY_HEAD: usize = 8;
+const MOST_RANK: usize = 32;
+
+fn number(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The addresses of a node's children, in order, if these are all of its bytes and it is an inner one of a version-1 B-tree of
+/// chunks. It need not be right: how many dimensions a key has is guessed from the node's length and the zero that ends each key.
+pub(super) fn children(node: &[u8]) -> Option<Vec<u64>> {
+    let &[b'T', b'R', b'E', b'E', 1, level, low, high, ..] = node else { return None };
+    let used = usize::from(u16::from_le_bytes([low, high])).min(MOST);
+    if level == 0 || used == 0 {
+        return None;
+    }
+    // Each dimension, and one of the bytes of an element, in which a chunk begins at 0.
+    (1..=MOST_RANK).find_map(|rank| {
+        let key = KEY_HEAD + (rank + 1) * ADDRESS;
+        let entries = node.len().checked_sub(HEAD + key)?;
+        if entries % (key + ADDRESS) != 0 || entries / (key + ADDRESS) < used {
+            return None;
+        }
+        let at = |entry: usize| HEAD + entry * (key + ADDRESS);
+        let child = |entry| {
+            let child = at(entry) + key;
+            number(node, child).filter(|_| number(node, child - ADDRESS) == Some(0))
+        };
+        (0..used).map(child).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::children;
+
+    /// A node of up to 64 children, as libhdf5 makes them.
+    fn node(level: u8, rank: u64, addresses: &[u64]) -> Vec<u8> {
+        let mut bytes = b"TREE\x01".to_vec();
+        bytes.push(level);
+        bytes.extend((addresses.len() as u16).to_le_bytes());
+        bytes.extend([0xff; 16]);
+        for entry in 0..65 {
+            bytes.extend(8192u32.to_le_bytes());
+            bytes.extend(0u32.to_le_bytes());
+            (0..rank).for_each(|d| bytes.extend((entry * 100 + d + 1).to_le_bytes()));
+            bytes.extend(0u64.to_le_bytes());
+            if entry < 64 {
+                bytes.extend(addresses.get(entry as usize).copied().unwrap_or(u64::MAX).to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn inner_nodes_say_where_their_children_are() {
+        let addresses: Vec<u64> = (0..40).map(|i| 77_777 * i + 5).collect();
+        for rank in 1..=32 {
+            let bytes = node(1, rank, &addresses);
+            assert_eq!(children(&bytes).as_ref(), Some(&addresses), "{rank}");
+            assert_eq!(children(&bytes[..bytes.len() - 4]), None);
+        }
+        assert_eq!(children(&node(0, 1, &addresses)), None);
+        assert_eq!(children(&node(1, 1, &[])), None);
+        assert_eq!(children(b"TREE"), None);
+    }
+}
