@@ -445,3 +445,19 @@ def test_selections_are_h5pys(thalweg_binary, tmp_path, select):
                 values = np.asarray(values).astype(whole.dtype.newbyteorder("<"))
                 expected = ["x".join(map(str, values.shape)), values.dtype.str, hashlib.sha256(values.tobytes()).hexdigest()]
                 assert told[f"/{rank}/{name}"] == expected, name
+
+
+@pytest.mark.parametrize("base", [0, 1024])
+def test_nodes_of_an_index_that_are_fetched_together(thalweg, tmp_path, base):
+    """On a store that takes its time, the children of inner nodes are fetched before libhdf5 asks: in fewer requests' time, the same."""
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w", userblock_size=base) as file:
+        grown = [file.create_dataset(name, (0,), "<i4", maxshape=(None,), chunks=(16,)) for name in "abc"]
+        grown.append(file.create_dataset("d", (0, 5), "<i4", maxshape=(None, 5), chunks=(8, 2), compression="gzip"))
+        for step in range(100):
+            for dataset in grown:
+                dataset.resize((step + 1) * 64, 0)
+                dataset[step * 64 :] = step
+    expected, _ = rows(path)
+    for slow in ([], ["--throttle", "latency=1ms"]):
+        assert thalweg("read", path, "--digest", *slow).stdout.splitlines() == expected
