@@ -159,16 +159,17 @@ fn of_thalweg(
     overlapped(load, jumps, store_s, costs.thalweg(layouts, load), threads, index)
 }
 
-/// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead where a chunk follows the one before,
-/// and the next request waits for the decoding of the last.
+/// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead where a chunk follows the one before, while
+/// that is decoded, and waits where it does not.
 fn of_libhdf5(layouts: &[Layout], model: &StoreModel, index: Duration, costs: &Costs) -> Predicted {
     let load = Load { requests: layouts.iter().map(|l| l.pieces).sum(), bytes: layouts.iter().map(|l| l.stored).sum() };
     let jumps: u64 = layouts.iter().map(|l| l.pieces.min(1) + l.pairs - l.followed).sum();
     let waits = jumps as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0));
-    let store_s = (waits + load.bytes as f64 / model.bandwidth.max(1.0)).max(load.seconds(model));
+    let transfer = load.bytes as f64 / model.bandwidth.max(1.0);
+    let store_s = (waits + transfer).max(load.seconds(model));
     let cpu_s = costs.libhdf5(layouts);
     let index_s = index.as_secs_f64();
-    let total_s = index_s + store_s + cpu_s;
+    let total_s = index_s + (store_s - transfer) + side_by_side(transfer, cpu_s);
     let Load { requests, bytes } = load;
     Predicted { requests, bytes, jumps, store_s, cpu_s, threads: 1, index_s, total_s }
 }
