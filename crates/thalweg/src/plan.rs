@@ -117,6 +117,7 @@ impl Load {
 
     /// Seconds that it takes a store: as long as the bytes or the requests take, whichever is longer. What the other takes is not
     /// quite hidden.
+    #[cfg(feature = "hdf5")]
     pub(crate) fn seconds(self, model: &StoreModel) -> f64 {
         self.with(model, NOT_HIDDEN)
     }
@@ -130,6 +131,7 @@ impl Load {
 }
 
 /// The part of the shorter of transfer and requests that is seen in the time.
+#[cfg(feature = "hdf5")]
 const NOT_HIDDEN: f64 = 0.125;
 
 /// The same for choosing between them: each takes the processor's time too, whether or not the store can do both at once.
@@ -181,6 +183,7 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
 }
 
 /// Fetches for all that is wanted, in offset order, as one window of [`gather`].
+#[cfg(feature = "hdf5")]
 pub(crate) fn in_order(mut wanted: Vec<Wanted>, gap: u64, block: usize) -> impl Iterator<Item = Fetch> + Send {
     last_first(&mut wanted);
     std::iter::from_fn(move || merge(&mut wanted, gap, block as u64, usize::MAX))
