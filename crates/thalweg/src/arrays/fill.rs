@@ -40,6 +40,8 @@ pub struct Summary {
 
 /// The most requests that are in flight where they are small.
 const MOST_SMALL: usize = 32;
+/// Fewer leave a store idle that does not read ahead.
+const LEAST_DEPTH: usize = 4;
 
 /// What can be had in parts is not had in smaller ones.
 const LEAST_PIECE: u64 = 256 << 10;
@@ -241,7 +243,7 @@ impl ArrayFile {
         let load = Load::of(&ranges, plan::gap(&ranges, model, self.options.gap, block), block);
         let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
         let small = model.block * model.depth / usual;
-        let depth = model.depth.max(small.min(MOST_SMALL));
+        let depth = model.depth.max(small.clamp(LEAST_DEPTH, MOST_SMALL));
         let shape = plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
         Shape { usual: Some(usual), ..shape }
     }
