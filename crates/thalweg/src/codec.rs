@@ -20,7 +20,7 @@ pub mod svb;
 pub mod svb16;
 pub mod szip;
 pub mod vbz;
-mod zigzag;
+pub(crate) mod zigzag;
 pub mod zstd;
 
 #[doc(hidden)]

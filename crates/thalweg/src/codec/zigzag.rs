@@ -20,6 +20,14 @@ pub(crate) fn unzigzag_16(value: u16) -> i16 {
     (value >> 1) as i16 ^ -((value & 1) as i16)
 }
 
+pub(crate) fn zigzag_64(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+pub(crate) fn unzigzag_64(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use super::types::Chunk;
 use crate::Fault;
+use crate::codec::zigzag::{unzigzag_64, zigzag_64};
 use crate::splitmix::{checksum, word};
 
 /// The first bytes.
@@ -95,16 +96,6 @@ fn push(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// A difference, in which small ones of both signs are small numbers.
-fn zigzag(difference: u64) -> u64 {
-    let signed = difference.cast_signed();
-    (signed << 1 ^ signed >> 63).cast_unsigned()
-}
-
-fn unzigzag(number: u64) -> u64 {
-    number >> 1 ^ (number & 1).wrapping_neg()
-}
-
 /// Numbers that are being taken out.
 struct Numbers<'a> {
     bytes: &'a [u8],
@@ -135,8 +126,8 @@ impl Numbers<'_> {
         let at = self.at;
         let far = || Fault::new(at, "a chunk beyond 64 bits", "one inside the file");
         let first = before.first.wrapping_add(1).checked_add(self.next()?).ok_or_else(far)?;
-        let offset = before.offset.wrapping_add(before.size).wrapping_add(unzigzag(self.next()?));
-        let size = before.size.wrapping_add(unzigzag(self.next()?));
+        let offset = before.offset.wrapping_add(before.size).wrapping_add_signed(unzigzag_64(self.next()?));
+        let size = before.size.wrapping_add_signed(unzigzag_64(self.next()?));
         let mask = u32::try_from(self.next()?).map_err(|_| far())?;
         Ok(Chunk { first, offset, size, mask })
     }
@@ -165,8 +156,11 @@ impl Extents {
             let mut before = NONE;
             for chunk in &grid.chunks {
                 push(&mut chunks, chunk.first.wrapping_sub(before.first.wrapping_add(1)));
-                push(&mut chunks, zigzag(chunk.offset.wrapping_sub(before.offset.wrapping_add(before.size))));
-                push(&mut chunks, zigzag(chunk.size.wrapping_sub(before.size)));
+                push(
+                    &mut chunks,
+                    zigzag_64(chunk.offset.wrapping_sub(before.offset.wrapping_add(before.size)).cast_signed()),
+                );
+                push(&mut chunks, zigzag_64(chunk.size.wrapping_sub(before.size).cast_signed()));
                 push(&mut chunks, u64::from(chunk.mask));
                 before = *chunk;
             }
