@@ -16,6 +16,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod format;
+pub mod graph;
 #[cfg(feature = "hdf5")]
 pub mod guard;
 pub mod model;

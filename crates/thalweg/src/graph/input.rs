@@ -1,0 +1,102 @@
+//! What is brought into a store: edges and vertices, a piece at a time, in bounded memory.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use crate::error::Result;
+
+/// Edges of one kind: between vertices of two types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Population {
+    /// Its name; unique within a store.
+    pub name: String,
+    /// The type of the vertices that its edges leave from.
+    pub source: String,
+    /// The type of the vertices that they lead to.
+    pub target: String,
+    /// Whether an edge can be followed in its direction only, unless it is asked for otherwise.
+    pub is_directed: bool,
+    /// Whether two vertices may have several edges; else an edge that is there already is not added again.
+    pub is_multi: bool,
+    /// Attributes of an edge.
+    pub attributes: SchemaRef,
+}
+
+/// Edges, as runs of those that leave from the same vertex.
+#[derive(Debug, Clone, Default)]
+pub struct Edges {
+    /// Vertices, and how many of [`Edges::targets`] are each one's. A vertex may come again, in any order.
+    pub runs: Vec<(u64, usize)>,
+    /// Where the edges lead to, run after run.
+    pub targets: Vec<u64>,
+    /// Their attributes, a row for each of [`Edges::targets`]; `None` where the population has none.
+    pub attributes: Option<RecordBatch>,
+}
+
+impl Edges {
+    /// Forgets all of them, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+        self.targets.clear();
+        self.attributes = None;
+    }
+}
+
+/// Edges of a population, a piece at a time.
+pub trait EdgeSource: Send {
+    /// What they are.
+    fn population(&self) -> &Population;
+
+    /// How many edges there are in all, where that is known.
+    fn total(&self) -> Option<u64>;
+
+    /// Replaces `edges` by the next ones; `false` if there are no more.
+    ///
+    /// # Errors
+    /// What is wrong with where they come from.
+    fn next(&mut self, edges: &mut Edges) -> Result<bool>;
+}
+
+/// Vertices of a type.
+#[derive(Debug, Clone, Default)]
+pub struct Vertices {
+    /// Their ids.
+    pub ids: Vec<u64>,
+    /// Their attributes, a row for each; `None` where they have none.
+    pub attributes: Option<RecordBatch>,
+}
+
+/// Vertices of a type, a piece at a time. They exist even without an edge.
+pub trait VertexSource: Send {
+    /// Their type.
+    fn vertex_type(&self) -> &str;
+
+    /// Their attributes.
+    fn attributes(&self) -> &SchemaRef;
+
+    /// How many there are in all, where that is known.
+    fn total(&self) -> Option<u64>;
+
+    /// Replaces `vertices` by the next ones; `false` if there are no more.
+    ///
+    /// # Errors
+    /// What is wrong with where they come from.
+    fn next(&mut self, vertices: &mut Vertices) -> Result<bool>;
+}
+
+/// What a file brings.
+#[derive(Default)]
+pub struct Input {
+    /// Vertices of some types. Types that only edges mention need none.
+    pub vertices: Vec<Box<dyn VertexSource>>,
+    /// Edges of some populations.
+    pub edges: Vec<Box<dyn EdgeSource>>,
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let types: Vec<_> = self.vertices.iter().map(|v| v.vertex_type()).collect();
+        let populations: Vec<_> = self.edges.iter().map(|e| &e.population().name).collect();
+        f.debug_struct("Input").field("vertices", &types).field("edges", &populations).finish()
+    }
+}
