@@ -1,5 +1,34 @@
 //! Networks: typed vertices, edges between them in both directions, and a store for them that changes and survives.
+//!
+//! A network is a folder of files: a *manifest*, *segments* that are written once, and a *log* of what changed since. Who reads sees
+//! it as it was when it was opened; one at a time may write. `docs/formats/graph.md` has the bytes.
 
+mod attributes;
+mod column;
+mod compact;
+pub mod disk;
+mod effects;
+mod fetch;
+mod import;
 pub mod input;
+mod level;
+mod log;
+mod manifest;
+mod merge;
+mod neighbours;
+mod network;
+mod pack;
+mod recent;
+mod segment;
+mod sort;
+mod table;
+mod writer;
 
+pub use column::Coding;
+pub use import::Imported;
 pub use input::{EdgeSource, Edges, Input, Population, VertexSource, Vertices};
+pub use level::Side;
+pub use manifest::{Edges as EdgeKind, VertexType};
+pub use neighbours::Neighbours;
+pub use network::{Direction, Network, Options, Storage, Way};
+pub use writer::{Change, Committed, Writer};

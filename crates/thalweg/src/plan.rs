@@ -183,7 +183,6 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
 }
 
 /// Fetches for all that is wanted, in offset order, as one window of [`gather`].
-#[cfg(feature = "hdf5")]
 pub(crate) fn in_order(mut wanted: Vec<Wanted>, gap: u64, block: usize) -> impl Iterator<Item = Fetch> + Send {
     last_first(&mut wanted);
     std::iter::from_fn(move || merge(&mut wanted, gap, block as u64, usize::MAX))

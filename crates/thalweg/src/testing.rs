@@ -6,6 +6,7 @@
 // A suite reports by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod disk;
 mod faulty;
 mod feed;
 #[doc(hidden)]
@@ -20,6 +21,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::store::{AlignedBuf, PAGE, Store};
 
+pub use disk::{CrashDisk, Failing};
 pub use faulty::{Fault, Faulty};
 pub use feed::Script;
 

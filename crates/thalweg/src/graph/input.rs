@@ -2,17 +2,20 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
 /// Edges of one kind: between vertices of two types.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Population {
     /// Its name; unique within a store.
     pub name: String,
     /// The type of the vertices that its edges leave from.
+    #[serde(rename = "from")]
     pub source: String,
     /// The type of the vertices that they lead to.
+    #[serde(rename = "to")]
     pub target: String,
     /// Whether an edge can be followed in its direction only, unless it is asked for otherwise.
     pub is_directed: bool,
@@ -49,6 +52,11 @@ pub trait EdgeSource: Send {
 
     /// How many edges there are in all, where that is known.
     fn total(&self) -> Option<u64>;
+
+    /// Whether sources ascend, so that all edges of one come together.
+    fn is_grouped(&self) -> bool {
+        false
+    }
 
     /// Replaces `edges` by the next ones; `false` if there are no more.
     ///

@@ -20,6 +20,7 @@ mod fast5_real;
 mod fast5_write;
 mod files;
 mod fuzz_corpus;
+mod graph;
 mod hostile;
 mod measuring;
 mod memory;

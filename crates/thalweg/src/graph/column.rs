@@ -1,0 +1,493 @@
+//! Columns of numbers in a segment, of which any can be read.
+//!
+//! A column lies in the file as runs of 256 pages, so that what is near in the column is near in the file though columns are
+//! written side by side. A page of a packed one holds groups ([`super::pack`]):
+//!
+//! ```text
+//! bytes 0-1   groups
+//! bytes 2-3   numbers; the last group of a column is filled up with its last number
+//! bytes 4-7   zero
+//! then        the groups, and at least 8 more bytes
+//! ```
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::pack::{self, GROUP};
+use super::segment::{PAGE, Segment, SegmentWriter};
+use crate::error::{Fault, Result};
+
+/// Pages of a run.
+const RUN: usize = 256;
+
+/// Numbers of a page that is not packed.
+const RAW: u64 = PAGE as u64 / 8;
+
+/// Bytes before a packed page's groups.
+const PAGE_HEAD: usize = 8;
+
+/// How a column's numbers are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coding {
+    /// Eight bytes each.
+    Raw,
+    /// Packed: see the module `pack`.
+    Packed,
+    /// Not at all: each is one more than the one before.
+    Range {
+        /// The first.
+        start: u64,
+    },
+}
+
+/// What a footer says of a column.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Meta {
+    coding: Coding,
+    len: u64,
+    /// The first page of each run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    runs: Vec<u64>,
+    /// The last of the runs ends before this page.
+    #[serde(default)]
+    end: u64,
+    /// Of a packed column: the place of each page's first number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    places: Option<Box<Meta>>,
+    /// Of an ascending column: each page's first number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keys: Option<Box<Meta>>,
+}
+
+impl Meta {
+    /// How many numbers.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes that the column takes.
+    pub(super) fn bytes(&self) -> u64 {
+        let below = [&self.places, &self.keys].into_iter().flatten().map(|meta| meta.bytes()).sum::<u64>();
+        self.page_count() * PAGE as u64 + below
+    }
+
+    fn page_count(&self) -> u64 {
+        match self.runs.last() {
+            Some(last) => (self.runs.len() as u64 - 1) * RUN as u64 + self.end.saturating_sub(*last),
+            None => 0,
+        }
+    }
+}
+
+/// A column being written.
+pub(super) struct ColumnWriter {
+    coding: Coding,
+    /// What it becomes once it is no range.
+    later: Coding,
+    is_keyed: bool,
+    len: u64,
+    runs: Vec<u64>,
+    end: u64,
+    places: Vec<u64>,
+    keys: Vec<u64>,
+    /// Whole pages that are not written.
+    buffer: Vec<u8>,
+    page: Vec<u8>,
+    /// Groups and numbers of the page.
+    held: (u16, u16),
+    group: [u64; GROUP],
+    filled: usize,
+}
+
+impl ColumnWriter {
+    /// A column without numbers. One that `is_keyed` is searched: its numbers ascend.
+    pub(super) fn new(coding: Coding, is_keyed: bool) -> Self {
+        Self {
+            coding: Coding::Range { start: 0 },
+            later: coding,
+            is_keyed,
+            len: 0,
+            runs: Vec::new(),
+            end: 0,
+            places: Vec::new(),
+            keys: Vec::new(),
+            buffer: Vec::new(),
+            page: Vec::new(),
+            held: (0, 0),
+            group: [0; GROUP],
+            filled: 0,
+        }
+    }
+
+    /// How many numbers it has.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Appends a number.
+    pub(super) fn push(&mut self, segment: &mut SegmentWriter, value: u64) -> Result<()> {
+        match self.coding {
+            Coding::Packed => {
+                self.group[self.filled] = value;
+                self.filled += 1;
+                self.len += 1;
+                if self.filled == GROUP {
+                    self.flush_group(segment)?;
+                }
+                return Ok(());
+            }
+            Coding::Raw => {
+                if self.page.is_empty() && self.is_keyed {
+                    self.keys.push(value);
+                }
+                self.page.extend_from_slice(&value.to_le_bytes());
+                self.len += 1;
+                if self.page.len() == PAGE {
+                    self.flush_page(segment)?;
+                }
+                return Ok(());
+            }
+            Coding::Range { start } if self.len == 0 || start.checked_add(self.len) == Some(value) => {
+                self.coding = Coding::Range { start: if self.len == 0 { value } else { start } };
+                self.len += 1;
+                return Ok(());
+            }
+            Coding::Range { .. } => {}
+        }
+        self.settle(segment)?;
+        self.push(segment, value)
+    }
+
+    /// Appends numbers.
+    pub(super) fn extend(&mut self, segment: &mut SegmentWriter, mut values: &[u64]) -> Result<()> {
+        while let Some((first, rest)) = values.split_first() {
+            if self.coding == Coding::Raw && !self.page.is_empty() {
+                let (now, later) = values.split_at(values.len().min((PAGE - self.page.len()) / 8));
+                self.page.extend(now.iter().flat_map(|value| value.to_le_bytes()));
+                self.len += now.len() as u64;
+                values = later;
+                if self.page.len() == PAGE {
+                    self.flush_page(segment)?;
+                }
+                continue;
+            }
+            if self.coding == Coding::Packed && self.filled > 0 {
+                let (now, later) = values.split_at(values.len().min(GROUP - self.filled));
+                self.group[self.filled..self.filled + now.len()].copy_from_slice(now);
+                self.filled += now.len();
+                self.len += now.len() as u64;
+                values = later;
+                if self.filled == GROUP {
+                    self.flush_group(segment)?;
+                }
+                continue;
+            }
+            self.push(segment, *first)?;
+            values = rest;
+        }
+        Ok(())
+    }
+
+    /// Writes the numbers that seemed to be a range.
+    fn settle(&mut self, segment: &mut SegmentWriter) -> Result<()> {
+        let Coding::Range { start } = self.coding else { return Ok(()) };
+        let len = std::mem::take(&mut self.len);
+        self.coding = self.later;
+        (0..len).try_for_each(|i| self.push(segment, start + i))
+    }
+
+    fn flush_group(&mut self, segment: &mut SegmentWriter) -> Result<()> {
+        let filled = std::mem::take(&mut self.filled);
+        if self.page.is_empty() {
+            self.begin_page(filled);
+        }
+        let before = self.page.len();
+        pack::pack(&self.group, &mut self.page);
+        if self.page.len() + pack::SLACK > PAGE {
+            let group = self.page.split_off(before);
+            self.flush_page(segment)?;
+            self.begin_page(filled);
+            self.page.extend_from_slice(&group);
+        }
+        self.held = (self.held.0 + 1, self.held.1 + filled as u16);
+        Ok(())
+    }
+
+    fn begin_page(&mut self, filled: usize) {
+        self.page.resize(PAGE_HEAD, 0);
+        self.places.push(self.len - filled as u64);
+        if self.is_keyed {
+            self.keys.push(self.group[0]);
+        }
+    }
+
+    fn flush_page(&mut self, segment: &mut SegmentWriter) -> Result<()> {
+        let (groups, numbers) = std::mem::take(&mut self.held);
+        if self.coding == Coding::Packed {
+            self.page[..2].copy_from_slice(&groups.to_le_bytes());
+            self.page[2..4].copy_from_slice(&numbers.to_le_bytes());
+        }
+        self.page.resize(PAGE, 0);
+        self.buffer.extend_from_slice(&self.page);
+        self.page.clear();
+        if self.buffer.len() == RUN * PAGE { self.flush_run(segment) } else { Ok(()) }
+    }
+
+    fn flush_run(&mut self, segment: &mut SegmentWriter) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.runs.push(segment.append(&self.buffer)?);
+            self.end = segment.pages();
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes what is left; what the footer is to say.
+    pub(super) fn finish(mut self, segment: &mut SegmentWriter) -> Result<Meta> {
+        if self.filled > 0 {
+            let last = self.group[self.filled - 1];
+            self.group[self.filled..].fill(last);
+            self.flush_group(segment)?;
+        }
+        if !self.page.is_empty() {
+            self.flush_page(segment)?;
+        }
+        self.flush_run(segment)?;
+        let below = |values: &[u64], segment: &mut SegmentWriter| -> Result<Option<Box<Meta>>> {
+            if values.is_empty() {
+                return Ok(None);
+            }
+            let mut column = Self::new(Coding::Raw, false);
+            column.extend(segment, values)?;
+            Ok(Some(Box::new(column.finish(segment)?)))
+        };
+        let (places, keys) = (below(&self.places, segment)?, below(&self.keys, segment)?);
+        Ok(Meta { coding: self.coding, len: self.len, runs: self.runs, end: self.end, places, keys })
+    }
+}
+
+/// Numbers of a column that lie in pages one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    /// The pages, in the file.
+    pub(super) pages: Range<u64>,
+    /// The first of them, in the column.
+    page: u64,
+    /// The numbers wanted.
+    pub(super) numbers: Range<u64>,
+}
+
+/// A column, open for reading.
+#[derive(Debug)]
+pub(super) struct Column {
+    meta: Meta,
+    places: Vec<u64>,
+    keys: Vec<u64>,
+}
+
+impl Column {
+    /// Opens a column: reads where its pages begin.
+    pub(super) fn open(meta: Meta, segment: &Segment) -> Result<Self> {
+        let wrong = |found: String, expected: &'static str| {
+            Fault::new(0, found, expected).in_file(segment.store().name(), 0, "footer: a column")
+        };
+        let below = |meta: &Option<Box<Meta>>| -> Result<Vec<u64>> {
+            let Some(meta) = meta else { return Ok(Vec::new()) };
+            if meta.coding == Coding::Packed || meta.keys.is_some() {
+                return Err(wrong("a packed list of pages".into(), "one that is not"));
+            }
+            if meta.coding == Coding::Raw && meta.len > segment.pages() * RAW || meta.len > segment.pages() {
+                return Err(wrong(format!("{} pages", meta.len), "not more than the file has"));
+            }
+            let column = Self { meta: (**meta).clone(), places: Vec::new(), keys: Vec::new() };
+            let mut values = vec![0; meta.len as usize];
+            column.read(segment, 0..meta.len, &mut values)?;
+            Ok(values)
+        };
+        let (places, keys) = (below(&meta.places)?, below(&meta.keys)?);
+        let pages = meta.page_count();
+        let fits = match meta.coding {
+            Coding::Range { start } => start.checked_add(meta.len.saturating_sub(1)).is_some(),
+            Coding::Raw => pages == meta.len.div_ceil(RAW),
+            Coding::Packed => {
+                places.len() as u64 == pages
+                    && places.first().is_none_or(|first| *first == 0)
+                    && places.windows(2).all(|pair| pair[0] < pair[1])
+                    && places.last().is_none_or(|last| *last < meta.len)
+                    && meta.len <= pages.saturating_mul(u64::from(u16::MAX))
+            }
+        };
+        if !fits || !keys.is_empty() && keys.len() as u64 != pages {
+            return Err(wrong(format!("{} numbers in {pages} pages", meta.len), "as many as there is room for"));
+        }
+        Ok(Self { meta, places, keys })
+    }
+
+    /// How many numbers.
+    pub(super) fn len(&self) -> u64 {
+        self.meta.len
+    }
+
+    /// Where these numbers lie.
+    pub(super) fn spans(&self, numbers: Range<u64>) -> impl Iterator<Item = Span> {
+        let (first, end) = match self.meta.coding {
+            _ if numbers.is_empty() => (0, 0),
+            Coding::Range { .. } => (0, 0),
+            Coding::Raw => (numbers.start / RAW, (numbers.end - 1) / RAW + 1),
+            Coding::Packed => (
+                self.places.partition_point(|place| *place <= numbers.start).saturating_sub(1) as u64,
+                self.places.partition_point(|place| *place < numbers.end) as u64,
+            ),
+        };
+        let mut page = first;
+        std::iter::from_fn(move || {
+            if page >= end {
+                return None;
+            }
+            let run = page / RUN as u64;
+            let stop = ((run + 1) * RUN as u64).min(end);
+            let in_file = self.meta.runs.get(run as usize)? + page % RUN as u64;
+            let span = Span {
+                pages: in_file..in_file + (stop - page),
+                page,
+                numbers: numbers.start.max(self.first(page))..numbers.end.min(self.first(stop)),
+            };
+            page = stop;
+            Some(span)
+        })
+    }
+
+    /// The place of a page's first number.
+    fn first(&self, page: u64) -> u64 {
+        match self.meta.coding {
+            Coding::Packed => self.places.get(page as usize).copied().unwrap_or(self.meta.len),
+            _ => (page * RAW).min(self.meta.len),
+        }
+    }
+
+    /// A span's numbers, out of its pages' bytes.
+    pub(super) fn decode(&self, span: &Span, bytes: &[u8], out: &mut [u64]) -> Result<(), Fault> {
+        let Range { start, end } = span.numbers;
+        if self.meta.coding == Coding::Raw {
+            let at = (start - self.first(span.page)) as usize * 8;
+            let bytes = &bytes[at..at + (end - start) as usize * 8];
+            for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+                *value = u64::from_le_bytes(*bytes);
+            }
+            return Ok(());
+        }
+        let mut group = [0; GROUP];
+        for (number, page) in (span.page..).zip(bytes.chunks_exact(PAGE)) {
+            let damaged = |fault: Fault| fault.shifted((number - span.page) as usize * PAGE);
+            let groups = u16::from_le_bytes([page[0], page[1]]);
+            let (mut at, mut place) = (PAGE_HEAD, self.first(number));
+            let last = self.first(number + 1);
+            for _ in 0..groups {
+                let here = place..(place + GROUP as u64).min(last);
+                place = here.end;
+                let rest = page.get(at..).unwrap_or_default();
+                if here.end <= start {
+                    at += pack::packed_len(rest).map_err(damaged)?;
+                    continue;
+                }
+                if here.start >= end {
+                    break;
+                }
+                if here.start >= start && here.start + GROUP as u64 <= end {
+                    let out = &mut out[(here.start - start) as usize..];
+                    if let Some(out) = out.first_chunk_mut() {
+                        at += pack::unpack(rest, out).map_err(damaged)?;
+                        continue;
+                    }
+                }
+                at += pack::unpack(rest, &mut group).map_err(damaged)?;
+                let wanted = here.start.max(start)..here.end.min(end);
+                out[(wanted.start - start) as usize..(wanted.end - start) as usize]
+                    .copy_from_slice(&group[(wanted.start - here.start) as usize..(wanted.end - here.start) as usize]);
+            }
+            if place < last.min(end) {
+                return Err(damaged(Fault::new(0, format!("{groups} groups"), format!("numbers up to {last}"))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads numbers, one after the other in the column, into as much room.
+    pub(super) fn read(&self, segment: &Segment, numbers: Range<u64>, out: &mut [u64]) -> Result<()> {
+        if numbers.end > self.meta.len || numbers.start > numbers.end {
+            let fault = Fault::new(0, format!("numbers {numbers:?}"), format!("some of {}", self.meta.len));
+            return Err(fault.in_file(segment.store().name(), 0, "a column"));
+        }
+        if let Coding::Range { start } = self.meta.coding {
+            out.iter_mut().zip(numbers).for_each(|(value, number)| *value = start + number);
+            return Ok(());
+        }
+        let mut done = 0;
+        for span in self.spans(numbers) {
+            let count = (span.numbers.end - span.numbers.start) as usize;
+            let out = &mut out[done..done + count];
+            done += count;
+            segment.with(span.pages.clone(), |bytes| {
+                let at = span.pages.start * PAGE as u64;
+                self.decode(&span, bytes, out).map_err(|fault| fault.in_file(segment.store().name(), at, "a column"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One number.
+    pub(super) fn get(&self, segment: &Segment, number: u64) -> Result<u64> {
+        let mut out = [0];
+        self.read(segment, number..number + 1, &mut out)?;
+        Ok(out[0])
+    }
+
+    /// The pages in the file that a number can be in, in a column whose numbers ascend.
+    pub(super) fn page_of(&self, value: u64) -> Option<Range<u64>> {
+        let page = self.keys.partition_point(|key| *key <= value).checked_sub(1)? as u64;
+        let first = self.meta.runs.get(page as usize / RUN)? + page % RUN as u64;
+        Some(first..first + 1)
+    }
+
+    /// The place of a number in a column whose numbers ascend; `Err` with the place that it would have.
+    pub(super) fn find(&self, segment: &Segment, value: u64) -> Result<Result<u64, u64>> {
+        if let Coding::Range { start } = self.meta.coding {
+            let place = value.saturating_sub(start).min(self.meta.len);
+            return Ok(if value >= start && place < self.meta.len { Ok(place) } else { Err(place) });
+        }
+        let page = self.keys.partition_point(|key| *key <= value).saturating_sub(1) as u64;
+        let numbers = self.first(page)..self.first(page + 1);
+        let mut values = vec![0; (numbers.end - numbers.start) as usize];
+        self.read(segment, numbers.clone(), &mut values)?;
+        Ok(match values.binary_search(&value) {
+            Ok(place) => Ok(numbers.start + place as u64),
+            Err(place) => Err(numbers.start + place as u64),
+        })
+    }
+}
+
+impl Column {
+    /// Where a number stands among those in `range`, which ascend.
+    pub(super) fn find_in(&self, segment: &Segment, range: Range<u64>, value: u64) -> Result<Range<u64>> {
+        let first = |from: Range<u64>, is_before: &dyn Fn(u64) -> bool| -> Result<u64> {
+            // To the group in which it changes, then in that.
+            let Range { mut start, mut end } = from;
+            while end - start > GROUP as u64 {
+                let middle = start.midpoint(end);
+                if is_before(self.get(segment, middle)?) { start = middle + 1 } else { end = middle }
+            }
+            let mut values = [0; GROUP];
+            let values = &mut values[..(end - start) as usize];
+            self.read(segment, start..end, values)?;
+            Ok(start + values.partition_point(|value| is_before(*value)) as u64)
+        };
+        let start = first(range.clone(), &|known| known < value)?;
+        let end = first(start..range.end, &|known| known <= value)?;
+        Ok(start..end)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Where a network's files lie: a folder, or what stands in for one when it is tested what a crash leaves of it.
+
+use std::any::Any;
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::model::StoreModel;
+use crate::store::{FileStore, MmapStore, Store};
+
+/// A flat folder of files. What was written is there for good once [`Sink::sync`] has returned, what was created, renamed or
+/// removed once [`Disk::sync`] has.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// What messages call it.
+    fn name(&self) -> &Arc<str>;
+
+    /// What messages call one of its files.
+    fn path_of(&self, file: &str) -> Arc<str> {
+        format!("{}/{file}", self.name()).into()
+    }
+
+    /// Names of its files.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn list(&self) -> Result<Vec<String>>;
+
+    /// Opens a file to read what it holds now. That stays, even if the file is removed.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
+    fn open(&self, file: &str) -> Result<Arc<dyn Store>>;
+
+    /// The same, to bring bytes into the page cache by: never a map, whose faults read one page at a time or what nobody wants.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
+        self.open(file)
+    }
+
+    /// What reading from it costs.
+    fn model(&self) -> StoreModel {
+        StoreModel::MEMORY
+    }
+
+    /// A folder for files that need not last, if there is one.
+    fn scratch(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Starts a file anew.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn create(&self, file: &str) -> Result<Box<dyn Sink>>;
+
+    /// Goes on with a file after its first `len` bytes. What comes after them is gone.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn append(&self, file: &str, len: u64) -> Result<Box<dyn Sink>>;
+
+    /// Gives a file another name; a file that had that name is gone.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn remove(&self, file: &str) -> Result<()>;
+
+    /// Makes the names of files durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn sync(&self) -> Result<()>;
+
+    /// Keeps all others from writing as long as what it returns lives. `None` if another one writes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn lock(&self) -> Result<Option<Box<dyn Any + Send + Sync>>>;
+}
+
+/// A file being written.
+pub trait Sink: Send {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn sync(&mut self) -> Result<()>;
+}
+
+/// A folder of the file system.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    name: Arc<str>,
+    is_mapped: bool,
+}
+
+/// The file that a writer holds locked.
+const LOCK: &str = "lock";
+
+impl Folder {
+    /// A folder, which need not be there before something is created in it. Its files are read through maps: they are never
+    /// changed once they are written, only removed. With `is_mapped` false they are read with `pread`, for file systems on which
+    /// somebody else might shorten them.
+    pub fn new(path: &Path, is_mapped: bool) -> Self {
+        Self { path: path.to_owned(), name: path.to_string_lossy().into(), is_mapped }
+    }
+
+    fn failed(&self, file: &str, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+        let name = self.path_of(file);
+        move |e| Error::io(&name, doing, e)
+    }
+
+    fn make(&self) -> Result<()> {
+        fs::create_dir_all(&self.path).map_err(|e| Error::io(&self.name, "creating", e))
+    }
+}
+
+impl Disk for Folder {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let failed = |e| Error::io(&self.name, "listing", e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            names.extend(entry.map_err(failed)?.file_name().into_string());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn open(&self, file: &str) -> Result<Arc<dyn Store>> {
+        let path = self.path.join(file);
+        // All of what was touched stays mapped: it is read again and again.
+        Ok(if self.is_mapped {
+            Arc::new(MmapStore::open(path)?.keep(u64::MAX))
+        } else {
+            Arc::new(FileStore::open(path)?)
+        })
+    }
+
+    fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(FileStore::open(self.path.join(file))?))
+    }
+
+    fn scratch(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
+    fn model(&self) -> StoreModel {
+        File::open(&self.path).map_or(StoreModel::LOCAL, |folder| StoreModel::known(&folder).0)
+    }
+
+    fn create(&self, file: &str) -> Result<Box<dyn Sink>> {
+        self.make()?;
+        let made = File::create(self.path.join(file)).map_err(self.failed(file, "creating"))?;
+        Ok(Box::new(FileSink { file: made, name: self.path_of(file), written: 0 }))
+    }
+
+    fn append(&self, file: &str, len: u64) -> Result<Box<dyn Sink>> {
+        let path = self.path.join(file);
+        let mut open = File::options().write(true).open(path).map_err(self.failed(file, "opening"))?;
+        open.set_len(len).map_err(self.failed(file, "shortening"))?;
+        open.seek(SeekFrom::Start(len)).map_err(self.failed(file, "seeking in"))?;
+        Ok(Box::new(FileSink { file: open, name: self.path_of(file), written: len }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to)).map_err(self.failed(to, "naming"))
+    }
+
+    fn remove(&self, file: &str) -> Result<()> {
+        match fs::remove_file(self.path.join(file)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(self.failed(file, "removing")(e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        let folder = File::open(&self.path).and_then(|folder| folder.sync_all());
+        folder.map_err(|e| Error::io(&self.name, "finishing", e))
+    }
+
+    fn lock(&self) -> Result<Option<Box<dyn Any + Send + Sync>>> {
+        self.make()?;
+        let file = File::options().create(true).truncate(false).write(true).open(self.path.join(LOCK));
+        let file = file.map_err(self.failed(LOCK, "opening"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(self.failed(LOCK, "locking")(e)),
+        }
+    }
+}
+
+struct FileSink {
+    file: File,
+    name: Arc<str>,
+    written: u64,
+}
+
+impl Sink for FileSink {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| Error::io_at(&self.name, "writing", self.written, e))?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(|e| Error::io(&self.name, "finishing", e))
+    }
+}

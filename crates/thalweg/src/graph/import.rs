@@ -1,0 +1,379 @@
+//! Whole files into a network, in bounded memory: what is in them goes straight to a segment, past the log.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::column::{Coding, Column, ColumnWriter, Meta};
+use super::input::{EdgeSource, Edges as Piece, Input, VertexSource, Vertices as VertexPiece};
+use super::level::{EdgePart, Footer, Level, ListsMeta, ListsWriter, Side, VERSION, VertexPart};
+use super::manifest::Manifest;
+use super::merge;
+use super::neighbours::Neighbours;
+use super::network::Way;
+use super::segment::SegmentWriter;
+use super::sort::Sorter;
+use super::table::{TableMeta, TableWriter};
+use super::writer::Writer;
+use crate::error::{Error, Result};
+
+/// What an import did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Edges that were read.
+    pub read: u64,
+    /// Edges that are new.
+    pub edges: u64,
+    /// Vertices that are new.
+    pub vertices: u64,
+}
+
+/// Edges of a population, as written.
+struct Written {
+    population: usize,
+    parts: [Option<ListsMeta>; 2],
+    table: Option<TableMeta>,
+    count: u64,
+    next: u64,
+}
+
+impl Writer {
+    /// Brings in all of `input`. Edges that are there already are not added again, unless the population knows several between two
+    /// vertices; attributes of vertices replace those that they had. All of it is there when this returns, and none of it if
+    /// something is wrong. `progress` is told, now and then, how many edges were read.
+    ///
+    /// # Errors
+    /// Those of the input; [`Error::Io`], as on a full disk.
+    pub fn import(&mut self, mut input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
+        self.flush()?;
+        let populations: Vec<usize> =
+            input.edges.iter().map(|source| self.population(source.population())).collect::<Result<_>>()?;
+        if let Some(twice) = (1..populations.len()).find(|i| populations[..*i].contains(&populations[*i])) {
+            let what = format!(
+                "{:?} comes twice: bring in one file at a time",
+                self.network.populations()[populations[twice]].population.name
+            );
+            return Err(Error::Usage(what.into()));
+        }
+        let types: Vec<usize> = input
+            .vertices
+            .iter()
+            .map(|source| self.vertex_type(source.vertex_type(), source.attributes()))
+            .collect::<Result<_>>()?;
+        let disk = self.network.disk.clone();
+        let mut manifest = (*self.network.state.manifest).clone();
+        let file = manifest.new_file("seg");
+        let mut segment = SegmentWriter::create(&*disk, &file)?;
+        let mut done = Imported::default();
+        let mut written = Vec::new();
+        for (source, population) in input.edges.iter_mut().zip(&populations) {
+            written.push(self.import_edges(&mut segment, &mut **source, *population, &mut done, progress)?);
+        }
+        let mut vertices = Vec::new();
+        for (source, vertex_type) in input.vertices.iter_mut().zip(&types) {
+            vertices.push(import_vertices(&mut segment, &mut **source, *vertex_type)?);
+        }
+        // Where vertices come from one side of one population only, they are its rows.
+        let mut later = BTreeSet::new();
+        for number in 0..manifest.types.len() {
+            let rows = |written: &Written, side: Side| -> Option<Meta> {
+                let edges = &manifest.edges[written.population];
+                let here = if side == Side::Out { edges.source } else { edges.target };
+                written.parts[side as usize].as_ref().filter(|_| here == number).map(|lists| lists.rows.clone())
+            };
+            let mut columns: Vec<Meta> =
+                written.iter().flat_map(|w| [rows(w, Side::Out), rows(w, Side::In)]).flatten().collect();
+            let explicit = vertices.iter().any(|part: &VertexPart| part.vertex_type == number);
+            let is_new = self.network.state.levels.iter().all(|level| level.vertices(number).is_none());
+            match (columns.pop(), columns.is_empty() && !explicit && is_new) {
+                (None, _) if !explicit => {}
+                (Some(rows), true) => {
+                    manifest.types[number].count = rows.len();
+                    done.vertices += rows.len();
+                    vertices.push(VertexPart { vertex_type: number, added: Some(rows), removed: None, table: None });
+                }
+                _ => drop(later.insert(number)),
+            }
+        }
+        let edges = written.iter_mut().flat_map(|w| {
+            let ([out, into], table) = (std::mem::take(&mut w.parts), w.table.take());
+            let out = EdgePart { population: w.population, side: Side::Out, added: out, removed: None, table };
+            let into = EdgePart { population: w.population, side: Side::In, added: into, removed: None, table: None };
+            [out, into].into_iter().filter(|part| part.added.is_some())
+        });
+        let footer = Footer { version: VERSION, edges: edges.collect(), vertices };
+        let mut parts = vec![super::manifest::Part { bytes: segment.finish(&footer)?, file: file.clone() }];
+        if !later.is_empty() {
+            disk.sync()?;
+            let level = Level::open(&*disk, &file)?;
+            let file = manifest.new_file("seg");
+            let mut segment = SegmentWriter::create(&*disk, &file)?;
+            let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
+            for number in later {
+                let added = self.new_vertices(&mut segment, &level, number, &manifest)?;
+                manifest.types[number].count += added.len();
+                done.vertices += added.len();
+                footer.vertices.push(VertexPart {
+                    vertex_type: number,
+                    added: Some(added),
+                    removed: None,
+                    table: None,
+                });
+            }
+            parts.push(super::manifest::Part { bytes: segment.finish(&footer)?, file });
+        }
+        for written in &written {
+            let edges = &mut manifest.edges[written.population];
+            edges.count += written.count;
+            edges.next = written.next;
+            done.edges += written.count;
+        }
+        self.install(self.network.state.levels.len(), parts, |known| {
+            let segments = std::mem::take(&mut known.segments);
+            *known = manifest;
+            known.segments = segments;
+            known.log = known.next;
+            known.next += 1;
+        })?;
+        Ok(done)
+    }
+
+    fn beside(&self) -> PathBuf {
+        match self.network.disk.scratch() {
+            Some(folder) => folder.join(format!("sort.{}.tmp", std::process::id())),
+            None => std::env::temp_dir().join(format!("thalweg.{}.tmp", std::process::id())),
+        }
+    }
+
+    fn sorter(&self, is_numbered: bool) -> Sorter {
+        Sorter::new(self.network.fetcher.budget.memory / 2, is_numbered, self.beside())
+    }
+
+    fn import_edges(
+        &self,
+        segment: &mut SegmentWriter,
+        source: &mut dyn EdgeSource,
+        population: usize,
+        done: &mut Imported,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Written> {
+        let known = &self.network.populations()[population];
+        let is_numbered = known.is_numbered();
+        let mut lists = Lists {
+            writer: self,
+            population,
+            is_multi: known.population.is_multi,
+            has_old: known.count > 0 && !known.population.is_multi,
+            out: ListsWriter::new(self.coding, is_numbered),
+            into: self.sorter(is_numbered),
+            old: Neighbours::default(),
+        };
+        let mut table = TableWriter::new();
+        let mut next = known.next.max(1);
+        // Edges whose ends are alike are kept once, by the lesser: their sources come in no order.
+        let symmetric = known.is_symmetric();
+        let mut unsorted = (symmetric || !source.is_grouped()).then(|| self.sorter(is_numbered));
+        let (mut piece, mut numbers) = (Piece::default(), Vec::new());
+        let mut row = Row::default();
+        while source.next(&mut piece)? {
+            if self.network.fetcher.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            done.read += piece.targets.len() as u64;
+            progress(done.read);
+            if is_numbered {
+                numbers.clear();
+                numbers.extend(next..next + piece.targets.len() as u64);
+                next += piece.targets.len() as u64;
+                if let Some(batch) = &piece.attributes {
+                    table.push(segment, &numbers, batch)?;
+                }
+            }
+            let mut at = 0;
+            for (vertex, len) in &piece.runs {
+                let Some(targets) = piece.targets.get(at..at + len) else {
+                    return Err(Error::Usage("an input whose runs are longer than its edges".into()));
+                };
+                let own = if is_numbered { &numbers[at..at + len] } else { &[] };
+                at += len;
+                match &mut unsorted {
+                    Some(sorter) if symmetric => {
+                        for (place, target) in targets.iter().enumerate() {
+                            let (least, most) = (*vertex.min(target), *vertex.max(target));
+                            sorter.push(most, &[least], own.get(place..=place).unwrap_or_default())?;
+                        }
+                    }
+                    // Grouped by their targets' other end: keys are sources.
+                    Some(sorter) => {
+                        for (place, target) in targets.iter().enumerate() {
+                            sorter.push(
+                                *target,
+                                std::slice::from_ref(vertex),
+                                own.get(place..=place).unwrap_or_default(),
+                            )?;
+                        }
+                    }
+                    None => {
+                        if row.vertex != Some(*vertex) {
+                            lists.push(segment, &mut row)?;
+                            if row.vertex.is_some_and(|last| last > *vertex) {
+                                let what =
+                                    format!("vertex {vertex} after {:?} in an input that is grouped", row.vertex);
+                                return Err(Error::Usage(what.into()));
+                            }
+                            row.vertex = Some(*vertex);
+                        }
+                        row.ids.extend_from_slice(targets);
+                        row.numbers.extend_from_slice(own);
+                    }
+                }
+            }
+        }
+        lists.push(segment, &mut row)?;
+        if let Some(sorter) = unsorted {
+            sorter.drain(&mut |vertex, ids, numbers| {
+                row.vertex = Some(vertex);
+                row.ids.extend_from_slice(ids);
+                row.numbers.extend_from_slice(numbers);
+                lists.push(segment, &mut row)
+            })?;
+        }
+        let Lists { out, into, .. } = lists;
+        let count = out.len();
+        let out = out.finish(segment)?;
+        let mut writer = ListsWriter::new(self.coding, is_numbered);
+        into.drain(&mut |vertex, ids, numbers| match ids {
+            [id] if numbers.is_empty() => writer.push_one(segment, vertex, *id),
+            _ => writer.push(segment, vertex, ids, numbers),
+        })?;
+        let into = writer.finish(segment)?;
+        Ok(Written { population, parts: [out, into], table: table.finish(segment)?, count, next })
+    }
+
+    /// The vertices of a type that a segment of edges brings, and that were not there.
+    fn new_vertices(
+        &self,
+        segment: &mut SegmentWriter,
+        level: &Level,
+        number: usize,
+        manifest: &Manifest,
+    ) -> Result<Meta> {
+        let mut columns: Vec<&Column> = Vec::new();
+        for edges in &level.edges {
+            let known = &manifest.edges[edges.population];
+            let here = if edges.side == Side::Out { known.source } else { known.target };
+            columns.extend(edges.added.as_ref().filter(|_| here == number).map(|lists| &lists.rows));
+        }
+        columns.extend(level.vertices(number).and_then(|vertices| vertices.added.as_ref()));
+        let mut all = merge::Vertices::of(level, &columns);
+        let mut old = merge::vertices(&self.network, number, 0..=u64::MAX)?;
+        let (mut known, mut place) = (Vec::new(), 0);
+        let (mut ids, mut out) = (Vec::new(), ColumnWriter::new(Coding::Packed, true));
+        let mut more = old.next(&mut known)?;
+        while all.next(&mut ids)? {
+            for id in &ids {
+                while more && known[place] < *id {
+                    place += 1;
+                    if place == known.len() {
+                        (more, place) = (old.next(&mut known)?, 0);
+                    }
+                }
+                if !(more && known[place] == *id) {
+                    out.push(segment, *id)?;
+                }
+            }
+        }
+        out.finish(segment)
+    }
+}
+
+/// The list of a vertex, as it comes.
+#[derive(Default)]
+struct Row {
+    vertex: Option<u64>,
+    ids: Vec<u64>,
+    numbers: Vec<u64>,
+}
+
+/// Lists that are written on one side, and kept to be written on the other.
+struct Lists<'a> {
+    writer: &'a Writer,
+    population: usize,
+    is_multi: bool,
+    has_old: bool,
+    out: ListsWriter,
+    into: Sorter,
+    old: Neighbours,
+}
+
+impl Lists<'_> {
+    /// Writes a list, and forgets it.
+    fn push(&mut self, segment: &mut SegmentWriter, row: &mut Row) -> Result<()> {
+        let Row { vertex: Some(vertex), ids, numbers } = row else { return Ok(()) };
+        let vertex = *vertex;
+        if !ids.is_sorted() {
+            if numbers.is_empty() {
+                ids.sort_unstable();
+            } else {
+                let mut both: Vec<(u64, u64)> = ids.iter().copied().zip(numbers.iter().copied()).collect();
+                both.sort_unstable();
+                (*ids, *numbers) = both.into_iter().unzip();
+            }
+        }
+        if !self.is_multi {
+            if self.has_old {
+                self.writer.network.neighbours(
+                    &[Way { population: self.population, side: Side::Out }],
+                    &[vertex],
+                    &mut self.old,
+                )?;
+            }
+            let (mut old, mut last) = (self.old.ids.iter().peekable(), None);
+            let mut is_new = |id: u64| {
+                while old.next_if(|known| **known < id).is_some() {}
+                last.replace(id) != Some(id) && old.peek() != Some(&&id)
+            };
+            if numbers.is_empty() {
+                if self.has_old || ids.windows(2).any(|pair| pair[0] == pair[1]) {
+                    ids.retain(|id| is_new(*id));
+                }
+            } else {
+                let kept: Vec<bool> = ids.iter().map(|id| is_new(*id)).collect();
+                let mut keep = kept.iter();
+                ids.retain(|_| keep.next() == Some(&true));
+                let mut keep = kept.iter();
+                numbers.retain(|_| keep.next() == Some(&true));
+            }
+        }
+        if !ids.is_empty() {
+            self.out.push(segment, vertex, ids, numbers)?;
+            self.into.push(vertex, ids, numbers)?;
+        }
+        ids.clear();
+        numbers.clear();
+        Ok(())
+    }
+}
+
+/// Vertices as they come, and their attributes.
+fn import_vertices(
+    segment: &mut SegmentWriter,
+    source: &mut dyn VertexSource,
+    vertex_type: usize,
+) -> Result<VertexPart> {
+    let (mut column, mut table) = (ColumnWriter::new(Coding::Packed, true), TableWriter::new());
+    let (mut piece, mut last) = (VertexPiece::default(), None);
+    while source.next(&mut piece)? {
+        for id in &piece.ids {
+            if last.replace(*id).is_some_and(|last| last >= *id) {
+                let what = format!("{}: vertex {id} after a greater one, or the same", source.vertex_type());
+                return Err(Error::Usage(what.into()));
+            }
+            column.push(segment, *id)?;
+        }
+        if let Some(batch) = piece.attributes.as_ref().filter(|batch| batch.num_columns() > 0) {
+            table.push(segment, &piece.ids, batch)?;
+        }
+    }
+    let added = if column.len() == 0 { None } else { Some(column.finish(segment)?) };
+    Ok(VertexPart { vertex_type, added, removed: None, table: table.finish(segment)? })
+}

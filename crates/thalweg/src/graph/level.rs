@@ -1,0 +1,357 @@
+//! What one segment says of a network: edges and vertices that it adds to those of the segments before it, and takes away.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::column::{Coding, Column, ColumnWriter, Meta};
+use super::disk::Disk;
+use super::segment::{Segment, SegmentWriter};
+use super::table::{Table, TableMeta};
+use crate::error::{Error, Fault, Result};
+use crate::store::Store;
+
+/// The number of this layout.
+pub(super) const VERSION: u32 = 1;
+
+/// Which end of its edges a vertex is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The one that they leave.
+    Out,
+    /// The one that they lead to.
+    In,
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Out => Self::In,
+            Self::In => Self::Out,
+        }
+    }
+}
+
+/// What stands at the end of a segment.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Footer {
+    pub(super) version: u32,
+    pub(super) edges: Vec<EdgePart>,
+    pub(super) vertices: Vec<VertexPart>,
+}
+
+/// Edges of a population, by their vertices on one side.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct EdgePart {
+    pub(super) population: usize,
+    pub(super) side: Side,
+    pub(super) added: Option<ListsMeta>,
+    pub(super) removed: Option<ListsMeta>,
+    /// Attributes of those added, with those that go out.
+    pub(super) table: Option<TableMeta>,
+}
+
+/// Vertices of a type.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct VertexPart {
+    #[serde(rename = "type")]
+    pub(super) vertex_type: usize,
+    pub(super) added: Option<Meta>,
+    pub(super) removed: Option<Meta>,
+    /// Attributes of vertices, whether or not they were there before.
+    pub(super) table: Option<TableMeta>,
+}
+
+/// Lists of neighbours, as the footer describes them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ListsMeta {
+    /// Vertices, ascending.
+    pub(super) rows: Meta,
+    /// Where each vertex's list begins, and the last one's end.
+    pub(super) offsets: Meta,
+    /// The vertices at the other ends, list after list, ascending in each.
+    pub(super) ids: Meta,
+    /// Numbers of the edges, where the population's have any.
+    pub(super) edges: Option<Meta>,
+}
+
+impl ListsMeta {
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> u64 {
+        let edges = self.edges.as_ref().map_or(0, Meta::bytes);
+        self.rows.bytes() + self.offsets.bytes() + self.ids.bytes() + edges
+    }
+}
+
+/// Lists being written, vertex after vertex.
+pub(super) struct ListsWriter {
+    rows: ColumnWriter,
+    offsets: ColumnWriter,
+    ids: ColumnWriter,
+    edges: Option<ColumnWriter>,
+    last: Option<u64>,
+}
+
+impl ListsWriter {
+    /// No lists. `numbered`: the edges have numbers.
+    pub(super) fn new(ids: Coding, numbered: bool) -> Self {
+        Self {
+            rows: ColumnWriter::new(Coding::Packed, true),
+            offsets: ColumnWriter::new(Coding::Packed, false),
+            ids: ColumnWriter::new(ids, false),
+            edges: numbered.then(|| ColumnWriter::new(Coding::Packed, false)),
+            last: None,
+        }
+    }
+
+    /// How many edges so far.
+    pub(super) fn len(&self) -> u64 {
+        self.ids.len()
+    }
+
+    /// Appends the list of a vertex that comes after all those before: `ids` ascend, `edges` are as many if they have numbers.
+    pub(super) fn push(&mut self, segment: &mut SegmentWriter, row: u64, ids: &[u64], edges: &[u64]) -> Result<()> {
+        self.begin(segment, row)?;
+        self.ids.extend(segment, ids)?;
+        match &mut self.edges {
+            Some(column) if edges.len() == ids.len() => column.extend(segment, edges),
+            None => Ok(()),
+            Some(_) => {
+                let what = format!("{}: {} numbers for {} edges", segment.name(), edges.len(), ids.len());
+                Err(Error::Usage(what.into()))
+            }
+        }
+    }
+
+    /// The same for a list of one.
+    pub(super) fn push_one(&mut self, segment: &mut SegmentWriter, row: u64, id: u64) -> Result<()> {
+        self.begin(segment, row)?;
+        self.ids.push(segment, id)
+    }
+
+    fn begin(&mut self, segment: &mut SegmentWriter, row: u64) -> Result<()> {
+        if self.last.is_some_and(|last| last >= row) {
+            let what = format!("{}: the list of vertex {row} after that of {:?}", segment.name(), self.last);
+            return Err(Error::Usage(what.into()));
+        }
+        self.last = Some(row);
+        self.rows.push(segment, row)?;
+        self.offsets.push(segment, self.ids.len())
+    }
+
+    /// Ends the lists; `None` if there are none.
+    pub(super) fn finish(mut self, segment: &mut SegmentWriter) -> Result<Option<ListsMeta>> {
+        if self.last.is_none() {
+            return Ok(None);
+        }
+        self.offsets.push(segment, self.ids.len())?;
+        Ok(Some(ListsMeta {
+            rows: self.rows.finish(segment)?,
+            offsets: self.offsets.finish(segment)?,
+            ids: self.ids.finish(segment)?,
+            edges: self.edges.map(|edges| edges.finish(segment)).transpose()?,
+        }))
+    }
+}
+
+/// Lists, open for reading.
+#[derive(Debug)]
+pub(super) struct Lists {
+    pub(super) rows: Column,
+    pub(super) offsets: Column,
+    pub(super) ids: Column,
+    pub(super) edges: Option<Column>,
+}
+
+impl Lists {
+    fn open(meta: ListsMeta, segment: &Segment) -> Result<Self> {
+        let lists = Self {
+            rows: Column::open(meta.rows, segment)?,
+            offsets: Column::open(meta.offsets, segment)?,
+            ids: Column::open(meta.ids, segment)?,
+            edges: meta.edges.map(|edges| Column::open(edges, segment)).transpose()?,
+        };
+        let (rows, ids) = (lists.rows.len(), lists.ids.len());
+        if lists.offsets.len() != rows + 1 || lists.edges.as_ref().is_some_and(|edges| edges.len() != ids) {
+            let found = format!("{} places of {rows} lists", lists.offsets.len());
+            let fault = Fault::new(0, found, "one more than lists, and as many numbers as edges");
+            return Err(fault.in_file(segment.store().name(), 0, "footer: lists"));
+        }
+        Ok(lists)
+    }
+
+    /// Where in the list of all ids those of a row are.
+    pub(super) fn range(&self, segment: &Segment, row: u64) -> Result<Range<u64>> {
+        let mut ends = [0; 2];
+        self.offsets.read(segment, row..row + 2, &mut ends)?;
+        self.checked(segment, ends)
+    }
+
+    fn checked(&self, segment: &Segment, [start, end]: [u64; 2]) -> Result<Range<u64>> {
+        if start > end || end > self.ids.len() {
+            let fault = Fault::new(0, format!("a list from {start} to {end}"), format!("a part of {}", self.ids.len()));
+            return Err(fault.in_file(segment.store().name(), 0, "lists of neighbours"));
+        }
+        Ok(start..end)
+    }
+
+    /// The same for a vertex; `None` if it has no list.
+    pub(super) fn of(&self, segment: &Segment, vertex: u64) -> Result<Option<Range<u64>>> {
+        match self.rows.find(segment, vertex)? {
+            Ok(row) => self.range(segment, row).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The numbers of the edges from a vertex to another one; 0 for each without.
+    pub(super) fn between(&self, segment: &Segment, vertex: u64, id: u64) -> Result<Vec<u64>> {
+        let Some(range) = self.of(segment, vertex)? else { return Ok(Vec::new()) };
+        let found = self.ids.find_in(segment, range, id)?;
+        let mut numbers = vec![0; (found.end - found.start) as usize];
+        if let Some(edges) = &self.edges {
+            edges.read(segment, found, &mut numbers)?;
+        }
+        Ok(numbers)
+    }
+
+    /// Shows `f` all lists, in order: the vertex, its neighbours, the numbers of the edges.
+    pub(super) fn each(&self, segment: &Segment, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
+        let mut cursor = self.cursor();
+        while let Some(vertex) = cursor.next(segment)? {
+            f(vertex, &cursor.ids, &cursor.numbers)?;
+        }
+        Ok(())
+    }
+
+    /// Goes through all lists in order.
+    pub(super) fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            lists: self,
+            row: 0,
+            block: 0,
+            rows: Vec::new(),
+            ends: Vec::new(),
+            ids: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+}
+
+/// Rows that a cursor reads at a time.
+const ROWS: u64 = 8192;
+
+/// A way through lists.
+pub(super) struct Cursor<'a> {
+    lists: &'a Lists,
+    row: u64,
+    /// The first row of those below.
+    block: u64,
+    rows: Vec<u64>,
+    ends: Vec<u64>,
+    /// Neighbours of the vertex that came last.
+    pub(super) ids: Vec<u64>,
+    /// Numbers of its edges; none if they have none.
+    pub(super) numbers: Vec<u64>,
+}
+
+impl Cursor<'_> {
+    /// The next vertex; its list is in the cursor.
+    pub(super) fn next(&mut self, segment: &Segment) -> Result<Option<u64>> {
+        let lists = self.lists;
+        if self.row == lists.rows.len() {
+            return Ok(None);
+        }
+        let mut place = (self.row - self.block) as usize;
+        if place == self.rows.len() {
+            let last = (self.row + ROWS).min(lists.rows.len());
+            self.rows.resize((last - self.row) as usize, 0);
+            self.ends.resize(self.rows.len() + 1, 0);
+            lists.rows.read(segment, self.row..last, &mut self.rows)?;
+            lists.offsets.read(segment, self.row..last + 1, &mut self.ends)?;
+            (self.block, place) = (self.row, 0);
+        }
+        let range = lists.checked(segment, [self.ends[place], self.ends[place + 1]])?;
+        let len = (range.end - range.start) as usize;
+        self.ids.resize(len, 0);
+        lists.ids.read(segment, range.clone(), &mut self.ids)?;
+        if let Some(edges) = &lists.edges {
+            self.numbers.resize(len, 0);
+            edges.read(segment, range, &mut self.numbers)?;
+        }
+        self.row += 1;
+        Ok(Some(self.rows[place]))
+    }
+}
+
+/// Edges of a population on one side, open for reading.
+#[derive(Debug)]
+pub(super) struct Edges {
+    pub(super) population: usize,
+    pub(super) side: Side,
+    pub(super) added: Option<Lists>,
+    pub(super) removed: Option<Lists>,
+    pub(super) table: Option<Table>,
+}
+
+/// Vertices of a type, open for reading.
+#[derive(Debug)]
+pub(super) struct Vertices {
+    pub(super) vertex_type: usize,
+    pub(super) added: Option<Column>,
+    pub(super) removed: Option<Column>,
+    pub(super) table: Option<Table>,
+}
+
+/// A segment, open for reading.
+#[derive(Debug)]
+pub(super) struct Level {
+    pub(super) file: String,
+    pub(super) segment: Segment,
+    /// To fetch by what is not in memory.
+    pub(super) plain: Arc<dyn Store>,
+    pub(super) edges: Vec<Edges>,
+    pub(super) vertices: Vec<Vertices>,
+}
+
+impl Level {
+    /// Opens a segment of a network.
+    pub(super) fn open(disk: &dyn Disk, file: &str) -> Result<Arc<Self>> {
+        let (segment, footer) = Segment::open::<Footer>(disk.open(file)?)?;
+        if footer.version != VERSION {
+            return Err(Error::Unsupported {
+                file: segment.store().name().clone(),
+                what: format!("version {} of segments", footer.version).into(),
+                advice: format!("this program reads version {VERSION}").into(),
+            });
+        }
+        let lists = |meta: Option<ListsMeta>| meta.map(|meta| Lists::open(meta, &segment)).transpose();
+        let column = |meta: Option<Meta>| meta.map(|meta| Column::open(meta, &segment)).transpose();
+        let table = |meta: Option<TableMeta>| meta.map(|meta| Table::open(meta, &segment)).transpose();
+        let mut edges = Vec::new();
+        for EdgePart { population, side, added, removed, table: attributes } in footer.edges {
+            let (added, removed) = (lists(added)?, lists(removed)?);
+            edges.push(Edges { population, side, added, removed, table: table(attributes)? });
+        }
+        let mut vertices = Vec::new();
+        for VertexPart { vertex_type, added, removed, table: attributes } in footer.vertices {
+            let (added, removed) = (column(added)?, column(removed)?);
+            vertices.push(Vertices { vertex_type, added, removed, table: table(attributes)? });
+        }
+        let plain = disk.open_plain(file)?;
+        Ok(Arc::new(Self { file: file.to_owned(), segment, plain, edges, vertices }))
+    }
+
+    /// Edges of a population on a side, if it says anything of them.
+    pub(super) fn edges(&self, population: usize, side: Side) -> Option<&Edges> {
+        self.edges.iter().find(|edges| edges.population == population && edges.side == side)
+    }
+
+    /// Vertices of a type, if it says anything of them.
+    pub(super) fn vertices(&self, vertex_type: usize) -> Option<&Vertices> {
+        self.vertices.iter().find(|vertices| vertices.vertex_type == vertex_type)
+    }
+}

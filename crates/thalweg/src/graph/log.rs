@@ -1,0 +1,136 @@
+//! The log: changes since the last segment, each whole or not at all.
+//!
+//! ```text
+//! "THALWLOG", number u64 of the log
+//! then, for each change: bytes u32 of it, "chg!", end u64 of what was durable when it was written,
+//!   XXH3 u64 of it and of the 16 bytes before, and the change (see `effects`)
+//! ```
+//!
+//! What a crash leaves at the end is no whole change, and was never promised. But a change that is not whole, and after which
+//! another one says that it was durable, was damaged later: that is an error.
+
+use std::sync::Arc;
+
+use twox_hash::XxHash3_64;
+
+use super::disk::{Disk, Sink};
+use crate::error::{Error, Fault, Result};
+use crate::splitmix::word;
+use crate::store::Store;
+
+const MAGIC: &[u8; 8] = b"THALWLOG";
+const MARK: &[u8; 4] = b"chg!";
+const START: u64 = 16;
+const HEAD: usize = 24;
+
+/// A log being written.
+pub(super) struct LogWriter {
+    sink: Box<dyn Sink>,
+    /// Bytes written, and how many of them are durable.
+    written: u64,
+    durable: u64,
+    /// A failed write may have left anything at the end.
+    is_broken: bool,
+    name: Arc<str>,
+}
+
+impl LogWriter {
+    /// Starts a log, durable but for its name.
+    pub(super) fn create(disk: &dyn Disk, file: &str, number: u64) -> Result<Self> {
+        let mut sink = disk.create(file)?;
+        sink.write(&[MAGIC.as_slice(), &number.to_le_bytes()].concat())?;
+        sink.sync()?;
+        Ok(Self { sink, written: START, durable: START, is_broken: false, name: disk.path_of(file) })
+    }
+
+    /// Goes on with one after its first `len` bytes, which are whole.
+    pub(super) fn append(disk: &dyn Disk, file: &str, len: u64) -> Result<Self> {
+        let mut sink = disk.append(file, len)?;
+        // A reader that finds a change after them may rely on them.
+        sink.sync()?;
+        Ok(Self { sink, written: len, durable: len, is_broken: false, name: disk.path_of(file) })
+    }
+
+    /// Appends a change; it is not durable yet.
+    pub(super) fn push(&mut self, change: &[u8]) -> Result<()> {
+        if self.is_broken {
+            let source = std::io::Error::other("an earlier write failed: open the network again");
+            return Err(Error::io(&self.name, "writing", source));
+        }
+        let len = u32::try_from(change.len()).map_err(|_| {
+            Error::Usage(format!("{}: a change of {} bytes; make it several", self.name, change.len()).into())
+        })?;
+        let mut bytes = Vec::with_capacity(HEAD + change.len());
+        bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.extend_from_slice(MARK);
+        bytes.extend_from_slice(&self.durable.to_le_bytes());
+        let hash = XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&bytes), change);
+        bytes.extend_from_slice(&hash.to_le_bytes());
+        bytes.extend_from_slice(change);
+        let outcome = self.sink.write(&bytes);
+        self.is_broken = outcome.is_err();
+        self.written += bytes.len() as u64;
+        outcome
+    }
+
+    /// Makes all changes durable.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        let outcome = self.sink.sync();
+        // What is in the page cache after a failed fsync is not known (Rebello et al., ATC 2020).
+        self.is_broken |= outcome.is_err();
+        outcome?;
+        self.durable = self.written;
+        Ok(())
+    }
+}
+
+/// Shows `f` all whole changes and where each begins; the bytes that they take. A log that is not there, or shorter than its
+/// head, has none.
+pub(super) fn replay(
+    disk: &dyn Disk,
+    file: &str,
+    number: u64,
+    f: &mut dyn FnMut(u64, &[u8]) -> Result<(), Fault>,
+) -> Result<u64> {
+    let store = disk.open(file)?;
+    let name = store.name().clone();
+    let bytes = bytes_of(&*store)?;
+    let head = [MAGIC.as_slice(), &number.to_le_bytes()].concat();
+    if bytes.get(..START as usize) != Some(&head) {
+        let found = format!("{:02x?}", &bytes[..bytes.len().min(START as usize)]);
+        return Err(Fault::new(0, found, "\"THALWLOG\" and the log's number").in_file(&name, 0, "a log"));
+    }
+    let mut at = START as usize;
+    while let Some((change, end)) = whole(&bytes, at) {
+        f(at as u64, change).map_err(|fault| fault.in_file(&name, (at + HEAD) as u64, "a change"))?;
+        at = end;
+    }
+    // Bytes of a change are no change by accident: its hash would have to be right.
+    let mut next = at + 1;
+    while let Some(found) = bytes.get(next..).and_then(|rest| rest.windows(4).position(|four| four == MARK)) {
+        let begin = (next + found).checked_sub(4).filter(|begin| *begin > at);
+        next += found + 1;
+        let Some(begin) = begin else { continue };
+        if whole(&bytes, begin).is_some() && word(&bytes[begin + 8..begin + 16]) > at as u64 {
+            let found = format!("a damaged change before a whole one at byte {begin}");
+            let advice = "a whole one; `thalweg graph check --repair` keeps what is intact";
+            return Err(Fault::new(0, found, advice).in_file(&name, at as u64, "a log"));
+        }
+    }
+    Ok(at as u64)
+}
+
+fn bytes_of(store: &dyn Store) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; store.size() as usize];
+    store.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The change that begins here, and where it ends, if it is whole.
+fn whole(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let head = bytes.get(at..at + HEAD)?;
+    let end = (at + HEAD).checked_add(word(&head[..4]) as usize)?;
+    let change = bytes.get(at + HEAD..end)?;
+    let hash = XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&head[..16]), change);
+    (&head[4..8] == MARK && word(&head[16..24]) == hash).then_some((change, end))
+}

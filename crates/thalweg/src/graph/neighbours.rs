@@ -1,0 +1,424 @@
+//! The neighbours of many vertices at once.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::column::Column;
+use super::level::{Level, Lists, Side};
+use super::network::{Network, Way};
+use super::recent::Change;
+use super::segment::Segment;
+use crate::error::{Error, Result};
+
+/// Numbers that are not worth another thread.
+const FEW: usize = 1 << 16;
+
+/// Neighbours of vertices, in the order in which the vertices were asked for. Used again, it keeps its memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// Where each vertex's neighbours begin, and where the last one's end.
+    pub offsets: Vec<u64>,
+    /// The neighbours, ascending for each vertex. One that several edges lead to comes as often.
+    pub ids: Vec<u64>,
+    /// The number of the edge to each of them, where they were asked for.
+    pub numbers: Vec<u64>,
+}
+
+impl Neighbours {
+    /// The neighbours of the vertex that was asked for in this place.
+    pub fn of(&self, place: usize) -> &[u64] {
+        let range = self.offsets.get(place).zip(self.offsets.get(place + 1));
+        range.and_then(|(start, end)| self.ids.get(*start as usize..*end as usize)).unwrap_or_default()
+    }
+
+    /// How many vertices were asked for.
+    pub fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A part of a vertex's list, in a level.
+#[derive(Debug, Clone)]
+struct Piece<'a> {
+    vertex: usize,
+    way: usize,
+    level: &'a Arc<Level>,
+    added: Option<(&'a Lists, Range<u64>)>,
+    removed: Option<(&'a Lists, Range<u64>)>,
+}
+
+impl Piece<'_> {
+    fn more(&self) -> u64 {
+        self.added.as_ref().map_or(0, |(_, range)| range.end - range.start)
+    }
+
+    fn fewer(&self) -> u64 {
+        self.removed.as_ref().map_or(0, |(_, range)| range.end - range.start)
+    }
+}
+
+/// What is known of the lists of many vertices before any is read.
+struct Found<'a> {
+    ways: &'a [Way],
+    vertices: &'a [u64],
+    /// By vertex, then way, then age.
+    pieces: Vec<Piece<'a>>,
+    /// For each way, what the log says.
+    recent: Vec<Option<&'a HashMap<u64, Change>>>,
+    /// For each way, whether edges from a vertex to itself come the other way already.
+    skips_loops: Vec<bool>,
+}
+
+impl Found<'_> {
+    fn changes(&self, vertex: usize) -> impl Iterator<Item = (usize, &Change)> {
+        let id = self.vertices[vertex];
+        self.recent.iter().enumerate().filter_map(move |(way, lists)| Some((way, lists.as_ref()?.get(&id)?)))
+    }
+
+    fn pieces(&self, vertex: usize) -> &[Piece<'_>] {
+        let start = self.pieces.partition_point(|piece| piece.vertex < vertex);
+        let len = self.pieces[start..].iter().take_while(|piece| piece.vertex == vertex).count();
+        &self.pieces[start..start + len]
+    }
+
+    /// Edges of a vertex, if there were no loops to skip.
+    fn degree(&self, vertex: usize, pieces: &[Piece<'_>]) -> u64 {
+        let (more, fewer) = pieces.iter().fold((0, 0), |(a, r), piece| (a + piece.more(), r + piece.fewer()));
+        self.changes(vertex).fold(more.saturating_sub(fewer), |sum, (_, change)| {
+            (sum + change.added.len() as u64).saturating_sub(change.removed.len() as u64)
+        })
+    }
+}
+
+impl Network {
+    /// The neighbours of vertices along some ways; of a vertex that there is not, none.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Io`].
+    pub fn neighbours(&self, ways: &[Way], vertices: &[u64], out: &mut Neighbours) -> Result<()> {
+        let found = self.find(ways, vertices)?;
+        self.lay(&found, out)?;
+        self.fetch(&found, |lists| vec![&lists.ids])?;
+        out.numbers.clear();
+        let total = out.ids.len();
+        let threads = if total < FEW { 1 } else { self.fetcher.budget.threads.max(1) };
+        if threads == 1 {
+            return self.fill(&found, 0..vertices.len(), &out.offsets, &mut out.ids);
+        }
+        std::thread::scope(|scope| {
+            let (mut rest, mut first, mut done) = (out.ids.as_mut_slice(), 0, 0);
+            let mut jobs = Vec::new();
+            for thread in 1..=threads {
+                let until = total as u64 * thread as u64 / threads as u64;
+                let last = if thread == threads {
+                    vertices.len()
+                } else {
+                    out.offsets.partition_point(|o| *o < until).clamp(first, vertices.len())
+                };
+                let end = out.offsets[last] as usize;
+                let (here, more) = rest.split_at_mut(end - done);
+                let (range, offsets, found) = (first..last, &out.offsets, &found);
+                jobs.push(scope.spawn(move || self.fill(found, range, offsets, here)));
+                (rest, first, done) = (more, last, end);
+            }
+            jobs.into_iter().map(joined).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(())
+    }
+
+    /// The same with the numbers of the edges, 0 where they have none.
+    ///
+    /// # Errors
+    /// As [`Network::neighbours`].
+    pub fn numbered_neighbours(&self, ways: &[Way], vertices: &[u64], out: &mut Neighbours) -> Result<()> {
+        let found = self.find(ways, vertices)?;
+        self.fetch(&found, |lists| [&lists.ids].into_iter().chain(&lists.edges).collect())?;
+        out.offsets.clear();
+        out.ids.clear();
+        out.numbers.clear();
+        out.offsets.push(0);
+        let (mut list, mut scratch) = (Vec::new(), Vec::new());
+        for vertex in 0..vertices.len() {
+            self.combine::<(u64, u64)>(&found, vertex, &mut list, &mut scratch)?;
+            out.ids.extend(list.iter().map(|end| end.0));
+            out.numbers.extend(list.iter().map(|end| end.1));
+            out.offsets.push(out.ids.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// How many neighbours vertices have along some ways. No list is read.
+    ///
+    /// # Errors
+    /// As [`Network::neighbours`].
+    pub fn degrees(&self, ways: &[Way], vertices: &[u64]) -> Result<Vec<u64>> {
+        let found = self.find(ways, vertices)?;
+        (0..vertices.len()).map(|vertex| self.degree(&found, vertex)).collect()
+    }
+
+    fn degree(&self, found: &Found<'_>, vertex: usize) -> Result<u64> {
+        let mut degree = found.degree(vertex, found.pieces(vertex));
+        let id = found.vertices[vertex];
+        for (way, skips) in found.ways.iter().zip(&found.skips_loops) {
+            if *skips {
+                degree -= self.edges_between(way.population, id, id)?.len() as u64;
+            }
+        }
+        Ok(degree)
+    }
+
+    /// Where the lists of vertices lie.
+    fn find<'a>(&'a self, ways: &'a [Way], vertices: &'a [u64]) -> Result<Found<'a>> {
+        let mut pieces = Vec::new();
+        for (number, way) in ways.iter().enumerate() {
+            for level in &self.state.levels {
+                let Some(edges) = level.edges(way.population, way.side) else { continue };
+                let added = edges.added.as_ref().map(|lists| self.places(level, lists, vertices)).transpose()?;
+                let removed = edges.removed.as_ref().map(|lists| self.places(level, lists, vertices)).transpose()?;
+                for vertex in 0..vertices.len() {
+                    let of = |lists: &'a Option<Lists>, places: &Option<Vec<Range<u64>>>| {
+                        let range = places.as_ref()?[vertex].clone();
+                        lists.as_ref().filter(|_| !range.is_empty()).map(|lists| (lists, range))
+                    };
+                    let (added, removed) = (of(&edges.added, &added), of(&edges.removed, &removed));
+                    if added.is_some() || removed.is_some() {
+                        pieces.push(Piece { vertex, way: number, level, added, removed });
+                    }
+                }
+            }
+        }
+        if !pieces.is_sorted_by_key(|piece: &Piece<'_>| piece.vertex) {
+            pieces.sort_by_key(|piece| piece.vertex);
+        }
+        let recent = ways.iter().map(|way| Some(self.state.recent.edges(way.population)?.side(way.side))).collect();
+        let twice = |way: &Way| {
+            let other = Way { side: way.side.other(), ..*way };
+            way.side == Side::In
+                && self.populations()[way.population].source == self.populations()[way.population].target
+                && ways.contains(&other)
+        };
+        Ok(Found { ways, vertices, pieces, recent, skips_loops: ways.iter().map(twice).collect() })
+    }
+
+    /// Where the list of each vertex lies; an empty range where it has none.
+    fn places(&self, level: &Arc<Level>, lists: &Lists, vertices: &[u64]) -> Result<Vec<Range<u64>>> {
+        let segment = &level.segment;
+        let many = vertices.len() > 1;
+        if many {
+            self.fetcher.fetch(level, vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect())?;
+        }
+        let rows = vertices.iter().map(|id| Ok(lists.rows.find(segment, *id)?.ok())).collect::<Result<Vec<_>>>()?;
+        if many {
+            let spans = |row: &Option<u64>| row.map(|row| lists.offsets.spans(row..row + 2).map(|span| span.pages));
+            self.fetcher.fetch(level, rows.iter().filter_map(spans).flatten().collect())?;
+        }
+        rows.iter().map(|row| row.map_or(Ok(0..0), |row| lists.range(segment, row))).collect()
+    }
+
+    /// Brings in the columns' pages that hold the lists.
+    fn fetch<'a>(&self, found: &'a Found<'_>, columns: impl Fn(&'a Lists) -> Vec<&'a Column>) -> Result<()> {
+        for level in &self.state.levels {
+            let mut pages = Vec::new();
+            for piece in found.pieces.iter().filter(|piece| Arc::ptr_eq(piece.level, level)) {
+                for (lists, range) in piece.added.iter().chain(&piece.removed) {
+                    pages
+                        .extend(columns(lists).into_iter().flat_map(|c| c.spans(range.clone()).map(|span| span.pages)));
+                }
+            }
+            self.fetcher.fetch(level, pages)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for the lists.
+    fn lay(&self, found: &Found<'_>, out: &mut Neighbours) -> Result<()> {
+        out.offsets.clear();
+        out.offsets.push(0);
+        let (mut total, mut rest) = (0_u64, found.pieces.as_slice());
+        let loops = found.skips_loops.contains(&true);
+        for vertex in 0..found.vertices.len() {
+            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            let (pieces, more) = rest.split_at(own);
+            rest = more;
+            total += if loops { self.degree(found, vertex)? } else { found.degree(vertex, pieces) };
+            out.offsets.push(total);
+        }
+        let len = usize::try_from(total).map_err(|_| Error::Usage("more neighbours than memory".into()))?;
+        let missing = len.saturating_sub(out.ids.len());
+        out.ids.try_reserve(missing).map_err(|_| {
+            Error::Usage(format!("no memory for {len} neighbours: ask for fewer vertices at a time").into())
+        })?;
+        out.ids.resize(len, 0);
+        Ok(())
+    }
+
+    fn fill(&self, found: &Found<'_>, vertices: Range<usize>, offsets: &[u64], out: &mut [u64]) -> Result<()> {
+        let base = offsets[vertices.start];
+        let (mut list, mut scratch) = (Vec::new(), Vec::new());
+        let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
+        let mut rest = &found.pieces[first..];
+        for vertex in vertices {
+            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            let (pieces, more) = rest.split_at(own);
+            rest = more;
+            let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
+            if found.changes(vertex).next().is_none()
+                && let [Piece { level, added: Some((lists, range)), removed: None, way, .. }] = pieces
+                && !found.skips_loops[*way]
+            {
+                lists.ids.read(&level.segment, range.clone(), out)?;
+                continue;
+            }
+            self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
+            if list.len() != out.len() {
+                let found = format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
+                let fault = crate::Fault::new(0, found, format!("{}, as many as came less those that went", out.len()));
+                return Err(fault.in_file(self.disk.name(), 0, "lists of neighbours"));
+            }
+            out.copy_from_slice(&list);
+        }
+        Ok(())
+    }
+
+    /// The list of a vertex, from all levels and the log.
+    fn combine<T: End>(&self, found: &Found<'_>, vertex: usize, list: &mut Vec<T>, more: &mut Vec<T>) -> Result<()> {
+        let pieces = found.pieces(vertex);
+        list.clear();
+        let mut own = Vec::new();
+        for (number, skips) in found.skips_loops.iter().enumerate() {
+            own.clear();
+            for Piece { level, added, removed, .. } in pieces.iter().filter(|piece| piece.way == number) {
+                if let Some((lists, range)) = removed {
+                    T::read(lists, &level.segment, range.clone(), more)?;
+                    subtract(&mut own, more);
+                }
+                if let Some((lists, range)) = added {
+                    T::read(lists, &level.segment, range.clone(), more)?;
+                    merge(&mut own, more);
+                }
+            }
+            if let Some((_, change)) = found.changes(vertex).find(|(way, _)| *way == number) {
+                more.clear();
+                more.extend(change.removed.iter().map(|end| T::of(*end)));
+                subtract(&mut own, more);
+                more.clear();
+                more.extend(change.added.iter().map(|end| T::of(*end)));
+                merge(&mut own, more);
+            }
+            if *skips {
+                own.retain(|end| end.id() != found.vertices[vertex]);
+            }
+            if list.is_empty() {
+                std::mem::swap(list, &mut own);
+            } else {
+                merge(list, &own);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn joined(job: std::thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+    job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The other end of an edge, with its number or without.
+pub(super) trait End: Copy + Ord {
+    fn of(end: (u64, u64)) -> Self;
+    fn id(self) -> u64;
+    /// Replaces `out` by a part of the lists.
+    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut Vec<Self>) -> Result<()>;
+}
+
+impl End for u64 {
+    fn of(end: (u64, u64)) -> Self {
+        end.0
+    }
+
+    fn id(self) -> u64 {
+        self
+    }
+
+    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut Vec<Self>) -> Result<()> {
+        out.resize((range.end - range.start) as usize, 0);
+        lists.ids.read(segment, range, out)
+    }
+}
+
+impl End for (u64, u64) {
+    fn of(end: (u64, u64)) -> Self {
+        end
+    }
+
+    fn id(self) -> u64 {
+        self.0
+    }
+
+    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut Vec<Self>) -> Result<()> {
+        let mut ids = vec![0; (range.end - range.start) as usize];
+        let mut numbers = vec![0; ids.len()];
+        lists.ids.read(segment, range.clone(), &mut ids)?;
+        if let Some(edges) = &lists.edges {
+            edges.read(segment, range, &mut numbers)?;
+        }
+        out.clear();
+        out.extend(ids.into_iter().zip(numbers));
+        Ok(())
+    }
+}
+
+/// Takes each of `gone` out of `list` once. Both ascend.
+fn subtract<T: End>(list: &mut Vec<T>, gone: &[T]) {
+    let mut gone = gone.iter().peekable();
+    list.retain(|end| {
+        while gone.next_if(|next| *next < end).is_some() {}
+        gone.next_if(|next| *next == end).is_none()
+    });
+}
+
+/// Puts `more` into `list`. Both ascend.
+fn merge<T: End>(list: &mut Vec<T>, more: &[T]) {
+    let Some(first) = more.first() else { return };
+    if list.last().is_none_or(|last| last <= first) {
+        list.extend_from_slice(more);
+        return;
+    }
+    let mut old = list.len();
+    list.extend_from_slice(more);
+    // From the end, so that nothing is overwritten before it was moved.
+    let mut place = list.len();
+    for end in more.iter().rev() {
+        let from = list[..old].partition_point(|known| known <= end);
+        list.copy_within(from..old, place - (old - from));
+        place -= old - from + 1;
+        old = from;
+        list[place] = *end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lists_come_together_and_apart(mut a in prop::collection::vec(0..50_u64, 0..80), mut b in prop::collection::vec(0..50_u64, 0..80)) {
+            a.sort_unstable();
+            b.sort_unstable();
+            let mut both = a.clone();
+            merge(&mut both, &b);
+            let mut expected = [a.clone(), b.clone()].concat();
+            expected.sort_unstable();
+            prop_assert_eq!(&both, &expected);
+            subtract(&mut both, &b);
+            prop_assert_eq!(both, a);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! 128 numbers in as few bits as the widest of them needs: over the least of them, or, where they ascend, each over the one before.
+//!
+//! ```text
+//! byte 0        bits 0-6: width, 0 to 64; bit 7: each over the one before
+//! bytes 1-8     the least number, or the first
+//! 16 · width    the differences, little-endian, the first in the lowest bits
+//! ```
+
+use crate::error::Fault;
+
+/// Numbers of a group.
+pub(super) const GROUP: usize = 128;
+
+/// Bytes before the differences.
+pub(super) const HEAD: usize = 9;
+
+/// Bytes that must follow the last group, so that differences can be loaded eight bytes at a time.
+pub(super) const SLACK: usize = 8;
+
+const OVER_THE_LAST: u8 = 0x80;
+
+/// Bytes of the longest group.
+#[cfg(test)]
+const LONGEST: usize = HEAD + GROUP / 8 * 64;
+
+/// Appends a group.
+pub(super) fn pack(values: &[u64; GROUP], out: &mut Vec<u8>) {
+    let (mut least, mut most, mut step, mut ascends) = (values[0], values[0], 0, true);
+    for pair in values.windows(2) {
+        least = least.min(pair[1]);
+        most = most.max(pair[1]);
+        ascends &= pair[0] <= pair[1];
+        step |= pair[1].wrapping_sub(pair[0]);
+    }
+    let (flat, steep) = (width(most - least), width(step));
+    let mut differences = [0; GROUP];
+    let (mode, bits, base) = if ascends && steep < flat {
+        for (difference, pair) in differences[1..].iter_mut().zip(values.windows(2)) {
+            *difference = pair[1] - pair[0];
+        }
+        (OVER_THE_LAST, steep, values[0])
+    } else {
+        for (difference, value) in differences.iter_mut().zip(values) {
+            *difference = value - least;
+        }
+        (0, flat, least)
+    };
+    out.push(mode | bits as u8);
+    out.extend_from_slice(&base.to_le_bytes());
+    let (mut word, mut filled) = (0, 0);
+    for difference in differences {
+        word |= u128::from(difference) << filled;
+        filled += bits;
+        if filled >= 64 {
+            out.extend_from_slice(&(word as u64).to_le_bytes());
+            word >>= 64;
+            filled -= 64;
+        }
+    }
+}
+
+fn width(value: u64) -> u32 {
+    u64::BITS - value.leading_zeros()
+}
+
+/// Bytes of the group that starts with `bytes`.
+pub(super) fn packed_len(bytes: &[u8]) -> Result<usize, Fault> {
+    let bits = usize::from(bytes.first().copied().unwrap_or_default() & !OVER_THE_LAST);
+    if bits > 64 {
+        return Err(Fault::new(0, format!("numbers of {bits} bits"), "at most 64"));
+    }
+    Ok(HEAD + GROUP / 8 * bits)
+}
+
+/// Reads the group that starts with `bytes`, which go on for [`SLACK`] bytes after it.
+pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Fault> {
+    let len = packed_len(bytes)?;
+    if bytes.len() < len + SLACK {
+        return Err(Fault::new(0, format!("{} bytes", bytes.len()), format!("a group of {len} and {SLACK} more")));
+    }
+    let bits = usize::from(bytes[0] & !OVER_THE_LAST);
+    let base = crate::splitmix::word(&bytes[1..HEAD]);
+    let packed = &bytes[HEAD..];
+    let load =
+        |at: usize| packed.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |eight| u64::from_le_bytes(*eight));
+    if bits <= 56 {
+        let mask = (1 << bits) - 1;
+        for (i, value) in out.iter_mut().enumerate() {
+            let at = i * bits;
+            *value = load(at / 8) >> (at % 8) & mask;
+        }
+    } else {
+        let mask = u64::MAX >> (64 - bits);
+        for (i, value) in out.iter_mut().enumerate() {
+            let at = i * bits;
+            let high = u64::from(packed[at / 8 + 8]) << 1 << (63 - at % 8);
+            *value = (load(at / 8) >> (at % 8) | high) & mask;
+        }
+    }
+    if bytes[0] & OVER_THE_LAST == 0 {
+        out.iter_mut().for_each(|value| *value = value.wrapping_add(base));
+    } else {
+        let mut last = base;
+        for value in out.iter_mut() {
+            last = last.wrapping_add(*value);
+            *value = last;
+        }
+    }
+    Ok(len)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round(values: [u64; GROUP]) -> usize {
+        let mut bytes = Vec::new();
+        pack(&values, &mut bytes);
+        let len = bytes.len();
+        assert!(len <= LONGEST);
+        bytes.extend([0xa5; SLACK]);
+        let mut back = [0; GROUP];
+        assert_eq!(unpack(&bytes, &mut back).unwrap(), len);
+        assert_eq!(back, values);
+        len
+    }
+
+    #[test]
+    fn groups_take_the_bits_they_need() {
+        assert_eq!(round([7; GROUP]), HEAD);
+        assert_eq!(round(std::array::from_fn(|i| 1000 + i as u64)), HEAD + 16, "one bit a step");
+        assert_eq!(round(std::array::from_fn(|i| u64::MAX - i as u64)), HEAD + 16 * 7);
+        assert_eq!(round(std::array::from_fn(|i| if i % 2 == 0 { 0 } else { u64::MAX })), LONGEST);
+    }
+
+    proptest! {
+        #[test]
+        fn all_widths_come_back(bits in 0..=64u32, seed in any::<u64>(), sorted in any::<bool>(), base in any::<u64>()) {
+            let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+            let mut values: [u64; GROUP] =
+                std::array::from_fn(|i| base.saturating_add(crate::splitmix::mix(seed.wrapping_add(i as u64)) & mask));
+            if sorted {
+                values.sort_unstable();
+            }
+            round(values);
+        }
+
+        #[test]
+        fn any_bytes_are_a_group_or_a_fault(bytes in prop::collection::vec(any::<u8>(), 0..1100)) {
+            let mut out = [0; GROUP];
+            let _ = unpack(&bytes, &mut out);
+        }
+    }
+}

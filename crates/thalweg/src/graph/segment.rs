@@ -1,0 +1,207 @@
+//! A file of pages that is written once: columns and tables of a network, and at its end what is in it.
+//!
+//! ```text
+//! pages      4096 bytes each
+//! sums       a u32 for each page: the lower half of its XXH3 hash
+//! footer     JSON: see [`super::level::Footer`]
+//! trailer    40 bytes: pages u64, footer's bytes u64, XXH3 of sums u64, XXH3 of footer u64, "THALWSEG"
+//! ```
+//!
+//! A page is checked when it is first used after the file was opened.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use twox_hash::XxHash3_64;
+
+use super::disk::{Disk, Sink};
+use crate::error::{Error, Fault, Result};
+use crate::splitmix::word;
+use crate::store::Store;
+
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
+
+const MAGIC: &[u8; 8] = b"THALWSEG";
+const TRAILER: usize = 40;
+
+fn sum(page: &[u8]) -> u32 {
+    XxHash3_64::oneshot(page) as u32
+}
+
+/// A segment being written.
+pub(super) struct SegmentWriter {
+    sink: Box<dyn Sink>,
+    name: Arc<str>,
+    sums: Vec<u8>,
+}
+
+impl SegmentWriter {
+    /// Starts a file.
+    pub(super) fn create(disk: &dyn Disk, file: &str) -> Result<Self> {
+        Ok(Self { sink: disk.create(file)?, name: disk.path_of(file), sums: Vec::new() })
+    }
+
+    /// What messages call it.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Pages so far.
+    pub(super) fn pages(&self) -> u64 {
+        self.sums.len() as u64 / 4
+    }
+
+    /// Appends whole pages; the number of the first.
+    pub(super) fn append(&mut self, pages: &[u8]) -> Result<u64> {
+        let first = self.pages();
+        self.sums.extend(pages.chunks(PAGE).flat_map(|page| sum(page).to_le_bytes()));
+        self.sink.write(pages)?;
+        Ok(first)
+    }
+
+    /// Ends the file; its bytes. It is durable then, but for its name.
+    pub(super) fn finish(mut self, footer: &impl Serialize) -> Result<u64> {
+        let footer = serde_json::to_vec(footer).map_err(|e| Error::io(&self.name, "writing the footer of", e))?;
+        let mut tail = std::mem::take(&mut self.sums);
+        let (pages, hash) = (tail.len() as u64 / 4, XxHash3_64::oneshot(&tail));
+        tail.extend_from_slice(&footer);
+        for number in [pages, footer.len() as u64, hash, XxHash3_64::oneshot(&footer)] {
+            tail.extend_from_slice(&number.to_le_bytes());
+        }
+        tail.extend_from_slice(MAGIC);
+        self.sink.write(&tail)?;
+        self.sink.sync()?;
+        Ok(pages * PAGE as u64 + tail.len() as u64)
+    }
+}
+
+/// A segment, open for reading.
+#[derive(Debug)]
+pub(super) struct Segment {
+    store: Arc<dyn Store>,
+    sums: Vec<u8>,
+    /// A bit for each page that was found as it was written.
+    seen: Vec<AtomicU64>,
+}
+
+impl Segment {
+    /// Opens a file; what its footer says.
+    pub(super) fn open<T: DeserializeOwned>(store: Arc<dyn Store>) -> Result<(Self, T)> {
+        let (name, size) = (store.name().clone(), store.size());
+        let wrong = |what: &'static str, at: u64, found: String, expected: &'static str| {
+            Fault::new(0, found, expected).in_file(&name, at, what)
+        };
+        let Some(at) = size.checked_sub(TRAILER as u64) else {
+            return Err(Error::Truncated { file: name, what: "a segment".into(), offset: 0, size, advice: ADVICE });
+        };
+        let mut trailer = [0; TRAILER];
+        store.read_at(at, &mut trailer)?;
+        if &trailer[32..] != MAGIC {
+            return Err(wrong("trailer of a segment", at + 32, format!("{:02x?}", &trailer[32..]), "\"THALWSEG\""));
+        }
+        let [pages, footer, sums_hash, footer_hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
+        let bytes = pages.checked_mul(PAGE as u64 + 4).and_then(|bytes| bytes.checked_add(footer));
+        if bytes != Some(at) {
+            return Err(wrong(
+                "trailer of a segment",
+                at,
+                format!("{pages} pages"),
+                "as many as the file has room for",
+            ));
+        }
+        let sums_at = pages * PAGE as u64;
+        let mut sums = vec![0; pages as usize * 4];
+        store.read_at(sums_at, &mut sums)?;
+        if XxHash3_64::oneshot(&sums) != sums_hash {
+            return Err(wrong("checksums of the pages", sums_at, "others".into(), "those that were written"));
+        }
+        let footer_at = sums_at + sums.len() as u64;
+        let mut bytes = vec![0; footer as usize];
+        store.read_at(footer_at, &mut bytes)?;
+        if XxHash3_64::oneshot(&bytes) != footer_hash {
+            return Err(wrong("footer of a segment", footer_at, "another checksum".into(), "that of what was written"));
+        }
+        let footer = serde_json::from_slice(&bytes)
+            .map_err(|e| wrong("footer of a segment", footer_at, e.to_string(), "what this version writes"))?;
+        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(pages.div_ceil(64) as usize).collect();
+        Ok((Self { store, sums, seen }, footer))
+    }
+
+    /// Where its bytes come from.
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Pages that it has.
+    pub(super) fn pages(&self) -> u64 {
+        self.sums.len() as u64 / 4
+    }
+
+    /// The bytes of these pages, checked. They may be gone from the map's memory, which must not matter.
+    pub(super) fn with<R>(&self, pages: Range<u64>, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        let bytes = self.bytes(&pages)?;
+        if let Some(all) = self.store.bytes() {
+            let own = &all[bytes];
+            self.check(pages, own)?;
+            return f(own);
+        }
+        let mut own = vec![0; bytes.len()];
+        self.store.read_at(bytes.start as u64, &mut own)?;
+        self.check_all(pages, &own)?;
+        f(&own)
+    }
+
+    /// Where these pages lie in the file.
+    pub(super) fn bytes(&self, pages: &Range<u64>) -> Result<Range<usize>> {
+        if pages.start > pages.end || pages.end > self.pages() {
+            let found = format!("pages {pages:?}");
+            let fault = Fault::new(0, found, format!("some of the {} there are", self.pages()));
+            return Err(fault.in_file(self.store.name(), 0, "place of a column"));
+        }
+        Ok(pages.start as usize * PAGE..pages.end as usize * PAGE)
+    }
+
+    /// Whether all of these pages were used before.
+    pub(super) fn is_seen(&self, mut pages: Range<u64>) -> bool {
+        pages.all(|page| self.bit(page).0.load(Ordering::Relaxed) & self.bit(page).1 != 0)
+    }
+
+    fn bit(&self, page: u64) -> (&AtomicU64, u64) {
+        (&self.seen[page as usize / 64], 1 << (page % 64))
+    }
+
+    /// Checks those of these pages, which hold `bytes`, that were not used before.
+    pub(super) fn check(&self, pages: Range<u64>, bytes: &[u8]) -> Result<()> {
+        for (page, bytes) in pages.zip(bytes.chunks_exact(PAGE)) {
+            let (word, bit) = self.bit(page);
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                self.check_page(page, bytes)?;
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, whether or not they were used before: they were read anew.
+    fn check_all(&self, pages: Range<u64>, bytes: &[u8]) -> Result<()> {
+        pages.zip(bytes.chunks_exact(PAGE)).try_for_each(|(page, bytes)| self.check_page(page, bytes))
+    }
+
+    fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
+        let (found, expected) = (sum(bytes), word(&self.sums[page as usize * 4..page as usize * 4 + 4]) as u32);
+        if found == expected {
+            return Ok(());
+        }
+        let fault = Fault::new(0, format!("the checksum {found:08x}"), format!("{expected:08x}{ADVICE}"));
+        Err(fault.in_file(self.store.name(), page * PAGE as u64, format!("page {page}")))
+    }
+}
+
+const ADVICE: &str = "; `thalweg graph check --repair` keeps what is intact";
+
+#[cfg(test)]
+pub(super) mod tests;

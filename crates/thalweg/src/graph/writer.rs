@@ -1,0 +1,517 @@
+//! Changes to a network.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::disk::{Disk, Folder};
+use super::effects::{self, Edge, Effect};
+use super::input::Population;
+use super::level::{Level, Side};
+use super::log::LogWriter;
+use super::manifest::{Edges, Manifest, Part, VertexType};
+use super::neighbours::Neighbours;
+use super::network::{Network, Options, State, Way};
+use crate::error::{Error, Result};
+
+/// Something to be done to a network.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Adds vertices of a type that are not there. Those that are keep their attributes.
+    AddVertices {
+        /// The number of the type.
+        vertex_type: usize,
+        /// Their ids.
+        ids: Vec<u64>,
+        /// Their attributes, a row for each.
+        attributes: Option<RecordBatch>,
+    },
+    /// Gives vertices other attributes, and adds those that are not there.
+    SetVertices {
+        /// The number of the type.
+        vertex_type: usize,
+        /// Their ids.
+        ids: Vec<u64>,
+        /// Their attributes, a row for each.
+        attributes: RecordBatch,
+    },
+    /// Removes vertices of a type, and all edges from and to them.
+    RemoveVertices {
+        /// The number of the type.
+        vertex_type: usize,
+        /// Their ids. Those that are not there are left out.
+        ids: Vec<u64>,
+    },
+    /// Adds edges, and the vertices at their ends that are not there. Where the population knows one edge between two vertices
+    /// only, those that are there stay as they are.
+    AddEdges {
+        /// The number of the population.
+        population: usize,
+        /// Pairs of where an edge leaves and where it leads.
+        edges: Vec<(u64, u64)>,
+        /// Their attributes, a row for each.
+        attributes: Option<RecordBatch>,
+    },
+    /// Removes all edges between pairs of vertices.
+    RemoveEdges {
+        /// The number of the population.
+        population: usize,
+        /// Pairs of where an edge leaves and where it leads. Those that are not there are left out.
+        edges: Vec<(u64, u64)>,
+    },
+    /// Removes all edges of a population.
+    ClearEdges {
+        /// The number of the population.
+        population: usize,
+    },
+    /// Removes all vertices of a type, and all edges from and to them.
+    ClearVertices {
+        /// The number of the type.
+        vertex_type: usize,
+    },
+}
+
+/// What a commit did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Vertices that are new.
+    pub vertices_added: u64,
+    /// Vertices that are gone.
+    pub vertices_removed: u64,
+    /// Edges that are new.
+    pub edges_added: u64,
+    /// Edges that are gone.
+    pub edges_removed: u64,
+}
+
+/// The only one who may change a network. Others see a change when it is committed and they open the network again.
+pub struct Writer {
+    pub(super) network: Network,
+    pub(super) log: LogWriter,
+    pub(super) coding: super::Coding,
+    _lock: Box<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
+/// Changes in the log, by edges and vertices, beyond which they go to a segment: what a reader has to keep in memory, about
+/// 100 bytes each.
+const LONG_LOG: usize = 1 << 20;
+
+impl Writer {
+    /// Opens the network in a folder to change it, and makes one if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] while another one writes; else as [`Network::open`].
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
+    }
+
+    /// The same on any disk.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
+        let Some(lock) = disk.lock()? else {
+            let what = format!("{}: another process writes to it; only one can at a time", disk.name());
+            return Err(Error::Usage(what.into()));
+        };
+        if Manifest::load(&*disk)?.is_none() {
+            let mut manifest = Manifest::new();
+            drop(LogWriter::create(&*disk, &manifest.log_file(), manifest.log)?);
+            manifest.save(&*disk)?;
+        }
+        let network = Network::open_on(disk.clone(), options)?;
+        let manifest = &network.state.manifest;
+        // What the manifest came to replace must not go before it is there for good.
+        disk.sync()?;
+        for stray in manifest.strays(&*disk)? {
+            disk.remove(&stray)?;
+        }
+        // Once more, for what was whole at its end.
+        let (_, whole) = State::open(&*disk, (**manifest).clone())?;
+        let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
+        Ok(Self { network, log, coding: super::Coding::Packed, _lock: lock })
+    }
+
+    /// The network as it is now.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How the ids of neighbours are kept in segments from now on: packed, unless this says otherwise.
+    pub fn set_coding(&mut self, coding: super::Coding) {
+        self.coding = coding;
+    }
+
+    /// The number of the type of a name, which is made if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it has other attributes; [`Error::Io`].
+    pub fn vertex_type(&mut self, name: &str, attributes: &SchemaRef) -> Result<usize> {
+        if let Some(number) = self.network.state.manifest.type_of(name) {
+            let known = &self.network.types()[number].attributes;
+            if known.fields() == attributes.fields() || attributes.fields().is_empty() {
+                return Ok(number);
+            }
+            if !known.fields().is_empty() {
+                return Err(self.differs(&format!("vertices of type {name:?}"), known, attributes));
+            }
+            self.define(|manifest| manifest.types[number].attributes = attributes.clone())?;
+            return Ok(number);
+        }
+        let made = VertexType { name: name.to_owned(), attributes: attributes.clone(), count: 0 };
+        self.define(|manifest| manifest.types.push(made))?;
+        Ok(self.network.types().len() - 1)
+    }
+
+    /// The number of a population, which is made if there is none of its name; so are the types of its vertices.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is another one of its name; [`Error::Io`].
+    pub fn population(&mut self, population: &Population) -> Result<usize> {
+        if let Some(number) = self.network.state.manifest.population(&population.name) {
+            let known = &self.network.populations()[number].population;
+            let same = Population { attributes: population.attributes.clone(), ..known.clone() } == *population;
+            if !same {
+                let what = format!("{}: there is a population {known:?}, other than {population:?}", self.name());
+                return Err(Error::Usage(what.into()));
+            }
+            if known.attributes.fields() != population.attributes.fields() {
+                return Err(self.differs(
+                    &format!("edges of {:?}", known.name),
+                    &known.attributes,
+                    &population.attributes,
+                ));
+            }
+            return Ok(number);
+        }
+        let none = Arc::new(arrow_schema::Schema::empty());
+        let (source, target) =
+            (self.vertex_type(&population.source, &none)?, self.vertex_type(&population.target, &none)?);
+        let made = Edges { population: population.clone(), source, target, count: 0, next: 0 };
+        self.define(|manifest| manifest.edges.push(made))?;
+        Ok(self.network.populations().len() - 1)
+    }
+
+    fn differs(&self, what: &str, known: &SchemaRef, given: &SchemaRef) -> Error {
+        let names = |schema: &SchemaRef| {
+            schema.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect::<Vec<_>>().join(", ")
+        };
+        Error::Usage(
+            format!("{}: {what} have the attributes [{}], not [{}]", self.name(), names(known), names(given)).into(),
+        )
+    }
+
+    fn define(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {
+        let mut manifest = (*self.network.state.manifest).clone();
+        change(&mut manifest);
+        manifest.save(&*self.network.disk)?;
+        self.network.state.manifest = Arc::new(manifest);
+        Ok(())
+    }
+
+    fn name(&self) -> &Arc<str> {
+        self.network.disk.name()
+    }
+
+    /// Makes changes, in their order, all of them or none. Once it returns, they are there for good.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for what cannot be done: nothing is. [`Error::Io`]: whether the changes are there shows when the network is
+    /// opened again.
+    pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
+        let committed = self.push(changes)?;
+        self.log.sync()?;
+        if self.network.state.recent.weight > LONG_LOG {
+            self.flush()?;
+        }
+        Ok(committed)
+    }
+
+    /// The same, durable only once [`Writer::commit`] or [`Writer::sync`] has returned.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`].
+    pub fn push(&mut self, changes: Vec<Change>) -> Result<Committed> {
+        // Each sees what those before it did.
+        let before = self.network.state.recent.clone();
+        let mut all = Vec::new();
+        for change in changes {
+            match self.resolve(change) {
+                Ok(effects) => {
+                    let recent = Arc::make_mut(&mut self.network.state.recent);
+                    effects.iter().for_each(|effect| recent.apply(effect));
+                    all.extend(effects);
+                }
+                Err(e) => {
+                    self.network.state.recent = before;
+                    return Err(e);
+                }
+            }
+        }
+        let logged =
+            if all.is_empty() { Ok(()) } else { effects::to_bytes(&all).and_then(|bytes| self.log.push(&bytes)) };
+        if let Err(e) = logged {
+            self.network.state.recent = before;
+            return Err(e);
+        }
+        let mut done = Committed::default();
+        for effect in &all {
+            match effect {
+                Effect::Added { edges, .. } => done.edges_added += edges.len() as u64,
+                Effect::Removed { edges, .. } => done.edges_removed += edges.len() as u64,
+                Effect::Appeared { ids, .. } => done.vertices_added += ids.len() as u64,
+                Effect::Vanished { ids, .. } => done.vertices_removed += ids.len() as u64,
+                Effect::Described { .. } => {}
+            }
+        }
+        Ok(done)
+    }
+
+    /// Makes all changes durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&mut self) -> Result<()> {
+        self.log.sync()
+    }
+
+    /// What a change comes to, given what is there.
+    fn resolve(&self, change: Change) -> Result<Vec<Effect>> {
+        match change {
+            Change::AddVertices { vertex_type, ids, attributes } => {
+                let batch =
+                    self.row_for_each(&self.type_at(vertex_type)?.attributes, attributes.as_ref(), ids.len())?;
+                let mut seen = HashSet::new();
+                let mut rows = Vec::new();
+                for (row, id) in ids.iter().enumerate() {
+                    if seen.insert(*id) && !self.network.has_vertex(vertex_type, *id)? {
+                        rows.push(row);
+                    }
+                }
+                let ids: Vec<u64> = rows.iter().map(|row| ids[*row]).collect();
+                let appeared = Effect::Appeared { vertex_type, ids: ids.clone() };
+                let described = match batch {
+                    Some(batch) => Some(Effect::Described { vertex_type, ids, attributes: self.rows(batch, &rows)? }),
+                    None => None,
+                };
+                Ok(if rows.is_empty() { Vec::new() } else { [appeared].into_iter().chain(described).collect() })
+            }
+            Change::SetVertices { vertex_type, ids, attributes } => {
+                let batch = self.row_for_each(&self.type_at(vertex_type)?.attributes, Some(&attributes), ids.len())?;
+                let last: BTreeMap<u64, usize> = ids.iter().zip(0..).map(|(id, row)| (*id, row)).collect();
+                let rows: Vec<usize> = last.values().copied().collect();
+                let ids: Vec<u64> = last.into_keys().collect();
+                let mut effects = self.appearing(vertex_type, ids.iter().copied())?;
+                if let Some(batch) = batch {
+                    effects.push(Effect::Described { vertex_type, ids, attributes: self.rows(batch, &rows)? });
+                }
+                Ok(effects)
+            }
+            Change::RemoveVertices { vertex_type, ids } => {
+                self.type_at(vertex_type)?;
+                let mut there = BTreeSet::new();
+                for id in ids {
+                    if self.network.has_vertex(vertex_type, id)? {
+                        there.insert(id);
+                    }
+                }
+                self.vanishing(vertex_type, there.into_iter().collect())
+            }
+            Change::ClearVertices { vertex_type } => {
+                self.type_at(vertex_type)?;
+                let mut there = Vec::new();
+                self.network.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
+                    there.extend_from_slice(ids);
+                    Ok(())
+                })?;
+                self.vanishing(vertex_type, there)
+            }
+            Change::AddEdges { population, edges, attributes } => self.adding(population, &edges, attributes.as_ref()),
+            Change::RemoveEdges { population, edges } => {
+                self.population_at(population)?;
+                let mut gone = BTreeSet::new();
+                for (source, target) in edges {
+                    let (source, target) = self.network.in_order(population, source, target);
+                    let numbers = self.network.edges_between(population, source, target)?;
+                    gone.extend(numbers.into_iter().map(|number| (source, target, number)));
+                }
+                Ok(if gone.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![Effect::Removed { population, edges: gone.into_iter().collect() }]
+                })
+            }
+            Change::ClearEdges { population } => {
+                self.population_at(population)?;
+                let mut edges = Vec::new();
+                let State { levels, recent, .. } = &self.network.state;
+                let mut lists = super::merge::Lists::new(levels, Some(recent), population, Side::Out)?;
+                while let Some(source) = lists.next()? {
+                    edges.extend(lists.change.added.iter().map(|(target, number)| (source, *target, *number)));
+                }
+                Ok(if edges.is_empty() { Vec::new() } else { vec![Effect::Removed { population, edges }] })
+            }
+        }
+    }
+
+    fn type_at(&self, number: usize) -> Result<&VertexType> {
+        self.network
+            .types()
+            .get(number)
+            .ok_or_else(|| Error::Usage(format!("{}: no type {number}", self.name()).into()))
+    }
+
+    fn population_at(&self, number: usize) -> Result<&Edges> {
+        let edges = self.network.populations().get(number);
+        edges.ok_or_else(|| Error::Usage(format!("{}: no population {number}", self.name()).into()))
+    }
+
+    /// Attributes, if there are to be any, which must be as many.
+    fn row_for_each<'a>(
+        &self,
+        schema: &SchemaRef,
+        batch: Option<&'a RecordBatch>,
+        count: usize,
+    ) -> Result<Option<&'a RecordBatch>> {
+        match batch {
+            None => Ok(None),
+            Some(batch) if batch.schema().fields() != schema.fields() => {
+                Err(self.differs("these", schema, &batch.schema()))
+            }
+            Some(batch) if batch.num_rows() != count => Err(Error::Usage(
+                format!("{}: {} rows of attributes for {count}", self.name(), batch.num_rows()).into(),
+            )),
+            Some(batch) => Ok(Some(batch).filter(|_| !schema.fields().is_empty())),
+        }
+    }
+
+    fn rows(&self, batch: &RecordBatch, rows: &[usize]) -> Result<Arc<RecordBatch>> {
+        if rows.len() == batch.num_rows() && rows.iter().zip(0..).all(|(row, place)| *row == place) {
+            return Ok(Arc::new(batch.clone()));
+        }
+        let places: Vec<(usize, usize)> = rows.iter().map(|row| (0, *row)).collect();
+        super::attributes::pick(&[batch], &places)
+            .map(Arc::new)
+            .map_err(|e| Error::Usage(format!("{}: {e}", self.name()).into()))
+    }
+
+    /// Those of these vertices that are not there.
+    fn appearing(&self, vertex_type: usize, ids: impl Iterator<Item = u64>) -> Result<Vec<Effect>> {
+        let mut missing = Vec::new();
+        for id in ids {
+            if !self.network.has_vertex(vertex_type, id)? {
+                missing.push(id);
+            }
+        }
+        Ok(if missing.is_empty() { Vec::new() } else { vec![Effect::Appeared { vertex_type, ids: missing }] })
+    }
+
+    /// Vertices that are there, and their edges.
+    fn vanishing(&self, vertex_type: usize, ids: Vec<u64>) -> Result<Vec<Effect>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut effects = Vec::new();
+        let mut list = Neighbours::default();
+        for (population, edges) in self.network.populations().iter().enumerate() {
+            let mut gone: BTreeSet<Edge> = BTreeSet::new();
+            for (side, here) in [(Side::Out, edges.source), (Side::In, edges.target)] {
+                if here != vertex_type {
+                    continue;
+                }
+                self.network.numbered_neighbours(&[Way { population, side }], &ids, &mut list)?;
+                for (place, id) in ids.iter().enumerate() {
+                    let range = list.offsets[place] as usize..list.offsets[place + 1] as usize;
+                    gone.extend(list.ids[range.clone()].iter().zip(&list.numbers[range]).map(|(other, number)| {
+                        match side {
+                            Side::Out => (*id, *other, *number),
+                            Side::In => (*other, *id, *number),
+                        }
+                    }));
+                }
+            }
+            if !gone.is_empty() {
+                effects.push(Effect::Removed { population, edges: gone.into_iter().collect() });
+            }
+        }
+        effects.push(Effect::Vanished { vertex_type, ids });
+        Ok(effects)
+    }
+
+    fn adding(&self, population: usize, pairs: &[(u64, u64)], attributes: Option<&RecordBatch>) -> Result<Vec<Effect>> {
+        let known = self.population_at(population)?;
+        let batch = self.row_for_each(&known.population.attributes, attributes, pairs.len())?;
+        if batch.is_none() && !known.population.attributes.fields().is_empty() {
+            let what = format!("{}: edges of {:?} need attributes", self.name(), known.population.name);
+            return Err(Error::Usage(what.into()));
+        }
+        let recent = self.network.state.recent.edges(population);
+        let mut next = recent.map_or(0, |changes| changes.next).max(known.next).max(1);
+        let numbered = known.is_numbered();
+        let (mut edges, mut rows): (Vec<Edge>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for (row, (source, target)) in pairs.iter().enumerate() {
+            let (source, target) = self.network.in_order(population, *source, *target);
+            if !known.population.is_multi
+                && (!seen.insert((source, target)) || self.network.has_edge(population, source, target)?)
+            {
+                continue;
+            }
+            edges.push((source, target, if numbered { next } else { 0 }));
+            next += u64::from(numbered);
+            rows.push(row);
+        }
+        if edges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut ends: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+        ends.entry(known.source).or_default().extend(edges.iter().map(|edge| edge.0));
+        ends.entry(known.target).or_default().extend(edges.iter().map(|edge| edge.1));
+        let mut effects = Vec::new();
+        for (vertex_type, ids) in ends {
+            effects.extend(self.appearing(vertex_type, ids.into_iter())?);
+        }
+        let attributes = batch.map(|batch| self.rows(batch, &rows)).transpose()?;
+        effects.push(Effect::Added { population, edges, attributes });
+        Ok(effects)
+    }
+
+    /// Replaces the segments from the `first` on, and the log, by a segment that is written already.
+    pub(super) fn install(&mut self, first: usize, parts: Vec<Part>, change: impl FnOnce(&mut Manifest)) -> Result<()> {
+        let disk = self.network.disk.clone();
+        let old = self.network.state.manifest.clone();
+        let mut manifest = (*old).clone();
+        manifest.segments.truncate(first);
+        manifest.segments.extend(parts);
+        manifest.next = manifest.next.max(old.next);
+        manifest.log = manifest.next;
+        manifest.next += 1;
+        change(&mut manifest);
+        let log = LogWriter::create(&*disk, &manifest.log_file(), manifest.log)?;
+        let mut levels = self.network.state.levels[..first].to_vec();
+        for part in &manifest.segments[first..] {
+            let known = self.network.state.levels.iter().find(|level| level.file == part.file);
+            levels.push(match known {
+                Some(level) => level.clone(),
+                None => Level::open(&*disk, &part.file)?,
+            });
+        }
+        manifest.save(&*disk)?;
+        self.log = log;
+        self.network.state = State { manifest: Arc::new(manifest), levels, recent: Arc::default() };
+        for stray in self.network.state.manifest.strays(&*disk)? {
+            disk.remove(&stray)?;
+        }
+        Ok(())
+    }
+}

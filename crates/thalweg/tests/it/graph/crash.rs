@@ -1,0 +1,158 @@
+//! Crashes at any moment: every change that was acknowledged is there afterwards, and nothing is there by half.
+
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use thalweg::Error;
+use thalweg::graph::{Network, Options, Writer};
+use thalweg::testing::{CrashDisk, Failing};
+
+use super::model::{Model, define, try_define};
+
+/// Each ends in three crashes: more than a thousand of them.
+const RUNS: u64 = 400;
+
+/// Commits of a run, if nothing ends it.
+const COMMITS: usize = 30;
+
+fn open(disk: &CrashDisk, failing: Failing) -> thalweg::Result<(Writer, Arc<CrashDisk>)> {
+    let disk = Arc::new(disk.after_kill(failing));
+    Ok((Writer::open_on(disk.clone(), Options::default())?, disk))
+}
+
+/// Works on a network until something fails; what must be there, and what may be in its place.
+fn work(writer: &mut Writer, model: &mut Model, rng: &mut SmallRng) -> Vec<Model> {
+    for _ in 0..COMMITS {
+        let mut after = model.clone();
+        let changes = (0..rng.random_range(1..6)).map(|_| after.step(rng)).collect();
+        // Once it is in the log, it may be there.
+        let outcome = writer.commit(changes);
+        if outcome.is_err() {
+            return vec![model.clone(), after];
+        }
+        *model = after;
+        let outcome = match rng.random_range(0..8) {
+            0 => writer.flush(),
+            1 => writer.compact(),
+            _ => Ok(()),
+        };
+        if outcome.is_err() {
+            break;
+        }
+    }
+    vec![model.clone()]
+}
+
+fn is_any(network: &Network, models: &[Model]) -> Option<usize> {
+    let quiet = std::panic::AssertUnwindSafe(|model: &Model| model.check(network));
+    models.iter().position(|model| std::panic::catch_unwind(|| quiet(model)).is_ok())
+}
+
+#[test]
+fn what_was_acknowledged_survives_and_nothing_is_half_there() {
+    // What a model says that does not fit is no failure here.
+    std::panic::set_hook(Box::new(|_| {}));
+    let jobs: Vec<_> =
+        (0..2).map(|part| std::thread::spawn(move || (part..RUNS).step_by(2).try_for_each(run))).collect();
+    let outcomes: Vec<_> = jobs.into_iter().map(std::thread::JoinHandle::join).collect();
+    let _ = std::panic::take_hook();
+    for outcome in outcomes {
+        match outcome {
+            Ok(outcome) => outcome.unwrap(),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+fn run(seed: u64) -> Result<(), String> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut disk = CrashDisk::new(Failing::Never);
+    let mut model = Model::new();
+    {
+        let (mut writer, _) = open(&disk, Failing::Never).map_err(|e| format!("{seed}: {e}"))?;
+        define(&mut writer);
+    }
+    // Several lives, each of which ends in the middle of something.
+    for life in 0..3 {
+        let failing = Failing::From(rng.random_range(0..60));
+        let mut may_be = vec![model.clone()];
+        let failed = Arc::new(disk.after_kill(failing));
+        if let Ok(mut writer) = Writer::open_on(failed.clone(), Options::default()) {
+            may_be = work(&mut writer, &mut model, &mut rng);
+        }
+        disk = if rng.random_bool(0.5) {
+            failed.after_crash(rng.random(), Failing::Never)
+        } else {
+            failed.after_kill(Failing::Never)
+        };
+        let seen = |what: &str, network: thalweg::Result<Network>| -> Result<usize, String> {
+            let network = network.map_err(|e| format!("run {seed}, life {life}, {what}: {e}"))?;
+            is_any(&network, &may_be)
+                .ok_or_else(|| format!("run {seed}, life {life}, {what}: neither before nor after"))
+        };
+        let read = Arc::new(disk.after_kill(Failing::Never));
+        let which = seen("read", Network::open_on(read, Options::default()))?;
+        let (writer, _) = open(&disk, Failing::Never).map_err(|e| format!("run {seed}, life {life}, to write: {e}"))?;
+        if seen("written on", Ok(writer.network().clone()))? != which {
+            return Err(format!("run {seed}, life {life}: a reader and a writer see different networks"));
+        }
+        model = may_be.swap_remove(which);
+    }
+    Ok(())
+}
+
+#[test]
+fn making_a_network_may_end_anywhere() {
+    for step in 0..60 {
+        for seed in 0..8 {
+            let disk = Arc::new(CrashDisk::new(Failing::From(step)));
+            let made = Writer::open_on(disk.clone(), Options::default()).and_then(|mut writer| try_define(&mut writer));
+            let left = disk.after_crash(seed, Failing::Never);
+            let (mut writer, _) = open(&left, Failing::Never).unwrap();
+            if made.is_err() {
+                define(&mut writer);
+            }
+            Model::new().check(writer.network());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_the_network_stays() {
+    for step in 0..400 {
+        let mut rng = SmallRng::seed_from_u64(step);
+        let disk = CrashDisk::new(Failing::Never);
+        let (mut writer, _) = open(&disk, Failing::Never).unwrap();
+        define(&mut writer);
+        drop(writer);
+        let mut model = Model::new();
+        let (writer, failing) =
+            open(&disk, Failing::Once(step)).map_or_else(|_| (None, None), |(w, d)| (Some(w), Some(d)));
+        let Some(mut writer) = writer else { continue };
+        let may_be = work(&mut writer, &mut model, &mut rng);
+        let left = failing.unwrap().after_kill(Failing::Never);
+        // What this one sees is what is on the disk, or will be.
+        assert!(is_any(writer.network(), &may_be).is_some(), "step {step}");
+        drop(writer);
+        let network = Network::open_on(Arc::new(left), Options::default()).unwrap();
+        assert!(is_any(&network, &may_be).is_some(), "step {step}");
+    }
+}
+
+#[test]
+fn only_one_writes() {
+    let disk = Arc::new(CrashDisk::new(Failing::Never));
+    let first = Writer::open_on(disk.clone(), Options::default()).unwrap();
+    let second = Writer::open_on(disk.clone(), Options::default());
+    assert!(matches!(&second, Err(Error::Usage(what)) if what.contains("another process writes")), "{second:?}");
+    drop(first);
+    Writer::open_on(disk, Options::default()).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let first = Writer::open(folder.path(), Options::default()).unwrap();
+    let second = Writer::open(folder.path(), Options::default());
+    assert!(matches!(&second, Err(Error::Usage(what)) if what.contains("another process writes")), "{second:?}");
+    drop(first);
+    Writer::open(folder.path(), Options::default()).unwrap();
+}

@@ -1,0 +1,58 @@
+//! Random changes, beside a model.
+
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use thalweg::graph::{Coding, Network, Options, Writer};
+use thalweg::testing::{CrashDisk, Failing};
+
+use super::model::{Model, define};
+
+/// As the issue asks: not fewer than a hundred thousand.
+const STEPS: usize = 100_000;
+
+#[test]
+fn a_network_is_what_a_model_in_memory_is() {
+    let threads: Vec<_> = (0..4)
+        .map(|seed| {
+            std::thread::spawn(move || {
+                let mut rng = SmallRng::seed_from_u64(seed);
+                let mut disk = CrashDisk::new(Failing::Never);
+                let mut model = Model::new();
+                let mut writer =
+                    Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+                define(&mut writer);
+                if seed % 2 == 0 {
+                    writer.set_coding(Coding::Raw);
+                }
+                let mut step = 0;
+                while step < STEPS / 4 {
+                    let count = rng.random_range(1..12);
+                    let changes = (0..count).map(|_| model.step(&mut rng)).collect();
+                    writer.commit(changes).unwrap();
+                    step += count;
+                    match rng.random_range(0..100) {
+                        0..3 => writer.flush().unwrap(),
+                        3..5 => writer.compact().unwrap(),
+                        5 => {
+                            drop(writer);
+                            disk = disk.after_kill(Failing::Never);
+                            writer =
+                                Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+                        }
+                        6..8 => model.check(writer.network()),
+                        8 => model.check(
+                            &Network::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap(),
+                        ),
+                        _ => {}
+                    }
+                }
+                model.check(writer.network());
+                writer.compact().unwrap();
+                model.check(writer.network());
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
