@@ -76,6 +76,14 @@ impl Dataset {
     pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
         self.node.attribute(name)
     }
+
+    /// The strings of one of its attributes; `None` if it has none of that name, or that is of another type.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn texts(&self, name: &CStr) -> Result<Option<Vec<String>>> {
+        self.node.texts(name)
+    }
 }
 
 /// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512 bytes, 1024, and so on

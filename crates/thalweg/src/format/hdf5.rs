@@ -29,6 +29,8 @@ mod plug;
 mod rewrite;
 #[cfg(feature = "hdf5")]
 mod scales;
+#[cfg(feature = "hdf5")]
+mod texts;
 mod types;
 #[cfg(feature = "hdf5")]
 mod variable;

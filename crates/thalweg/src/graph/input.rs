@@ -1,10 +1,47 @@
 //! What is brought into a store: edges and vertices, a piece at a time, in bounded memory.
 
+#[cfg(feature = "hdf5")]
+mod lists;
+#[cfg(feature = "hdf5")]
+pub mod ngv;
+#[cfg(feature = "hdf5")]
+mod numbers;
+#[cfg(feature = "hdf5")]
+mod open;
+
+use std::ops::Range;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::reads;
+
+#[cfg(feature = "hdf5")]
+pub use open::open;
+
+/// How a file is brought in.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How it is read.
+    pub read: reads::Options,
+    /// Only edges that leave from vertices with such ids: the first ones to try things out, or those from where an import ended.
+    pub sources: Range<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { read: reads::Options::default(), sources: 0..u64::MAX }
+    }
+}
+
+impl Options {
+    /// Whether every edge is wanted.
+    pub fn is_all(&self) -> bool {
+        self.sources == (0..u64::MAX)
+    }
+}
 
 /// Edges of one kind: between vertices of two types.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,12 +136,14 @@ pub struct Input {
     pub vertices: Vec<Box<dyn VertexSource>>,
     /// Edges of some populations.
     pub edges: Vec<Box<dyn EdgeSource>>,
+    /// What of the file is not brought in, and why, in words.
+    pub left_out: Vec<String>,
 }
 
 impl std::fmt::Debug for Input {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let types: Vec<_> = self.vertices.iter().map(|v| v.vertex_type()).collect();
         let populations: Vec<_> = self.edges.iter().map(|e| &e.population().name).collect();
-        f.debug_struct("Input").field("vertices", &types).field("edges", &populations).finish()
+        f.debug_struct("Input").field("vertices", &types).field("edges", &populations).finish_non_exhaustive()
     }
 }

@@ -21,6 +21,8 @@ mod fast5_write;
 mod files;
 mod fuzz_corpus;
 mod graph;
+#[cfg(feature = "hdf5")]
+mod graph_input;
 mod hostile;
 mod measuring;
 mod memory;

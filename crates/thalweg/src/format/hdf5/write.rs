@@ -27,6 +27,7 @@ use super::library::{Id, Refused, access, locked, status};
 use crate::error::{Error, Result};
 pub use vector::{Vector, VectorOf};
 
+mod table;
 mod vector;
 
 /// A file being written. What goes wrong with it is an error about `name`.

@@ -20,6 +20,13 @@ pub struct Vector {
     kind: Number,
 }
 
+impl Vector {
+    /// The dataset itself.
+    pub(super) fn id(&self) -> &Id {
+        &self.id
+    }
+}
+
 /// What a [`Vector`] is made as.
 #[derive(Debug, Clone, Copy)]
 pub struct VectorOf<'a> {

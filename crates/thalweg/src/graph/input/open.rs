@@ -1,0 +1,30 @@
+//! From a path to what the file brings.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ngv::Contents;
+use super::{Input, Options};
+use crate::arrays::ArrayFile;
+use crate::error::{Error, Result};
+
+/// What an HDF5 file brings: connectivity of neurons, glia and blood vessels ([`ngv`](super::ngv)).
+///
+/// # Errors
+/// [`Error::Io`] about the path; [`Error::Unsupported`] for HDF5 of another kind; the first defect.
+pub fn open(path: &Path, options: &Options) -> Result<Input> {
+    let file = Arc::new(ArrayFile::open(path, options.read.clone())?);
+    match Contents::of(&file)? {
+        Some(contents) => contents.input(options),
+        None => Err(unknown(&file)),
+    }
+}
+
+/// A file in which there is nothing of a network.
+pub(super) fn unknown(file: &ArrayFile) -> Error {
+    Error::Unsupported {
+        file: file.store().name().clone(),
+        what: "HDF5 without edges or vertices that are known".into(),
+        advice: "SONATA has them in /edges and /nodes, NGV connectivity in groups with offsets".into(),
+    }
+}

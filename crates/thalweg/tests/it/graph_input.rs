@@ -1,0 +1,279 @@
+//! What files bring into a graph: real ones against what h5py says of them, and hostile ones.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use thalweg::Error;
+use thalweg::format::hdf5::{Group, Number, VectorOf, Writer};
+use thalweg::graph::input::{Options, ngv, open};
+use thalweg::graph::{Edges, Input, Vertices};
+
+use crate::real::shared;
+
+/// Edges of a population, and their attributes piece by piece.
+type Population = (Vec<(u64, u64)>, Vec<RecordBatch>);
+
+pub(crate) fn edges(input: &mut Input) -> thalweg::Result<BTreeMap<String, Population>> {
+    let mut found = BTreeMap::new();
+    for source in &mut input.edges {
+        let (mut piece, mut all, mut batches) = (Edges::default(), Vec::new(), Vec::new());
+        while source.next(&mut piece)? {
+            assert_eq!(piece.runs.iter().map(|run| run.1).sum::<usize>(), piece.targets.len());
+            let sources = piece.runs.iter().flat_map(|&(source, count)| std::iter::repeat_n(source, count));
+            all.extend(sources.zip(piece.targets.iter().copied()));
+            if let Some(batch) = &piece.attributes {
+                assert_eq!(batch.num_rows(), piece.targets.len());
+            }
+            batches.extend(piece.attributes.take());
+        }
+        assert!(!source.next(&mut piece)?, "the end stays the end");
+        if let Some(total) = source.total() {
+            assert_eq!(total, all.len() as u64);
+        }
+        found.insert(source.population().name.clone(), (all, batches));
+    }
+    Ok(found)
+}
+
+pub(crate) fn vertices(input: &mut Input) -> BTreeMap<String, (Vec<u64>, Vec<RecordBatch>)> {
+    let mut found = BTreeMap::new();
+    for source in &mut input.vertices {
+        let (mut piece, mut ids, mut batches) = (Vertices::default(), Vec::new(), Vec::new());
+        while source.next(&mut piece).unwrap() {
+            ids.extend(&piece.ids);
+            batches.extend(piece.attributes.take());
+        }
+        assert_eq!(source.total(), Some(ids.len() as u64));
+        found.insert(source.vertex_type().to_owned(), (ids, batches));
+    }
+    found
+}
+
+fn counts(input: &mut Input) -> BTreeMap<String, usize> {
+    vertices(input).into_iter().map(|(name, (ids, _))| (name, ids.len())).collect()
+}
+
+fn bytes(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// A file of datasets as they are.
+struct Made {
+    writer: Writer,
+    path: PathBuf,
+}
+
+impl Made {
+    fn new(folder: &tempfile::TempDir, name: &str) -> Self {
+        let path = folder.path().join(name);
+        let writer = Writer::create(&path, &path.to_string_lossy().into()).unwrap();
+        Self { writer, path }
+    }
+
+    fn group(&self, name: &str) -> Group {
+        self.writer.group(None, name).unwrap()
+    }
+
+    fn list(&self, group: &Group, name: &str, numbers: &[u64], chunk: Option<u64>) {
+        let of = VectorOf { kind: Number::U64, len: numbers.len() as u64, chunk, filters: &[] };
+        let vector = self.writer.vector(group, name, of).unwrap();
+        match chunk {
+            None => self.writer.values(&vector, 0, &bytes(numbers)).unwrap(),
+            Some(chunk) => {
+                for (number, part) in (0..).zip(numbers.chunks(chunk as usize)) {
+                    let mut part = bytes(part);
+                    part.resize(chunk as usize * 8, 0);
+                    self.writer.chunk(&vector, number * chunk, &part).unwrap();
+                }
+            }
+        }
+    }
+
+    fn offsets(&self, group: &Group, columns: &[&str], numbers: &[u64]) {
+        self.writer.table(group, "offsets", Number::U64, columns, &bytes(numbers)).unwrap();
+    }
+
+    fn done(self) -> PathBuf {
+        self.writer.finish().unwrap();
+        self.path
+    }
+}
+
+#[test]
+fn neuroglial_connectivity() {
+    let Some(folder) = shared("graph") else { return };
+    let path = folder.join("basalt/neuroglial_connectivity.h5");
+    let mut input = open(&path, &Options::default()).unwrap();
+    assert_eq!(counts(&mut input), BTreeMap::from([("Astrocyte".into(), 4), ("Neuron".into(), 20)]));
+    let found = edges(&mut input).unwrap();
+    // h5py: ten synapses and five neurons of each astrocyte, counted through.
+    let lists = |each: u64| (0..4 * each).map(|i| (i / each, i)).collect::<Vec<_>>();
+    assert_eq!(found["Astrocyte-Synapse"].0, lists(10));
+    assert_eq!(found["Astrocyte-Neuron"].0, lists(5));
+    assert_eq!(found.len(), 2);
+    assert_eq!(input.left_out.len(), 1, "the other side: {:?}", input.left_out);
+    let population = input.edges[0].population();
+    assert!(!population.is_directed && !population.is_multi && population.attributes.fields().is_empty());
+    // Its `/Neuron/offsets` counts 20 elements of `/Neuron/astrocyte`, which has four.
+    let wrong = ngv::check(&path, &Options::default()).unwrap_err().to_string();
+    assert!(wrong.contains("/Neuron/offsets, element 5") && wrong.contains("at most 4"), "{wrong}");
+}
+
+#[test]
+fn some_of_the_astrocytes() {
+    let Some(folder) = shared("graph") else { return };
+    let path = folder.join("basalt/neuroglial_connectivity.h5");
+    for (sources, expected) in
+        [(0..1, 0..10), (1..3, 10..30), (3..u64::MAX, 30..40), (9..u64::MAX, 40..40), (2..2, 0..0)]
+    {
+        let mut input = open(&path, &Options { sources: sources.clone(), ..Options::default() }).unwrap();
+        let found = edges(&mut input).unwrap();
+        let synapses: Vec<u64> = found["Astrocyte-Synapse"].0.iter().map(|edge| edge.1).collect();
+        assert_eq!(synapses, expected.collect::<Vec<u64>>(), "{sources:?}");
+        let all = vertices(&mut input);
+        assert_eq!(all["Astrocyte"].0, (sources.start.min(4)..sources.end.min(4)).collect::<Vec<_>>());
+        assert!(!all.contains_key("Neuron"), "edges bring their own");
+    }
+}
+
+#[test]
+fn synapses_of_neurons_whose_offsets_are_long_doubles() {
+    let Some(folder) = shared("graph") else { return };
+    let path = folder.join("basalt/synaptic_connectivity.h5");
+    let mut input = open(&path, &Options::default()).unwrap();
+    assert_eq!(counts(&mut input), BTreeMap::from([("Afferent Neuron".into(), 20), ("Synapse".into(), 40)]));
+    let found = edges(&mut input).unwrap();
+    assert_eq!(found["Afferent Neuron-Synapse"].0, (0..40).map(|i| (i / 2, i)).collect::<Vec<_>>());
+    let agreed = ngv::check(&path, &Options::default()).unwrap();
+    assert_eq!(agreed.len(), 1);
+    assert!(agreed[0].is_same && agreed[0].links == [40, 40], "{agreed:?}");
+}
+
+#[test]
+fn gliovascular_connectivity() {
+    let Some(folder) = shared("graph") else { return };
+    let path = folder.join("basalt/gliovascular_connectivity.h5");
+    let mut input = open(&path, &Options::default()).unwrap();
+    let expected = [("Astrocyte", 4), ("Endfoot", 8), ("Vasculature Segment", 8)];
+    assert_eq!(counts(&mut input), expected.map(|(name, count)| (name.to_owned(), count)).into());
+    let found = edges(&mut input).unwrap();
+    let pairs = |each: u64| (0..8).map(|i| (i / each, i)).collect::<Vec<_>>();
+    assert_eq!(found["Astrocyte-Endfoot"].0, pairs(2));
+    assert_eq!(found["Astrocyte-Vasculature Segment"].0, pairs(2));
+    assert_eq!(found["Endfoot-Vasculature Segment"].0, pairs(1));
+    assert_eq!(found.len(), 3);
+    let agreed = ngv::check(&path, &Options::default()).unwrap();
+    assert!(agreed.len() == 3 && agreed.iter().all(|one| one.is_same), "{agreed:?}");
+}
+
+/// Lists that are longer than a piece, and some that are empty, however the datasets lie.
+#[test]
+fn long_lists_come_in_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let lens = [0, 700_000, 3, 0, 400_000, 300_000, 1, 0];
+    let targets: Vec<u64> = (0..lens.iter().sum::<u64>()).map(|i| i * 7 % 1_000_003).collect();
+    let (mut offsets, mut expected) = (vec![0], Vec::new());
+    for (source, len) in (0..).zip(lens) {
+        let start = offsets[source as usize];
+        expected.extend(targets[start as usize..(start + len) as usize].iter().map(|&target| (source, target)));
+        offsets.push(start + len);
+    }
+    for chunk in [None, Some(1000), Some(700_001)] {
+        let made = Made::new(&folder, "lists.h5");
+        let group = made.group("Astrocyte");
+        made.offsets(&group, &["synapse"], &offsets);
+        made.list(&group, "synapse", &targets, chunk);
+        let path = made.done();
+        let found = edges(&mut open(&path, &Options::default()).unwrap()).unwrap();
+        assert!(found["Astrocyte-Synapse"].0 == expected, "{chunk:?}");
+        let some = Options { sources: 1..5, ..Options::default() };
+        let found = edges(&mut open(&path, &some).unwrap()).unwrap();
+        assert!(found["Astrocyte-Synapse"].0 == expected[..1_100_003], "{chunk:?}");
+    }
+}
+
+fn neuroglial(folder: &tempfile::TempDir, offsets: &[u64], columns: &[&str], reverse: [&[u64]; 2]) -> PathBuf {
+    let made = Made::new(folder, "hostile.h5");
+    let (astrocyte, neuron) = (made.group("Astrocyte"), made.group("Neuron"));
+    made.offsets(&astrocyte, columns, offsets);
+    made.list(&astrocyte, "synapse", &[5, 6, 7], None);
+    made.list(&astrocyte, "neuron", &[1, 2], None);
+    made.list(&neuron, "offsets", reverse[0], None);
+    made.list(&neuron, "astrocyte", reverse[1], None);
+    drop((astrocyte, neuron));
+    made.done()
+}
+
+#[test]
+fn both_sides_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["synapse", "neuron"];
+    let offsets = [0, 0, 2, 1, 3, 2];
+    for (reverse, links, is_same) in [
+        ([&[0, 0, 1, 2][..], &[0, 1][..]], [2, 2], true),
+        ([&[0, 0, 1, 2], &[1, 0]], [2, 2], false),
+        ([&[0, 0, 1, 1], &[0]], [2, 1], false),
+    ] {
+        let path = neuroglial(&folder, &offsets, &names, reverse);
+        let agreed = ngv::check(&path, &Options::default()).unwrap();
+        assert_eq!((agreed[0].links, agreed[0].is_same), (links, is_same));
+        assert_eq!(agreed[0].path, "/Neuron/astrocyte");
+    }
+}
+
+fn refused(path: &Path) -> Error {
+    open(path, &Options::default()).unwrap_err()
+}
+
+#[test]
+fn lying_offsets_are_refused_before_anything_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (names, reverse) = (["synapse", "neuron"], [&[0, 0, 1, 2][..], &[0, 1][..]]);
+    for (offsets, names, words) in [
+        ([0, 0, 4, 1, 3, 2], &names[..], "at most 3, the elements of /Astrocyte/synapse"),
+        ([0, 0, 3, 1, 2, 2], &names, "at least 3, the offset before it"),
+        ([0, 0, 2, 1, 2, 2], &names, "3, for /Astrocyte/synapse has so many elements"),
+        ([1, 0, 2, 1, 3, 2], &names, "0, where the first list begins"),
+        ([0, 0, u64::MAX, 1, 3, 2], &names, "at most 3"),
+        ([0, 0, 2, 1, 3, 2], &["synapse", "nothing"], "dataset /Astrocyte/nothing not found"),
+        ([0, 0, 2, 1, 3, 2], &["synapse", "neu\nron"], "not found"),
+    ] {
+        let path = neuroglial(&folder, &offsets, names, reverse);
+        let error = refused(&path);
+        assert!(error.to_string().contains(words), "{offsets:?}: {error}");
+        assert!(matches!(error, Error::Malformed { .. } | Error::NotFound { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn other_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Made::new(&folder, "other.h5");
+    let group = made.group("entry");
+    made.list(&group, "values", &[1, 2, 3], None);
+    drop(group);
+    let error = refused(&made.done());
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    // Offsets without names, and none at all.
+    for (offsets, words) in [(&[0, 3][..], "attribute column_names"), (&[], "one more than there are vertices")] {
+        let made = Made::new(&folder, "nameless.h5");
+        let group = made.group("Thing");
+        made.list(&group, "offsets", offsets, None);
+        made.list(&group, "other", &[1, 2, 3], None);
+        drop(group);
+        let error = refused(&made.done()).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // Numbers that are none.
+    let made = Made::new(&folder, "floats.h5");
+    let group = made.group("Astrocyte");
+    made.offsets(&group, &["synapse"], &[0, 2]);
+    let of = VectorOf { kind: Number::F64, len: 2, chunk: None, filters: &[] };
+    let vector = made.writer.vector(&group, "synapse", of).unwrap();
+    let values: Vec<u8> = [3.0_f64, -1.5].iter().flat_map(|value| value.to_le_bytes()).collect();
+    made.writer.values(&vector, 0, &values).unwrap();
+    drop((vector, group));
+    let error = edges(&mut open(&made.done(), &Options::default()).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("/Astrocyte/synapse, element 1") && error.contains("-1.5"), "{error}");
+}
