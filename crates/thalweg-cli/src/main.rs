@@ -11,6 +11,7 @@ mod doctor;
 mod evict;
 mod explain;
 mod filter;
+mod graph;
 #[cfg(feature = "hdf5")]
 mod hdf5;
 mod index;
@@ -55,6 +56,7 @@ enum Verb {
     Evict(evict::Args),
     Probe(probe::Args),
     Synth(synth::Args),
+    Graph(graph::Args),
     Bench(bench::Args),
     Compare(compare::Args),
 }
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Verb::Evict(args) => evict::run(&args),
         Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),
+        Verb::Graph(args) => graph::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Compare(args) => compare::run(&args),
     };

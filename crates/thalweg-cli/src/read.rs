@@ -31,6 +31,7 @@ use crate::hdf5;
 use crate::progress::Progress;
 #[cfg(feature = "hdf5")]
 pub(crate) use events::{as_json as finding_as_json, tell};
+pub(crate) use measured::with_build;
 use measured::{Job, Started, one_by_one, whole};
 #[cfg(feature = "hdf5")]
 use team::Team;

@@ -4,10 +4,12 @@
 //! it as it was when it was opened; one at a time may write. `docs/formats/graph.md` has the bytes.
 
 mod attributes;
+mod check;
 mod column;
 mod compact;
 pub mod disk;
 mod effects;
+mod explore;
 mod fetch;
 mod import;
 pub mod input;
@@ -24,6 +26,7 @@ mod sort;
 mod table;
 mod writer;
 
+pub use check::{Checked, Defect};
 pub use column::Coding;
 pub use import::Imported;
 pub use input::{EdgeSource, Edges, Input, Population, VertexSource, Vertices};

@@ -173,7 +173,7 @@ pub(super) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
 }
 
 /// Says which program it was, and how that was built.
-pub(super) fn with_build(mut report: Value) -> Value {
+pub(crate) fn with_build(mut report: Value) -> Value {
     report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
     report["build"] = json!({
         "compiler": env!("THALWEG_COMPILER"),

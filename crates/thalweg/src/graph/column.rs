@@ -67,12 +67,6 @@ impl Meta {
         self.len
     }
 
-    /// Bytes that the column takes.
-    pub(super) fn bytes(&self) -> u64 {
-        let below = [&self.places, &self.keys].into_iter().flatten().map(|meta| meta.bytes()).sum::<u64>();
-        self.page_count() * PAGE as u64 + below
-    }
-
     fn page_count(&self) -> u64 {
         match self.runs.last() {
             Some(last) => (self.runs.len() as u64 - 1) * RUN as u64 + self.end.saturating_sub(*last),

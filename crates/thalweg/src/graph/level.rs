@@ -79,14 +79,6 @@ pub(super) struct ListsMeta {
     pub(super) edges: Option<Meta>,
 }
 
-impl ListsMeta {
-    /// Bytes that they take.
-    pub(super) fn bytes(&self) -> u64 {
-        let edges = self.edges.as_ref().map_or(0, Meta::bytes);
-        self.rows.bytes() + self.offsets.bytes() + self.ids.bytes() + edges
-    }
-}
-
 /// Lists being written, vertex after vertex.
 pub(super) struct ListsWriter {
     rows: ColumnWriter,

@@ -222,8 +222,17 @@ impl Network {
     }
 
     /// Brings in the columns' pages that hold the lists.
-    fn fetch<'a>(&self, found: &'a Found<'_>, columns: impl Fn(&'a Lists) -> Vec<&'a Column>) -> Result<()> {
-        for level in &self.state.levels {
+    fn fetch<'a>(&'a self, found: &'a Found<'_>, columns: impl Fn(&'a Lists) -> Vec<&'a Column>) -> Result<()> {
+        self.pages_of(found, columns).into_iter().try_for_each(|(level, pages)| self.fetcher.fetch(level, pages))
+    }
+
+    /// The pages of columns that hold the lists, by level.
+    fn pages_of<'a>(
+        &'a self,
+        found: &'a Found<'_>,
+        columns: impl Fn(&'a Lists) -> Vec<&'a Column>,
+    ) -> Vec<(&'a Arc<Level>, Vec<Range<u64>>)> {
+        let of = |level: &'a Arc<Level>| {
             let mut pages = Vec::new();
             for piece in found.pieces.iter().filter(|piece| Arc::ptr_eq(piece.level, level)) {
                 for (lists, range) in piece.added.iter().chain(&piece.removed) {
@@ -231,9 +240,16 @@ impl Network {
                         .extend(columns(lists).into_iter().flat_map(|c| c.spans(range.clone()).map(|span| span.pages)));
                 }
             }
-            self.fetcher.fetch(level, pages)?;
-        }
-        Ok(())
+            (level, pages)
+        };
+        self.state.levels.iter().map(of).collect()
+    }
+
+    /// The pages that hold the neighbours of vertices, by segment.
+    pub(super) fn pages(&self, ways: &[Way], vertices: &[u64]) -> Result<Vec<(String, Vec<Range<u64>>)>> {
+        let found = self.find(ways, vertices)?;
+        let pages = self.pages_of(&found, |lists| vec![&lists.ids]);
+        Ok(pages.into_iter().map(|(level, pages)| (level.file.clone(), pages)).collect())
     }
 
     /// Makes room for the lists.

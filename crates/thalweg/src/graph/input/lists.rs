@@ -188,6 +188,10 @@ impl EdgeSource for Lists {
         Some(self.total)
     }
 
+    fn is_grouped(&self) -> bool {
+        true
+    }
+
     fn next(&mut self, edges: &mut Edges) -> Result<bool> {
         edges.runs.clear();
         edges.attributes = None;

@@ -1,0 +1,58 @@
+//! `thalweg graph`: networks of typed vertices and edges, kept in a store that changes and survives.
+
+mod add;
+mod check;
+mod compact;
+mod degree;
+mod export;
+mod import;
+mod info;
+mod insert;
+mod neighbors;
+mod open;
+mod remove;
+mod vertices;
+
+use clap::Subcommand;
+
+use crate::common::Outcome;
+
+/// Keep networks of neurons, glia, synapses or anything: import, ask for neighbours, change, check, export
+///
+/// Example: thalweg graph import neuroglial.h5 network
+///
+/// Example: thalweg graph neighbors network --from Astrocyte:0-9 --to Synapse --digest
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Import(import::Args),
+    Neighbors(neighbors::Args),
+    Info(info::Args),
+    Degree(degree::Args),
+    Add(add::Args),
+    Remove(remove::Args),
+    Compact(compact::Args),
+    Check(check::Args),
+    Export(export::Args),
+    Insert(insert::Args),
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    match &args.verb {
+        Verb::Import(args) => import::run(args),
+        Verb::Neighbors(args) => neighbors::run(args),
+        Verb::Info(args) => info::run(args),
+        Verb::Degree(args) => degree::run(args),
+        Verb::Add(args) => add::run(args),
+        Verb::Remove(args) => remove::run(args),
+        Verb::Compact(args) => compact::run(args),
+        Verb::Check(args) => check::run(args),
+        Verb::Export(args) => export::run(args),
+        Verb::Insert(args) => insert::run(args),
+    }
+}

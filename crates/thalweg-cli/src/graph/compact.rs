@@ -1,0 +1,52 @@
+//! `thalweg graph compact`: one segment of all.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::open::{CodingChoice, OpenArgs};
+use crate::common::{Outcome, output};
+
+/// Make one segment of all that is in a store, and of its log: smaller, and quicker to read
+///
+/// Example: thalweg graph compact network
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The store
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// How ids are kept
+    #[arg(long, value_enum, default_value_t)]
+    ids: CodingChoice,
+    /// Print a JSON line about it
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let mut writer = args.open.write(&args.store)?;
+    let before = writer.network().storage();
+    writer.set_coding(args.ids.into());
+    writer.compact()?;
+    let after = writer.network().storage();
+    let mut out = output();
+    if args.json {
+        let of = |storage: thalweg::graph::Storage| json!({ "segments": storage.segments, "bytes": storage.bytes, "changes_in_log": storage.recent });
+        writeln!(out, "{}", json!({ "before": of(before), "after": of(after) }))?;
+    } else {
+        writeln!(
+            out,
+            "{} segments of {:.1} MB and {} changes in the log are {} of {:.1} MB",
+            before.segments,
+            before.bytes as f64 / 1e6,
+            before.recent,
+            after.segments,
+            after.bytes as f64 / 1e6
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! `thalweg graph import`: a file into a network.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::json;
+use thalweg::graph::{Writer, input};
+use thalweg::reads;
+
+use super::open::{CodingChoice, OpenArgs};
+use crate::common::{Failure, Outcome, output};
+use crate::progress::bar;
+
+/// Bring the vertices and edges of a file into a store, which is made if there is none
+///
+/// Files are neuroglial and vascular connectivity in HDF5, SONATA edges and nodes, and lists of edges in CSV or Parquet. All of a
+/// file is there afterwards or, if something goes wrong, none of it.
+///
+/// Example: thalweg graph import neuroglial.h5 network
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The store: a folder
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// Only edges of the first N vertices that edges leave from
+    #[arg(long, value_name = "N", visible_alias = "max-sources")]
+    max_astrocytes: Option<u64>,
+    /// How ids are kept
+    #[arg(long, value_enum, default_value_t)]
+    ids: CodingChoice,
+    /// Print a JSON line about it
+    #[arg(long)]
+    json: bool,
+    /// HDF5: take the file for harmless; see `thalweg read --help`
+    #[arg(long)]
+    trusted: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// What an edge takes in most files, for the bar.
+const EDGE: u64 = 8;
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let began = Instant::now();
+    let options = args.open.options();
+    let mut writer = Writer::open(&args.store, options.clone())?;
+    writer.set_coding(args.ids.into());
+    let read = reads::Options { budget: options.budget, control: options.control.clone(), ..reads::Options::default() };
+    #[cfg(feature = "hdf5")]
+    if !args.trusted {
+        crate::hdf5::guard(&read);
+    }
+    let chosen = input::Options { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
+    let found = open(&args.input, &chosen)?;
+    let total: u64 = found.edges.iter().filter_map(|edges| edges.total()).sum();
+    let bar = std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| bar(total * EDGE));
+    let done = writer.import(found, &mut |edges| {
+        if let Some(bar) = &bar {
+            bar.set_position(edges * EDGE);
+        }
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let done = done?;
+    let seconds = began.elapsed().as_secs_f64();
+    let bytes = writer.network().storage().bytes;
+    let mut out = output();
+    if args.json {
+        let report = json!({
+            "workload": "thalweg-graph-import",
+            "open_to_last_s": seconds,
+            "cpu_s": super::neighbors::cpu_s(),
+            "links": done.read,
+            "edges": done.edges,
+            "vertices": done.vertices,
+            "bytes_decoded": 8 * done.read,
+            "bytes_stored": bytes,
+            "threads": options.budget.threads,
+        });
+        writeln!(out, "{}", crate::read::with_build(report))?;
+    } else {
+        writeln!(
+            out,
+            "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; the store takes {:.1} MB",
+            done.edges,
+            done.vertices,
+            done.read,
+            bytes as f64 / 1e6,
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(feature = "hdf5")]
+fn open(path: &std::path::Path, options: &input::Options) -> Result<thalweg::graph::Input, Failure> {
+    Ok(input::open(path, options)?)
+}
+
+#[cfg(not(feature = "hdf5"))]
+fn open(path: &std::path::Path, _: &input::Options) -> Result<thalweg::graph::Input, Failure> {
+    Err(Failure::Said(format!("{}: this thalweg was built without HDF5", path.display())))
+}

@@ -1,0 +1,66 @@
+//! How networks are opened, the same for every verb.
+
+use std::path::Path;
+
+use clap::Args;
+use thalweg::graph::{Coding, Network, Options, Writer};
+use thalweg::plan::{Budget, DEFAULT_MEMORY};
+
+use crate::common::{Failure, cancel_on_interrupt, parse_size};
+
+/// Threads, memory, and how files are read.
+#[derive(Debug, Clone, Args)]
+pub(super) struct OpenArgs {
+    /// Threads (default: all cores that this process may use)
+    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory for buffers and for sorting, as in 64MiB or 1GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<usize>,
+    /// Read the store's files rather than map them: for file systems where somebody else may shorten them
+    #[arg(long)]
+    no_map: bool,
+}
+
+impl OpenArgs {
+    pub(super) fn options(&self) -> Options {
+        let threads = self.threads.map_or_else(thalweg::engine::default_threads, usize::from);
+        Options {
+            budget: Budget { threads, memory: self.memory.unwrap_or(DEFAULT_MEMORY) },
+            control: cancel_on_interrupt(),
+            model: None,
+            is_mapped: !self.no_map,
+        }
+    }
+
+    pub(super) fn read(&self, store: &Path) -> Result<Network, Failure> {
+        Ok(Network::open(store, self.options())?)
+    }
+
+    /// To change a network that is there.
+    pub(super) fn write(&self, store: &Path) -> Result<Writer, Failure> {
+        let options = self.options();
+        // A folder that is none is not made one by a slip of the pen.
+        Network::open(store, options.clone())?;
+        Ok(Writer::open(store, options)?)
+    }
+}
+
+/// How ids are kept in segments.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+pub(super) enum CodingChoice {
+    /// In as few bits as they need
+    #[default]
+    Packed,
+    /// Eight bytes each: larger, and quicker to read once in memory
+    Raw,
+}
+
+impl From<CodingChoice> for Coding {
+    fn from(choice: CodingChoice) -> Self {
+        match choice {
+            CodingChoice::Packed => Self::Packed,
+            CodingChoice::Raw => Self::Raw,
+        }
+    }
+}

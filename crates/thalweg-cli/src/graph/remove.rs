@@ -1,0 +1,56 @@
+//! `thalweg graph remove`: vertices and edges, one change of the network.
+
+use std::path::PathBuf;
+
+use thalweg::graph::Change;
+
+use super::add::{split, tell};
+use super::open::OpenArgs;
+use super::vertices;
+use crate::common::{Failure, Outcome};
+
+/// Remove vertices (with all edges from and to them) and edges from a store, all of them or none
+///
+/// Example: thalweg graph remove network --vertices Neuron:17 --edges Astrocyte-Neuron:0-18,0-19
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The store
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// Vertices: TYPE:0-9,17 or TYPE:FILE, or TYPE for all of them
+    #[arg(long, value_name = "TYPE[:IDS]", required_unless_present = "edges")]
+    vertices: Vec<String>,
+    /// Edges: POPULATION:1-2,3-4 or POPULATION:FILE, or POPULATION for all of them
+    #[arg(long, value_name = "POPULATION[:PAIRS]")]
+    edges: Vec<String>,
+    /// Print a JSON line about it
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let mut writer = args.open.write(&args.store)?;
+    let mut changes = Vec::new();
+    for text in &args.edges {
+        changes.push(match writer.network().population_of(text) {
+            Ok(population) => Change::ClearEdges { population },
+            Err(_) => {
+                let (name, pairs) = split(text, "POPULATION or POPULATION:PAIRS")?;
+                let population = writer.network().population_of(name)?;
+                Change::RemoveEdges { population, edges: vertices::parse_pairs(pairs)? }
+            }
+        });
+    }
+    for text in &args.vertices {
+        let some = vertices::parse(writer.network(), text)?;
+        let vertex_type = some.vertex_type;
+        changes.push(match some.ids {
+            Some(ids) => Change::RemoveVertices { vertex_type, ids },
+            None => Change::ClearVertices { vertex_type },
+        });
+    }
+    let done = writer.commit(changes).map_err(Failure::of_argument)?;
+    tell(&done, args.json)
+}

@@ -1,0 +1,99 @@
+//! Vertices and edges as they are named on the command line.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg::graph::Network;
+
+use crate::common::Failure;
+
+/// Vertices of a type: all of them, or some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Some {
+    pub(super) vertex_type: usize,
+    pub(super) ids: Option<Vec<u64>>,
+}
+
+/// `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. A type's own name may have a colon in it.
+pub(super) fn parse(network: &Network, text: &str) -> Result<Some, Failure> {
+    if let Ok(vertex_type) = network.type_of(text) {
+        return Ok(Some { vertex_type, ids: None });
+    }
+    let Some((name, ids)) =
+        text.rsplit_once(':').filter(|(name, _)| network.type_of(name).is_ok()).or(text.split_once(':'))
+    else {
+        return network.type_of(text).map(|vertex_type| Some { vertex_type, ids: None }).map_err(Failure::from);
+    };
+    Ok(Some { vertex_type: network.type_of(name)?, ids: Option::Some(parse_ids(ids)?) })
+}
+
+/// `0-9,17`, or a file with ids one a line.
+pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
+    let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
+    if text.is_empty() || !is_list || Path::new(text).is_file() {
+        return lines(text)?.iter().map(|line| number(line, text)).collect();
+    }
+    let mut ids = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            Option::Some((first, last)) => {
+                let (first, last) = (number(first, text)?, number(last, text)?);
+                if last < first || last - first >= MOST {
+                    return Err(Failure::Usage(format!("{part:?} in {text:?} is no range of at most {MOST} ids")));
+                }
+                ids.extend(first..=last);
+            }
+            None => ids.push(number(part, text)?),
+        }
+    }
+    Ok(ids)
+}
+
+/// More ids than a range on a command line means.
+const MOST: u64 = 1 << 32;
+
+/// `1-2,3-4`, or a file with two ids a line.
+pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
+    let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
+    let pair = |part: &str, of: &str| {
+        let ends = part.split(['-', ',', '\t', ' ']).filter(|end| !end.is_empty()).collect::<Vec<_>>();
+        match ends[..] {
+            [source, target] => Ok((number(source, of)?, number(target, of)?)),
+            _ => Err(Failure::Usage(format!("{part:?} in {of:?} is no pair of ids, as in 1-2"))),
+        }
+    };
+    if text.is_empty() || !is_list || Path::new(text).is_file() {
+        return lines(text)?.iter().map(|line| pair(line, text)).collect();
+    }
+    text.split(',').map(|part| pair(part, text)).collect()
+}
+
+fn lines(path: &str) -> Result<Vec<String>, Failure> {
+    let name: Arc<str> = path.into();
+    let text = if path == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
+    let text = text.map_err(|e| thalweg::Error::io(&name, "reading ids from", e))?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+fn number(text: &str, of: &str) -> Result<u64, Failure> {
+    text.trim().parse().map_err(|_| Failure::Usage(format!("{text:?} in {of:?} is no id: a whole number below 2^64")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_pairs_are_lists_and_ranges() {
+        assert_eq!(parse_ids("3").unwrap(), [3]);
+        assert_eq!(parse_ids("0-2,9,7-7").unwrap(), [0, 1, 2, 9, 7]);
+        assert!(matches!(parse_ids("5-2"), Err(Failure::Usage(_))));
+        assert!(matches!(parse_ids("1,,2"), Err(Failure::Usage(_))));
+        assert_eq!(parse_pairs("1-2,3-4").unwrap(), [(1, 2), (3, 4)]);
+        assert!(matches!(parse_pairs("1-2-3"), Err(Failure::Usage(_))));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "1 2\n\n3,4\n5\t6\n").unwrap();
+        assert_eq!(parse_pairs(file.path().to_str().unwrap()).unwrap(), [(1, 2), (3, 4), (5, 6)]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether a network is what was written, and makes sense.
+
+use super::level::{Level, Lists, Side};
+use super::network::{Network, Way};
+use crate::error::{Error, Result};
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Pages that were read.
+    pub pages: u64,
+    /// Lists of neighbours that were read.
+    pub lists: u64,
+    /// Edges that were read, on both sides.
+    pub edges: u64,
+    /// What is wrong; the first so many.
+    pub defects: Vec<Defect>,
+}
+
+/// Something that is wrong.
+#[derive(Debug)]
+pub struct Defect {
+    /// The file that it is in.
+    pub file: String,
+    /// What it is.
+    pub error: Error,
+}
+
+/// Defects beyond this many say no more.
+const MOST: usize = 1000;
+
+impl Network {
+    /// Reads all of the segments: every page against its checksum, and whether lists ascend, name edges that there can be, and are as
+    /// many on both sides as were counted. What opening it checks, the manifest, footers and the log, was right before. `progress` is
+    /// told how many bytes were read.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
+        let mut checked = Checked::default();
+        let mut bytes = 0;
+        for level in &self.state.levels {
+            // In pieces, so that memory is bounded, and each damaged page is named.
+            for first in 0..level.segment.pages() {
+                if first % 1024 == 0 {
+                    if self.fetcher.control.is_cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    progress(bytes);
+                }
+                if let Err(error) = level.segment.with(first..first + 1, |page| {
+                    bytes += page.len() as u64;
+                    Ok(())
+                }) {
+                    checked.note(level, error);
+                }
+                checked.pages += 1;
+            }
+        }
+        if !checked.defects.is_empty() {
+            return Ok(checked);
+        }
+        for level in &self.state.levels {
+            for edges in &level.edges {
+                for lists in [&edges.added, &edges.removed].into_iter().flatten() {
+                    let outcome = self.lists(level, lists, &mut checked);
+                    if let Err(error) = outcome {
+                        checked.note(level, error);
+                    }
+                }
+            }
+        }
+        for (population, edges) in self.populations().iter().enumerate() {
+            for side in [Side::Out, Side::In] {
+                let count = self.count(Way { population, side });
+                if count != edges.count {
+                    let found = format!("{count} edges of {:?} by their {side:?} ends", edges.population.name);
+                    let fault = crate::Fault::new(0, found, format!("{}, as the manifest says", edges.count));
+                    let error = fault.in_file(self.disk.name(), 0, "a population");
+                    checked.defects.push(Defect { file: super::manifest::FILE.into(), error });
+                }
+            }
+        }
+        Ok(checked)
+    }
+
+    fn count(&self, way: Way) -> u64 {
+        self.state.levels.iter().filter_map(|level| level.edges(way.population, way.side)).fold(0, |sum, edges| {
+            let len = |lists: &Option<Lists>| lists.as_ref().map_or(0, |lists| lists.ids.len());
+            (sum + len(&edges.added)).saturating_sub(len(&edges.removed))
+        })
+    }
+
+    fn lists(&self, level: &Level, lists: &Lists, checked: &mut Checked) -> Result<()> {
+        let mut last: Option<u64> = None;
+        let wrong = |what: String| {
+            let fault = crate::Fault::new(0, what, "vertices and neighbours that ascend");
+            fault.in_file(level.segment.store().name(), 0, "lists of neighbours")
+        };
+        lists.each(&level.segment, &mut |vertex, ids, _| {
+            checked.lists += 1;
+            checked.edges += ids.len() as u64;
+            if last.is_some_and(|last| last >= vertex) {
+                return Err(wrong(format!("vertex {vertex} after {last:?}")));
+            }
+            last = Some(vertex);
+            if !ids.is_sorted() {
+                return Err(wrong(format!("neighbours of vertex {vertex} in no order")));
+            }
+            if checked.lists % 4096 == 0 && self.fetcher.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Checked {
+    fn note(&mut self, level: &Level, error: Error) {
+        if self.defects.len() < MOST {
+            self.defects.push(Defect { file: level.file.clone(), error });
+        }
+    }
+}
