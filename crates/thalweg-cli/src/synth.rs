@@ -1,5 +1,6 @@
-//! `thalweg synth`: realistic reads and events at any size.
+//! `thalweg synth`: realistic reads, events and networks at any size.
 
+mod neuroglial;
 mod nexus;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use thalweg_gauge::suite::Synthetic;
 use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
 use crate::progress;
 
-/// Write a file of synthetic reads or neutron events: realistic lengths, levels, qualities and noise; the same for the same seed
+/// Write a file of synthetic reads, neutron events or connectivity: realistic lengths, levels, noise and lists; the same for the same seed
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
 ///
@@ -27,6 +28,8 @@ use crate::progress;
 /// Example: thalweg synth reads.fastq.gz --kind fastq --bases 500M --gzip
 ///
 /// Example: thalweg synth live.nxs --kind nexus-live --size 1.6GB --chunk 2048
+///
+/// Example: thalweg synth network.h5 --kind neuroglial --astrocytes 1000
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to write; it appears when it is whole
@@ -54,6 +57,8 @@ pub(crate) struct Args {
     gzip: bool,
     #[command(flatten)]
     nexus: nexus::NexusArgs,
+    #[command(flatten)]
+    neuroglial: neuroglial::NeuroglialArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -67,6 +72,8 @@ enum Kind {
     Fastq,
     /// Neutron events, as a run leaves them in a NeXus file: chunks of many banks in the order in which they were full
     NexusLive,
+    /// Synapses and neurons of astrocytes, and astrocytes of neurons, as circuits keep them in HDF5
+    Neuroglial,
 }
 
 /// Pieces that each thread may be ahead.
@@ -84,6 +91,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Kind::Pod5 => Synthetic::Pod5 { samples: args.samples, seed: args.seed, signal: pod5_signal(args.signal)? },
         Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
         Kind::NexusLive => Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?),
+        Kind::Neuroglial => Synthetic::Neuroglial(args.neuroglial.recipe(args.seed).map_err(Failure::of_argument)?),
     };
     write(&args.output, &synthetic, &|| control.is_cancelled())
 }
@@ -105,6 +113,7 @@ pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bo
         }
         Synthetic::Fastq { bases, seed, gzip } => fastq(path, bases, seed, gzip, stopped),
         Synthetic::NexusLive(recipe) => nexus::write(path, recipe, stopped),
+        Synthetic::Neuroglial(recipe) => neuroglial::write(path, recipe, stopped),
     }
 }
 

@@ -26,6 +26,7 @@
 mod chance;
 mod fastq;
 mod header;
+pub mod neuroglial;
 pub mod nexus;
 mod pore;
 mod record;

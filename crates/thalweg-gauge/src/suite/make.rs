@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thalweg::format::pod5::write::SignalCoding;
 use thalweg::format::slow5::{RecordPress, SignalPress};
-use thalweg::synth::nexus;
+use thalweg::synth::{neuroglial, nexus};
 use toml::de::DeValue;
 
 use super::ids::IdList;
@@ -78,6 +78,8 @@ pub enum Synthetic {
     },
     /// Neutron events in a NeXus file.
     NexusLive(nexus::Recipe),
+    /// Connectivity of astrocytes, synapses and neurons.
+    Neuroglial(neuroglial::Recipe),
 }
 
 impl Synthetic {
@@ -102,9 +104,10 @@ impl Synthetic {
                 Some(Self::Fastq { bases, seed, gzip })
             }
             Some("nexus-live") => nexus_live(&mut table, seed, problems),
+            Some("neuroglial") => neuroglial(&mut table, seed, problems),
             Some(other) => {
                 let at = kind.as_ref().map_or_else(|| table.at.clone(), |k| k.at.clone());
-                let known = "\"blow5\", \"pod5\", \"fastq\" or \"nexus-live\"";
+                let known = "\"blow5\", \"pod5\", \"fastq\", \"nexus-live\" or \"neuroglial\"";
                 problems.add(&at, format!("`kind` of `synth`: expected {known}, found {other:?}"));
                 return None;
             }
@@ -132,6 +135,7 @@ impl Synthetic {
                 format!("synth-{}{}-v1.fastq{end}", round(*bases), seeded(seed))
             }
             Self::NexusLive(recipe) => recipe.file_name(),
+            Self::Neuroglial(recipe) => recipe.file_name(),
         }
     }
 
@@ -146,6 +150,7 @@ impl Synthetic {
             // Times hardly compress.
             Self::NexusLive(recipe) if recipe.coding == nexus::Coding::NONE => (recipe.events, 8.2),
             Self::NexusLive(recipe) => (recipe.events, 5.5),
+            Self::Neuroglial(recipe) => (recipe.about_bytes(), 1.0),
         };
         (units as f64 * bytes_each) as u64
     }
@@ -180,6 +185,20 @@ fn nexus_live(table: &mut Table<'_, '_>, seed: u64, problems: &mut Problems) -> 
         return None;
     }
     Some(Synthetic::NexusLive(recipe))
+}
+
+/// Astrocytes and neurons: what is not said is as in [`neuroglial::Recipe::default`].
+fn neuroglial(table: &mut Table<'_, '_>, seed: u64, problems: &mut Problems) -> Option<Synthetic> {
+    let mut recipe = neuroglial::Recipe { seed, ..neuroglial::Recipe::default() };
+    if let Some(neurons) = table.read("neurons", problems, |v| super::node::whole(v, 1)) {
+        recipe.neurons = neurons.value;
+    }
+    recipe.astrocytes = table.read("astrocytes", problems, |v| super::node::whole(v, 0)).map(|count| count.value);
+    if let Err(wrong) = recipe.check() {
+        problems.add(&table.at, format!("`synth`: {wrong}"));
+        return None;
+    }
+    Some(Synthetic::Neuroglial(recipe))
 }
 
 /// A string like "1.6GB".

@@ -244,7 +244,7 @@ fn mistakes_are_shown_where_they_are() {
         (
             "[file.x]\nsynth = { kind = \"bam\" }",
             "8:18",
-            "expected \"blow5\", \"pod5\", \"fastq\" or \"nexus-live\", found \"bam\"",
+            "expected \"blow5\", \"pod5\", \"fastq\", \"nexus-live\" or \"neuroglial\", found \"bam\"",
         ),
         ("[file.x]\nsynth = { kind = \"nexus-live\", order = \"alive\" }", "8:40", "live, interleaved or ordered"),
         ("[file.x]\nsynth = { kind = \"nexus-live\", size = 3 }", "8:39", "expected a string, found the number 3"),
@@ -253,6 +253,7 @@ fn mistakes_are_shown_where_they_are() {
             "8:9",
             "only chunks have filters",
         ),
+        ("[file.x]\nsynth = { kind = \"neuroglial\", neurons = 1000, astrocytes = 65 }", "8:9", "there is room for 64"),
         ("[file.x]\npath = \"a\"\nids = { of = \"x\", count = 3 }", "7:7", "not from path and ids"),
         ("[file.x]\nids = { of = \"x\" }", "8:7", "needs a `count` or a `share`"),
         ("[file.x]\nids = { of = \"x\", share = \"0 %\" }", "8:27", "a share as in 0.01 or \"1 %\""),
@@ -302,6 +303,21 @@ fn events_are_named_by_their_recipe() {
     ];
     for (more, expected) in names {
         assert_eq!(name(more), expected);
+    }
+}
+
+#[test]
+fn networks_are_named_by_their_recipe() {
+    let context = Context { places: BTreeMap::new(), ..context() };
+    for (more, expected) in [
+        ("", "synth-14086-astrocytes-219422-neurons-v1.h5"),
+        (", astrocytes = 1000, seed = 2", "synth-1000-astrocytes-219422-neurons-seed2-v1.h5"),
+        (", neurons = 1000", "synth-64-astrocytes-1000-neurons-v1.h5"),
+    ] {
+        let head = "name = \"n\"\nset = { file = \"x\" }\n[workload.w]\ncommand = \"cat {file}\"\n[[comparison]]\nname = \"c\"\n";
+        let text = format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"neuroglial\"{more} }}");
+        let path = resolved(&text, &context)[0].needed[0].path.clone();
+        assert_eq!(path.file_name().map(|name| name.to_string_lossy().into_owned()).as_deref(), Some(expected));
     }
 }
 
