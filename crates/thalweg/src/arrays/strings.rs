@@ -1,5 +1,7 @@
 //! Values that are not the usual ones: strings and lists of any length, which libhdf5 reads, and what stands in other files.
 
+use std::ops::Range;
+
 use super::{ArrayFile, Dataset};
 use crate::error::{Error, Result};
 use crate::format::hdf5::{Found, Place, Variable};
@@ -58,6 +60,30 @@ impl ArrayFile {
             let step = step.min(rows - from);
             dataset.node.each_variable(&variable, from, step, &mut f)?;
             from += step;
+        }
+        Ok(())
+    }
+
+    /// The same, of some elements of a list.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] for elements that are outside.
+    pub fn strings_of(
+        &self,
+        dataset: &Dataset,
+        elements: Range<u64>,
+        f: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let outside = || Error::Usage(format!("{}: the elements {elements:?}", dataset.path()).into());
+        let variable = self.variable(dataset)?.ok_or_else(outside)?;
+        if variable.shape.len() != 1 || variable.len() < elements.end {
+            return Err(outside());
+        }
+        for from in elements.clone().step_by(AT_A_TIME as usize) {
+            if self.options.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            dataset.node.each_variable(&variable, from, AT_A_TIME.min(elements.end - from), f)?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! What is brought into a store: edges and vertices, a piece at a time, in bounded memory.
 
 #[cfg(feature = "hdf5")]
+mod columns;
+#[cfg(feature = "hdf5")]
 mod lists;
 #[cfg(feature = "hdf5")]
 pub mod ngv;
@@ -8,6 +10,8 @@ pub mod ngv;
 mod numbers;
 #[cfg(feature = "hdf5")]
 mod open;
+#[cfg(feature = "hdf5")]
+mod sonata;
 
 use std::ops::Range;
 

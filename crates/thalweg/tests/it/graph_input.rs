@@ -277,3 +277,153 @@ fn other_files_are_refused() {
     let error = edges(&mut open(&made.done(), &Options::default()).unwrap()).unwrap_err().to_string();
     assert!(error.contains("/Astrocyte/synapse, element 1") && error.contains("-1.5"), "{error}");
 }
+
+/// Every value of a column, as text.
+fn column(batches: &[RecordBatch], name: &str) -> Vec<String> {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt32Type};
+    use arrow_schema::DataType;
+
+    let mut values = Vec::new();
+    for batch in batches {
+        let column = batch.column_by_name(name).unwrap();
+        values.extend((0..column.len()).map(|at| match column.data_type() {
+            _ if column.is_null(at) => "null".into(),
+            DataType::Float64 => column.as_primitive::<Float64Type>().value(at).to_string(),
+            DataType::Float32 => column.as_primitive::<Float32Type>().value(at).to_string(),
+            DataType::Int64 => column.as_primitive::<Int64Type>().value(at).to_string(),
+            DataType::UInt32 => column.as_primitive::<UInt32Type>().value(at).to_string(),
+            DataType::Utf8 => column.as_string::<i32>().value(at).to_owned(),
+            other => panic!("{other}"),
+        }));
+    }
+    values
+}
+
+#[test]
+fn sonata_edges_with_attributes() {
+    let Some(folder) = shared("graph") else { return };
+    for name in ["edges1", "edges-no-index"] {
+        let path = folder.join(format!("libsonata/{name}.h5"));
+        let mut input = open(&path, &Options::default()).unwrap();
+        let population = input.edges[0].population().clone();
+        let told = (population.name.as_str(), population.source.as_str(), population.target.as_str());
+        assert_eq!(told, ("edges-AB", "nodes-A", "nodes-B"));
+        assert!(population.is_directed && population.is_multi);
+        for what in ["A-double", "A-enum", "A-string", "edge_type_id"] {
+            assert!(input.left_out.iter().any(|left| left.contains(what)), "{what}: {:?}", input.left_out);
+        }
+        let found = edges(&mut input).unwrap();
+        let (pairs, batches) = &found["edges-AB"];
+        assert_eq!(pairs[..], [(1, 1), (1, 2), (2, 1), (2, 1), (3, 0), (3, 2)]);
+        assert_eq!(column(batches, "attr-X"), ["11", "12", "13", "14", "15", "16"]);
+        assert_eq!(column(batches, "attr-Y"), ["21", "22", "23", "24", "25", "26"]);
+        assert_eq!(column(batches, "attr-Z"), ["aa", "bb", "cc", "dd", "ee", "ff"]);
+        assert_eq!(column(batches, "dynamics_params/dparam-Z"), ["d-aa", "d-bb", "d-cc", "d-dd", "d-ee", "d-ff"]);
+        if name == "edges1" {
+            assert_eq!(column(batches, "E-mapping-good"), ["C", "B", "C", "A", "C", "C"]);
+            // Codes 3 and -1, of three names.
+            assert_eq!(column(batches, "E-mapping-bad"), ["C", "null", "B", "A", "null", "C"]);
+            assert!(found["edges-AC"].0.is_empty());
+        }
+        let some = Options { sources: 2..3, ..Options::default() };
+        let (pairs, batches) = &edges(&mut open(&path, &some).unwrap()).unwrap()["edges-AB"];
+        assert_eq!((&pairs[..], column(batches, "attr-X")), (&[(2, 1), (2, 1)][..], vec!["13".into(), "14".into()]));
+    }
+}
+
+#[test]
+fn sonata_nodes_with_attributes() {
+    let Some(folder) = shared("graph") else { return };
+    let all = |name: &str| vertices(&mut open(&folder.join(name), &Options::default()).unwrap());
+    let found = all("libsonata/nodes1.h5");
+    assert_eq!(found["nodes-A"].0, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(column(&found["nodes-A"].1, "attr-Z"), ["aa", "bb", "cc", "dd", "ee", "ff"]);
+    assert!(found["nodes-B"].0.is_empty());
+    let found = all("snap/nodes.h5");
+    assert_eq!([found["default"].0.len(), found["default2"].0.len()], [3, 4]);
+    assert_eq!(column(&found["default"].1, "morphology"), ["morph-A", "morph-B", "morph-C"]);
+    assert_eq!(column(&found["default"].1, "dynamics_params/input_resistance"), ["1", "1.1", "1.2"]);
+    assert_eq!(column(&found["default2"].1, "other2"), ["10", "11", "12", "13"]);
+    let found = all("archngv/glia_nodes.h5");
+    assert_eq!(column(&found["astrocytes"].1, "mtype"), ["ASTROCYTE"; 5]);
+    assert_eq!(column(&found["astrocytes"].1, "morphology")[4], "GLIA_0000000000004");
+}
+
+#[test]
+fn other_real_sonata_files() {
+    let Some(folder) = shared("graph") else { return };
+    let all = |name: &str| {
+        let mut input = open(&folder.join(name), &Options::default()).unwrap();
+        let kinds = input.edges.iter().map(|edges| edges.population().clone()).collect::<Vec<_>>();
+        (kinds, edges(&mut input).unwrap())
+    };
+    let (kinds, found) = all("snap/edges.h5");
+    assert_eq!(kinds.len(), 2);
+    for name in ["default", "default2"] {
+        assert_eq!(found[name].0, [(2, 0), (0, 1), (0, 1), (2, 1)]);
+        assert_eq!(column(&found[name].1, "afferent_center_x"), ["1110", "1111", "1112", "1113"]);
+    }
+    assert_eq!(column(&found["default2"].1, "other1"), ["A", "B", "C", "D"]);
+    let (kinds, found) = all("archngv/neuroglial.h5");
+    assert_eq!((kinds[0].source.as_str(), kinds[0].target.as_str()), ("astrocytes", "All"));
+    let (pairs, batches) = &found["neuroglial"];
+    assert_eq!(pairs.len(), 505);
+    assert_eq!(pairs[..6], [(0, 0), (0, 0), (1, 0), (1, 0), (1, 0), (1, 0)]);
+    assert_eq!(column(batches, "astrocyte_section_id")[..3], ["2", "15", "103"]);
+    let (kinds, found) = all("archngv/gliovascular.h5");
+    assert_eq!((kinds[0].source.as_str(), kinds[0].target.as_str()), ("vasculature", "astrocytes"));
+    assert_eq!(found["gliovascular"].0[..3], [(104, 0), (510, 1), (444, 1)]);
+    let (_, found) = all("archngv/circuit_edges.h5");
+    let pairs = &found["All"].0;
+    assert_eq!(pairs.iter().map(|pair| pair.0).collect::<Vec<_>>(), (0..500).map(|i| i % 10).collect::<Vec<_>>());
+    assert_eq!(pairs[..25].iter().map(|pair| pair.1).collect::<Vec<_>>(), (0..25).map(|i| i / 10).collect::<Vec<_>>());
+}
+
+/// `/edges/one`, of these sources and targets.
+fn sonata(folder: &tempfile::TempDir, ends: [Option<&[u64]>; 2], groups: Option<[&[u64]; 2]>) -> PathBuf {
+    let made = Made::new(folder, "sonata.h5");
+    let all = made.group("edges");
+    let one = made.writer.group(Some(&all), "one").unwrap();
+    for (name, ids) in ["source_node_id", "target_node_id"].into_iter().zip(ends) {
+        if let Some(ids) = ids {
+            made.list(&one, name, ids, None);
+        }
+    }
+    for (name, ids) in ["edge_group_id", "edge_group_index"].into_iter().zip(groups.into_iter().flatten()) {
+        made.list(&one, name, ids, None);
+    }
+    let attributes = made.writer.group(Some(&one), "0").unwrap();
+    made.list(&attributes, "weight", &[7, 8], None);
+    drop((attributes, one, all));
+    made.done()
+}
+
+#[test]
+fn hostile_sonata_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (two, three) = (Some(&[5_u64, 6][..]), Some(&[1_u64, 2, 3][..]));
+    let path = sonata(&folder, [two, two], None);
+    let mut input = open(&path, &Options::default()).unwrap();
+    let population = input.edges[0].population();
+    assert_eq!((population.source.as_str(), population.target.as_str()), ("one_source", "one_target"));
+    assert_eq!(edges(&mut input).unwrap()["one"].0, [(5, 5), (6, 6)]);
+    for (ends, words) in [([two, three], "2, as source_node_id has"), ([two, None], "target_node_id not found")] {
+        let error = refused(&sonata(&folder, ends, None)).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // An index of attributes that says something else than that they follow the edges.
+    for (groups, words) in
+        [([&[0_u64, 1], &[0_u64, 1]], "edge_group_id, element 1"), ([&[0, 0], &[1, 0]], "edge_group_index, element 0")]
+    {
+        let path = sonata(&folder, [two, two], Some(groups.map(|list| &list[..])));
+        let error = edges(&mut open(&path, &Options::default()).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let error = refused(&sonata(&folder, [two, two], Some([&[0, 0, 0], &[0, 1, 2]]))).to_string();
+    assert!(error.contains("edge_group_id"), "{error}");
+    // Attributes of another length are left out, and named.
+    let input = open(&sonata(&folder, [three, three], None), &Options::default()).unwrap();
+    assert!(input.left_out.iter().any(|left| left.contains("weight")), "{:?}", input.left_out);
+}

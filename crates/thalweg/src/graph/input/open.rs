@@ -4,16 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::ngv::Contents;
-use super::{Input, Options};
+use super::{Input, Options, sonata};
 use crate::arrays::ArrayFile;
 use crate::error::{Error, Result};
 
-/// What an HDF5 file brings: connectivity of neurons, glia and blood vessels ([`ngv`](super::ngv)).
+/// What an HDF5 file brings: SONATA's edges and nodes, or connectivity of neurons, glia and blood vessels ([`ngv`](super::ngv)).
 ///
 /// # Errors
 /// [`Error::Io`] about the path; [`Error::Unsupported`] for HDF5 of another kind; the first defect.
 pub fn open(path: &Path, options: &Options) -> Result<Input> {
     let file = Arc::new(ArrayFile::open(path, options.read.clone())?);
+    if let Some(input) = sonata::input(&file, options)? {
+        return Ok(input);
+    }
     match Contents::of(&file)? {
         Some(contents) => contents.input(options),
         None => Err(unknown(&file)),
