@@ -5,7 +5,9 @@
 #   peers/build.sh cat        cat_peer and raw_peer
 #   peers/build.sh python     .venv with the Python peers
 #   peers/build.sh pod5       pod5_peer, on the library inside .venv's lib_pod5
-#   peers/build.sh all        all of them; goes on after a failure and reports it
+#   peers/build.sh lmdb       lmdb_peer, with LMDB from the source package of its Python binding
+#   peers/build.sh all        all of these; goes on after a failure and reports it
+#   peers/build.sh rocksdb    rocksdb_peer, on the library inside RocksDB's Java package (90 MB, fetched by Maven)
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -171,6 +173,63 @@ EOF
     echo "$key" >"$out/pod5.key"
 }
 
+# launcher NAME: a program that runs a Python peer whose native part was built, so that without that part there is none.
+launcher() {
+    printf '#!/bin/sh\nroot=$(dirname "$(realpath "$0")")/../..\nexec "$root/.venv/bin/python" "$root/peers/%s/peer.py" "$@"\n' \
+        "$1" >"$out/$1_peer"
+    chmod +x "$out/$1_peer"
+}
+
+build_lmdb() {
+    local key
+    key=$(extra="$(declare -f launcher)" key lmdb peers/lmdb/* peers/common/graph_store.h)
+    up_to_date lmdb "$key" && return
+    rm -rf "$out"/lmdb{_peer,}
+    mkdir -p "$out/lmdb/source"
+    say "fetching the LMDB sources"
+    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-binary lmdb \
+        --require-hashes --dest "$out/lmdb/package" --requirement peers/lmdb/source.txt
+    tar -xzf "$out"/lmdb/package/lmdb-*.tar.gz -C "$out/lmdb/source" --strip-components 1
+    local lib=$out/lmdb/source/lib
+    # shellcheck disable=SC2086 # flags are words
+    "$cc" $flags -std=gnu99 -fPIC -shared -Wall -Wextra -Ipeers/common -isystem "$lib" peers/lmdb/lmdb_store.c \
+        -w "$lib"/{mdb,midl}.c -lpthread -o "$out/lmdb/liblmdb_store.so"
+    sed -nE 's/^#define MDB_VERSION_(MAJOR|MINOR|PATCH)[[:space:]]+([0-9]+).*/\2/p' "$lib/lmdb.h" | paste -sd. >"$out/lmdb/version"
+    rm -rf "$out/lmdb/package" "$out/lmdb/source"
+    launcher lmdb
+    echo "$key" >"$out/lmdb.key"
+}
+
+# RocksDB from source would take ten minutes, and the distribution's has its assertions switched on.
+build_rocksdb() {
+    local key
+    key=$(extra="$(declare -f launcher)" key rocksdb peers/rocksdb/* peers/common/graph_store.h)
+    up_to_date rocksdb "$key" && return
+    rm -rf "$out"/rocksdb{_peer,}
+    mkdir -p "$out/rocksdb"
+    local artifact version pin library package
+    read -r artifact pin < <(sed -n '/^org/p' peers/rocksdb/source.txt)
+    version=${artifact##*:}
+    case $(uname -m) in
+        x86_64) library=librocksdbjni-linux64.so ;;
+        *) library=librocksdbjni-linux-$(uname -m).so ;;
+    esac
+    command -v mvn >/dev/null || { say "RocksDB comes by Maven, and there is no mvn"; return 1; }
+    say "fetching RocksDB $version"
+    mvn --quiet --batch-mode -Dstyle.color=never dependency:copy -Dartifact="$artifact" -DoutputDirectory="$PWD/$out/rocksdb" >&2
+    package=$out/rocksdb/rocksdbjni-$version.jar
+    echo "${pin#sha256:}  $package" | sha256sum --check --quiet
+    "$python" -m zipfile --extract "$package" "$out/rocksdb/package"
+    cp "$out/rocksdb/package/$library" "$out/rocksdb/"
+    rm -rf "$package" "$out/rocksdb/package"
+    # shellcheck disable=SC2016,SC2086 # $ORIGIN is the loader's; flags are words
+    "$cc" $flags -fPIC -shared -Wall -Wextra -Ipeers/common peers/rocksdb/rocksdb_store.c -L"$out/rocksdb" -l:"$library" \
+        -Wl,-rpath,'$ORIGIN' -o "$out/rocksdb/librocksdb_store.so"
+    echo "$version" >"$out/rocksdb/version"
+    launcher rocksdb
+    echo "$key" >"$out/rocksdb.key"
+}
+
 build_python() {
     build_zstd
     peers/setup_python.sh
@@ -179,7 +238,7 @@ build_python() {
 # One process a part, so that a failure ends that part alone.
 build_all() {
     local failed=()
-    for part in zstd python slow5lib pod5 cat; do peers/build.sh "$part" || failed+=("$part"); done
+    for part in zstd python slow5lib pod5 lmdb cat; do peers/build.sh "$part" || failed+=("$part"); done
     if ((${#failed[@]} > 0)); then
         say "NOT BUILT: ${failed[*]}"
         return 1
@@ -188,7 +247,7 @@ build_all() {
 
 for part in "$@"; do
     case $part in
-        zstd | python | slow5lib | pod5 | cat | all) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, pod5, cat, all)"; exit 2 ;;
+        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | all) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, all)"; exit 2 ;;
     esac
 done
