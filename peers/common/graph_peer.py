@@ -4,7 +4,8 @@
     peer.py read STORE --what synapse|neuron --vertices V [--reverse] [--repeat R]
                                                              neighbours of the astrocytes of V; with --reverse, the astrocytes of
                                                              the synapses or neurons of V
-    peer.py insert STORE --edges N [--batch B]               new synapses of astrocytes, each durable before the next, or B at a time
+    peer.py insert STORE --edges N [--batch B] [--into COPY] new synapses of astrocytes, each durable before the next, or B at a time;
+                                                             into a copy, which is made and on the disc before the clock starts
     peer.py digest STORE --what .. --vertices V              reads, not timed
 
 V is a number, for the first so many ids, or a file with one id a line. --arm chooses among a store's options.
@@ -22,6 +23,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import statistics
 import sys
 import time
@@ -171,6 +173,7 @@ def parse(arms: list[str]) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--edges", type=int)
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--into")
     parser.add_argument("--arm", choices=arms, default=arms[0])
     args = parser.parse_args()
     if len(args.paths) != (2 if args.verb == "import" else 1):
@@ -271,6 +274,10 @@ def read(open_store, args) -> dict:
 
 
 def inserted(open_store, args) -> dict:
+    if args.into:
+        shutil.copytree(args.store, args.into)
+        os.sync()
+        args.store = args.into
     with open(os.path.join(args.store, ASTROCYTES), encoding="ascii") as note:
         astrocytes, synapses = new_edges(args.edges, int(note.read()))
     store = open_store(args.store, "write", args)

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict};
+use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict, files_of};
 use thalweg_gauge::units::binary_bytes;
 
 use crate::common::{Failure, Outcome, complain, output};
@@ -16,7 +16,7 @@ use crate::common::{Failure, Outcome, complain, output};
 /// Example: thalweg evict reads.blow5 reads.blow5.idx
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files to evict
+    /// Files to evict; of a folder, all files in it
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print one JSON line a file
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = output();
     let mut failed = false;
-    for path in &args.files {
+    for path in &all_of(&args.files, &mut failed) {
         match evict(path, EvictOptions { drop_caches: args.drop_caches }) {
             Ok(eviction) => {
                 failed |= !eviction.proved();
@@ -48,6 +48,21 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     out.flush()?;
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+/// The files, and those in folders.
+fn all_of(paths: &[PathBuf], failed: &mut bool) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for path in paths {
+        match files_of(path) {
+            Ok(files) => all.extend(files),
+            Err(error) => {
+                *failed = true;
+                complain(&error);
+            }
+        }
+    }
+    all
 }
 
 fn as_json(path: &Path, eviction: &Eviction) -> serde_json::Value {

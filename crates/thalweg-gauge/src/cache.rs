@@ -5,6 +5,7 @@
 //! known is said to be unknown.
 
 mod beneath;
+mod folder;
 mod holders;
 
 use std::fs::File;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, sys};
 pub use beneath::{ReadTwice, read_twice};
+pub use folder::{files_of, largest_of, state_of};
 pub use holders::{Hold, Holder, Holders, holders};
 
 /// How residency came to be known.

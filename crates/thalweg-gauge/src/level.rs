@@ -69,8 +69,9 @@ pub struct Prepared {
     pub evictions: Vec<Eviction>,
 }
 
-/// Brings `files` to `level`, outside anything that is timed.
+/// Brings `files` to `level`, outside anything that is timed. Of a folder, all files in it.
 pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
+    let files = &files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat();
     let remote = files.iter().any(|f| crate::host::is_remote(f));
     let mut evictions = Vec::new();
     let mut objection = None;

@@ -107,8 +107,8 @@ enum FileSource {
         of: Located<String>,
         list: IdList,
     },
-    /// What a command writes to `{out}`.
-    Command(Command),
+    /// What a command or a peer writes to `{out}`.
+    Command(Program, Command),
 }
 
 #[derive(Debug, Clone)]

@@ -29,6 +29,13 @@ pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
         }
         Make::Command { workload, partial } if !path.exists() => {
             folder(path)?;
+            // What was left when it was interrupted; a store is a folder.
+            let left = match std::fs::symlink_metadata(partial) {
+                Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(partial),
+                Ok(_) => std::fs::remove_file(partial),
+                Err(_) => Ok(()),
+            };
+            left.map_err(|e| io(partial, "removing what was left of", e))?;
             trial::run(workload, stop)?;
             std::fs::rename(partial, path).map_err(|e| io(partial, "renaming what the command made:", e))?;
         }

@@ -5,11 +5,20 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 4] =
-    [("slow5lib", "slow5_peer"), ("pod5-c", "pod5_peer"), ("cat", "cat_peer"), ("raw", "raw_peer")];
+const PROGRAMS: [(&str, &str); 6] = [
+    ("slow5lib", "slow5_peer"),
+    ("pod5-c", "pod5_peer"),
+    ("cat", "cat_peer"),
+    ("raw", "raw_peer"),
+    ("lmdb", "lmdb_peer"),
+    ("rocksdb", "rocksdb_peer"),
+];
+
+/// Parts that `make peers` does not build, and what does.
+const APART: [(&str, &str); 1] = [("rocksdb", "make rocksdb")];
 
 /// What the repository's own Python runs: a benchmark of a library, or a tool that was installed. What ends in `.sh` runs itself.
-const SCRIPTS: [(&str, &str); 13] = [
+const SCRIPTS: [(&str, &str); 16] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
     ("escapepod", "peers/escapepod/peer.py"),
@@ -19,6 +28,9 @@ const SCRIPTS: [(&str, &str); 13] = [
     ("hidefix", "peers/hidefix/peer.py"),
     ("pyfive", "peers/pyfive/peer.py"),
     ("h5coro", "peers/h5coro/peer.py"),
+    ("h5py-graph", "peers/graph_h5py/peer.py"),
+    ("libsonata", "peers/libsonata/peer.py"),
+    ("duckdb", "peers/duckdb/peer.py"),
     ("throttled", "peers/throttled/run.sh"),
     ("thalweg-mpi", "peers/mpi/run.sh"),
     ("blue-crab", ".venv/bin/blue-crab"),
@@ -40,7 +52,10 @@ pub(super) fn find(name: &str) -> Peer {
         let folder = folder.or_else(|| Some(target.as_ref()?.join("peers")));
         return match folder.and_then(|folder| found(&folder.join(program))) {
             Some(program) => Peer::Found(vec![program]),
-            None => Peer::Absent(format!("the peer {name} is not built (`make peers` builds it)")),
+            None => {
+                let made = APART.iter().find(|(apart, _)| *apart == name).map_or("make peers", |(_, made)| made);
+                Peer::Absent(format!("the peer {name} is not built (`{made}` builds it)"))
+            }
         };
     }
     if let Some((_, script)) = SCRIPTS.iter().find(named) {

@@ -8,12 +8,13 @@ use thalweg_gauge::suite::Suite;
 use crate::common::Failure;
 
 /// Name and text. The first runs when nothing is named; `file` measures on a file of the user's.
-pub(super) const SHIPPED: [(&str, &str); 7] = [
+pub(super) const SHIPPED: [(&str, &str); 8] = [
     ("tour", include_str!("../../../../suites/tour.toml")),
     ("file", include_str!("../../../../suites/file.toml")),
     ("slow5", include_str!("../../../../suites/slow5.toml")),
     ("nanopore", include_str!("../../../../suites/nanopore.toml")),
     ("neutron", include_str!("../../../../suites/neutron.toml")),
+    ("connectome", include_str!("../../../../suites/connectome.toml")),
     ("pipeline", include_str!("../../../../suites/pipeline.toml")),
     ("scaling", include_str!("../../../../suites/scaling.toml")),
 ];

@@ -145,7 +145,7 @@ impl Running<'_> {
         let mut all = BTreeMap::new();
         if self.plan.probe.is_some() && self.kept.trials.is_empty() {
             for file in self.unprobed() {
-                if let Some(twice) = cache::read_twice(&file, self.stop)? {
+                if let Some(twice) = cache::read_twice(&cache::largest_of(&file)?, self.stop)? {
                     all.insert(file, twice);
                 }
             }
@@ -157,9 +157,11 @@ impl Running<'_> {
         let Some(options) = &self.plan.probe else { return Ok(()) };
         for file in self.unprobed() {
             let progress = &mut *self.progress;
-            let mut probe = probe(&file, options, self.stop, &mut |done, total| {
+            let mut probe = probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
                 progress(Progress::Probing { done, total });
             })?;
+            // The arms know a store by its folder.
+            probe.file = file.display().to_string();
             probe.twice = twice.remove(&file);
             let comparison = self.kept.session.id.clone();
             write_line(self.out, &ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
@@ -310,9 +312,7 @@ fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
 }
 
 fn total_bytes(arm: &Arm) -> Result<u64> {
-    arm.files
-        .iter()
-        .try_fold(0, |sum, f| Ok(sum + std::fs::metadata(f).map_err(|e| Error::io(f, "looking up", e))?.len()))
+    arm.files.iter().try_fold(0, |sum, f| Ok(sum + cache::state_of(f)?.0))
 }
 
 fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {

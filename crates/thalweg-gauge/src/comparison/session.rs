@@ -9,7 +9,7 @@ use super::record::{FilePlace, Program, SESSION_SCHEMA};
 use super::{Arm, Clock, Pairs, Plan, Session};
 use crate::stats::MIN_PAIRS;
 use crate::units::unix_s;
-use crate::{Error, Result, host};
+use crate::{Error, Result, cache, host};
 
 /// The session of `plan`, as it would start now.
 pub(super) fn session(plan: &Plan) -> Result<Session> {
@@ -76,9 +76,8 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
         return Err(Error::Usage(format!("{}: JSON results need file names in UTF-8", file.display())));
     }
     let place = |f: &std::path::PathBuf| {
-        let found = std::fs::metadata(f).map_err(|e| Error::io(f, "looking up", e))?;
-        let modified_unix_s = found.modified().ok().map(unix_s);
-        Ok(FilePlace { file: f.display().to_string(), bytes: found.len(), modified_unix_s, place: host::place(f) })
+        let (bytes, modified) = cache::state_of(f)?;
+        Ok(FilePlace { file: f.display().to_string(), bytes, modified_unix_s: modified.map(unix_s), place: host::place(f) })
     };
     files.into_iter().map(place).collect()
 }

@@ -16,7 +16,7 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
         }
         match &file.source {
             FileSource::Ids { of, .. } => known("file", of, suite.files.keys(), problems),
-            FileSource::Command(command) => {
+            FileSource::Command(_, command) => {
                 for template in command.templates() {
                     names(suite, template, &|name| name != "file" && always_there(name), problems);
                 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::make::{Make, Needed};
+use crate::cache;
 
 /// Process, eviction and proof of a trial.
 const EACH_S: f64 = 0.3;
@@ -46,8 +47,8 @@ impl Guess {
 impl Needed {
     /// Its size: that of the file which is there, else about what a synthetic one will have; none if it is not known.
     pub fn about_bytes(&self) -> Option<u64> {
-        match (std::fs::metadata(&self.path), &self.make) {
-            (Ok(meta), _) => Some(meta.len()),
+        match (cache::state_of(&self.path), &self.make) {
+            (Ok((bytes, _)), _) => Some(bytes),
             (Err(_), Make::Synth(synthetic)) => Some(synthetic.about_bytes()),
             _ => None,
         }

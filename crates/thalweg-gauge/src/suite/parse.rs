@@ -19,7 +19,7 @@ use crate::comparison::Pairs;
 use crate::stats::MIN_PAIRS;
 use crate::units::parse_duration;
 use crate::{Error, Result};
-use workload::{command, workload};
+use workload::{command, peer, workload};
 
 impl Suite {
     /// Reads the text of a suite. `source` is what messages call it: its path, as a rule.
@@ -133,7 +133,7 @@ fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl>
 fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
     table.string("about", problems);
     let place = table.string("place", problems);
-    let sources = ["path", "synth", "ids", "command"];
+    let sources = ["path", "synth", "ids", "command", "peer"];
     let given: Vec<&str> = sources.into_iter().filter(|key| table.has(key)).collect();
     if given.len() > 1 {
         problems
@@ -144,15 +144,16 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
     let synth = synth.and_then(|table| Synthetic::parse(table, problems)).map(FileSource::Synth);
     let ids = table.get("ids").and_then(|value| Table::of("`ids`", value, problems));
     let ids = ids.and_then(|table| ids_of(table, problems));
-    let command = command(&mut table, "command", problems).map(FileSource::Command);
-    if let Some(FileSource::Command(command)) = &command
+    let command = command(&mut table, "command", problems).map(|command| (Program::Command, command));
+    let made = command.or(peer(&mut table, problems));
+    if let Some((_, command)) = &made
         && !command.templates().any(|t| t.names().any(|name| name == "out"))
     {
         problems.add(&table.at, "the command of a file must write it to {out}");
     }
     let at = table.at.clone();
     table.finish(problems);
-    let source = path.or(synth).or(ids).or(command);
+    let source = path.or(synth).or(ids).or(made.map(|(program, command)| FileSource::Command(program, command)));
     // What is there but wrong has been complained of; it is not a file to ask for.
     if source.is_none() && !given.is_empty() {
         return None;

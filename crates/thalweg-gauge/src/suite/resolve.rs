@@ -14,6 +14,7 @@ use super::parse::DEFAULT_PLACE;
 use super::sweep::Point;
 use super::template::Template;
 use super::{ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value};
+use crate::cache;
 use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, Pairs, Plan};
 use crate::level::Level;
 use crate::limit::ProbeOptions;
@@ -165,7 +166,11 @@ impl Resolver<'_> {
                     absent.push(why);
                     continue;
                 }
-                let program = match self.program(workload) {
+                if let Some(why) = self.not_made(&settings) {
+                    absent.push(format!("{arm_name}: {why}"));
+                    continue;
+                }
+                let program = match self.program(&workload.program) {
                     Ok(program) => program,
                     Err(Some(why)) => {
                         absent.push(format!("{arm_name}: {why}"));
@@ -255,8 +260,8 @@ impl Resolver<'_> {
         pinned.map_or(self.context.cores, |cpus| cpus.len())
     }
 
-    fn program(&mut self, workload: &WorkloadDecl) -> Result<Vec<String>, Option<String>> {
-        match &workload.program {
+    fn program(&mut self, program: &Program) -> Result<Vec<String>, Option<String>> {
+        match program {
             Program::Command => Ok(Vec::new()),
             Program::Thalweg => Ok(vec![self.context.thalweg.clone()]),
             Program::Peer(name) => match (self.context.peer)(&name.value) {
@@ -349,7 +354,7 @@ fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals
 fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
     let of = |path: &PathBuf| {
         let known = needed.iter().find(|needed| needed.path == *path).and_then(Needed::about_bytes);
-        known.or_else(|| Some(std::fs::metadata(path).ok()?.len())).unwrap_or(0)
+        known.or_else(|| Some(cache::state_of(path).ok()?.0)).unwrap_or(0)
     };
     let all = arm.files.iter().map(of).sum::<u64>();
     match arm.needs {

@@ -345,6 +345,21 @@ arms = ["w"]
     assert!(
         matches!(&jobs[0].needed[0].make, Make::Command { partial, .. } if partial.display().to_string().contains("partial-"))
     );
+    // A peer makes it, too; without the peer, the arms that want its file are left out, and said to be.
+    let by_peer = |peer: &str| text.replace(r#"command = "gzip -c {file:plain.txt} > {out}""#, &format!("peer = {peer}"))
+        .replace(r#"{ file = "plain.txt" }"#, r#"{ file = "packed.gz" }"#);
+    let made = resolved(&by_peer(r#"["slow5lib", "import", "{file:plain.txt}", "{out}"]"#), &c);
+    match &made[0].needed[1].make {
+        Make::Command { workload, partial } => {
+            assert_eq!(workload.argv[..2], ["/peers/slow5", "import"]);
+            assert_eq!(workload.argv[3], partial.display().to_string());
+        }
+        other => panic!("{other:?}"),
+    }
+    let absent = resolved(&by_peer(r#"["pod5", "{out}"]"#), &c);
+    assert!(absent[0].plan.arms.is_empty() && absent[0].absent[0].contains("its file \"packed.gz\""), "{absent:?}");
+    let message = planned(&by_peer(r#"["pod5"]"#), &c).err().unwrap_or_default();
+    assert!(message.contains("must write it to {out}"), "{message}");
     // What is made differently is another file.
     let other = resolved(&text.replace("1000", "2000"), &c);
     assert_ne!(jobs[0].needed[1].path, other[0].needed[1].path);

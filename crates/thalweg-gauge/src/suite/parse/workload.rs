@@ -52,12 +52,7 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
     }
     let any = command(&mut table, "command", problems).map(|command| (Program::Command, command));
     let ours = arguments(&mut table, "thalweg", problems).map(|argv| (Program::Thalweg, Command::Argv(argv)));
-    let peer = arguments(&mut table, "peer", problems).and_then(|mut argv| {
-        let first = (!argv.is_empty()).then(|| argv.remove(0))?;
-        let name = first.fill(|name| Err(name.to_owned()));
-        let name = name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
-        Some((Program::Peer(Located { value: name, at: first.at }), Command::Argv(argv)))
-    });
+    let peer = peer(&mut table, problems);
     let setup = command(&mut table, "setup", problems);
     let prepare = command(&mut table, "prepare", problems);
     let check = command(&mut table, "check", problems);
@@ -99,6 +94,15 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
         sample_bytes: sample_bytes.map(|b| b.value),
         label: label.map(|l| l.value),
     })
+}
+
+/// A peer's name, and its arguments.
+pub(super) fn peer(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<(Program, Command)> {
+    let mut argv = arguments(table, "peer", problems)?;
+    let first = (!argv.is_empty()).then(|| argv.remove(0))?;
+    let name = first.fill(|name| Err(name.to_owned()));
+    let name = name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
+    Some((Program::Peer(Located { value: name, at: first.at }), Command::Argv(argv)))
 }
 
 /// A list of strings.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Resolver;
+use super::{Peer, Resolver};
 use crate::suite::make::{Make, Needed};
 use crate::suite::parse::DEFAULT_PLACE;
 use crate::suite::template::{Template, quoted};
-use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Scalar, Span, value};
+use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, Scalar, Span, value};
 use crate::workload::Workload;
 
 /// What the templates of one arm may use.
@@ -62,6 +62,19 @@ impl Resolver<'_> {
         let place = settings.get("place")?.to_string();
         let optional = self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
         optional.then(|| format!("no folder was given for the place {place:?} (--place {place}=FOLDER)"))
+    }
+
+    /// Why the arms' file can't be made here, though nothing is wrong.
+    pub(super) fn not_made(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+        let file = settings.get("file")?.to_string();
+        let given = self.context.files.contains_key(&file);
+        match &self.suite.files.get(&file)?.source {
+            FileSource::Command(Program::Peer(name), _) if !given => match (self.context.peer)(&name.value) {
+                Peer::Absent(why) => Some(format!("its file {file:?}: {why}")),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     pub(super) fn folder(&mut self, place: &str, at: &Span) -> Option<PathBuf> {
@@ -197,16 +210,24 @@ impl Resolver<'_> {
                 let path = self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
                 Some(Needed { path, make: Make::Ids { of, list: *list } })
             }
-            FileSource::Command(command) => {
+            FileSource::Command(program, command) => {
+                let program = match self.program(program) {
+                    Ok(program) => program,
+                    Err(why) => {
+                        let why = why.map(|why| format!("the file {name:?}: {why}"));
+                        why.into_iter().for_each(|why| self.problems.add(&decl.at, why));
+                        return None;
+                    }
+                };
                 // Resolved once with a name that says nothing, because the true one depends on what the command is.
                 let scoped_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
                 let used = scope.out_used;
-                let described = self.file_command(command, scope, on_the_way).map(|w| w.command_line());
+                let described = self.file_command(&program, command, scope, on_the_way).map(|w| w.command_line());
                 let (stem, end) = name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
                 let file_name = format!("{stem}-{:08x}{end}", fnv(&described.unwrap_or_default()) & 0xffff_ffff);
                 let partial = folder.join(format!("partial-{file_name}"));
                 scope.out.clone_from(&partial);
-                let workload = self.file_command(command, scope, on_the_way);
+                let workload = self.file_command(&program, command, scope, on_the_way);
                 scope.out = scoped_out;
                 scope.out_used = used;
                 Some(Needed { path: folder.join(file_name), make: Make::Command { workload: workload?, partial } })
@@ -215,20 +236,26 @@ impl Resolver<'_> {
     }
 
     /// As [`Resolver::command`], but files that lead back to this one are found.
-    fn file_command(&mut self, command: &Command, scope: &mut Scope, on_the_way: &mut Vec<String>) -> Option<Workload> {
+    fn file_command(
+        &mut self,
+        program: &[String],
+        command: &Command,
+        scope: &mut Scope,
+        on_the_way: &mut Vec<String>,
+    ) -> Option<Workload> {
         for template in command.templates() {
             for file in template.names().filter_map(|name| name.strip_prefix("file:")) {
                 self.file(file, scope, on_the_way)?;
             }
         }
-        self.command(command, &[], scope)
+        self.command(command, program, scope)
     }
 
     fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<Needed> {
         match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_file() => Some(Needed { path, make: Make::Given }),
+            Ok(meta) if meta.is_file() || meta.is_dir() => Some(Needed { path, make: Make::Given }),
             Ok(_) => {
-                self.problems.add(&decl.at, format!("the file {name:?}: {} is not a regular file", path.display()));
+                self.problems.add(&decl.at, format!("the file {name:?}: {} is neither a regular file nor a folder", path.display()));
                 None
             }
             Err(e) => {

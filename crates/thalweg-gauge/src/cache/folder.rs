@@ -1,0 +1,85 @@
+//! Stores that are folders: a store's bytes are those of all files in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::{Error, Result};
+
+/// The files of a store: all regular ones below a folder, in the order of their paths, or `path` itself. Links in a folder are not
+/// followed.
+///
+/// # Errors
+/// When something can't be looked up, and when a folder has no file: then nothing could be shown of it.
+pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(io(&folder, "listing"))? {
+            let entry = entry.map_err(io(&folder, "listing"))?;
+            let kind = entry.file_type().map_err(io(&folder, "listing"))?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    if files.is_empty() {
+        let empty = std::io::Error::new(std::io::ErrorKind::NotFound, "the folder has no file in it");
+        return Err(Error::io(path, "looking up", empty));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn io<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
+    move |e| Error::io(path, doing, e)
+}
+
+/// Size of a file, or of all files of a store, and the latest time of change among them, if the system tells.
+///
+/// # Errors
+/// As [`files_of`].
+pub fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
+    files_of(path)?.iter().try_fold((0, None), |(bytes, latest), file| {
+        let meta = fs::metadata(file).map_err(io(file, "looking up"))?;
+        Ok((bytes + meta.len(), latest.max(meta.modified().ok())))
+    })
+}
+
+/// The file itself, or the largest of a store: what a probe reads.
+///
+/// # Errors
+/// As [`files_of`].
+pub fn largest_of(path: &Path) -> Result<PathBuf> {
+    let size = |file: &PathBuf| fs::metadata(file).map_or(0, |meta| meta.len());
+    Ok(files_of(path)?.into_iter().max_by_key(size).unwrap_or_else(|| path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_all_of_its_files() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let store = dir.path().join("s");
+        fs::create_dir_all(store.join("b/c"))?;
+        assert!(files_of(&store).is_err(), "nothing in it");
+        fs::write(store.join("z"), [0; 10])?;
+        fs::write(store.join("b/c/y"), [0; 300])?;
+        fs::write(dir.path().join("elsewhere"), [0; 5000])?;
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), store.join("link"))?;
+        assert_eq!(files_of(&store)?, [store.join("b/c/y"), store.join("z")]);
+        assert_eq!(state_of(&store)?.0, 310);
+        let latest = fs::metadata(store.join("z"))?.modified()?.max(fs::metadata(store.join("b/c/y"))?.modified()?);
+        assert_eq!(state_of(&store)?.1, Some(latest));
+        assert_eq!(largest_of(&store)?, store.join("b/c/y"));
+        assert_eq!(files_of(&store.join("z"))?, [store.join("z")]);
+        assert!(files_of(&dir.path().join("none")).is_err());
+        Ok(())
+    }
+}
