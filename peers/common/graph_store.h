@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum vertex_type { ASTROCYTE = 1, SYNAPSE = 2, NEURON = 3 };
 enum store_mode { STORE_CREATE, STORE_READ, STORE_WRITE };
 
@@ -42,6 +46,10 @@ int store_insert(struct store *, int other, const uint64_t *astrocytes, const ui
 /* Stored bytes that the lists take at least; 0 if that is not known. */
 uint64_t store_needed(struct store *, int type, int other, const uint64_t *vertices, uint64_t n);
 
+#ifdef __cplusplus
+}
+#endif
+
 /* ---- shared by the stores ---- */
 
 static char message[512];
@@ -68,7 +76,7 @@ static inline int ids_reserve(struct ids *ids, uint64_t room) {
         return 0;
     }
     room = room < 2 * ids->room ? 2 * ids->room : room;
-    uint64_t *at = realloc(ids->at, room * sizeof *at);
+    uint64_t *at = (uint64_t *)realloc(ids->at, room * sizeof *at);
     if (at == NULL) {
         return fail("no memory for %llu ids", (unsigned long long)room);
     }
