@@ -106,14 +106,13 @@ def test_what_was_imported_is_read(network, tmp_path, name, first):
     chosen = tmp_path / "chosen"
     chosen.write_text("2\n1\n2\n")
     for what in ("synapse", "neuron"):
-        for asked, vertices in ((2, range(2)), (chosen, [1, 2]), (len(all_), all_)):
+        for asked, vertices, repeat in ((chosen, [1, 2], []), (len(all_), all_, ["--repeat", 2])):
             lists = network.lists(what, vertices)
-            for repeat in ([], ["--repeat", 2]):
-                read = told(peer(name, "read", store, "--what", what, "--vertices", asked, *repeat, *arm))
-                assert read["digest"] == network.digest(lists)
-                assert (read["links"], read["vertices"]) == (sum(map(len, lists)), len(vertices))
-                assert read["sum"] == sum(int(ids.sum()) for ids in lists)
-                assert read["bytes_decoded"] == 8 * read["links"] and read["open_s"] > 0
+            read = told(peer(name, "read", store, "--what", what, "--vertices", asked, *repeat, *arm))
+            assert read["digest"] == network.digest(lists)
+            assert (read["links"], read["vertices"]) == (sum(map(len, lists)), len(vertices))
+            assert read["sum"] == sum(int(ids.sum()) for ids in lists)
+            assert read["bytes_decoded"] == 8 * read["links"] and read["open_s"] > 0
         path, ends = some(network, what, tmp_path)
         back = peer(name, "read", store, "--what", what, "--vertices", path, "--reverse", *arm, check=False)
         if name == "libsonata" and back.returncode != 0:

@@ -451,3 +451,34 @@ arms = [{ workload = "w", name = "{place}", sweep = { place = ["a", "b"] } }]
     }
     assert_eq!(std::fs::read_to_string(folder.path("log")).unwrap().lines().count(), 2, "once in each place");
 }
+
+#[test]
+fn a_store_is_a_folder_that_a_command_made() {
+    let folder = folder(
+        r#"
+name = "store"
+pairs = 1
+[set]
+file = "store"
+[file.store]
+command = "mkdir {out} {out}/segments && echo 12345 > {out}/segments/0 && echo 1 > {out}/log; test -e stop || { touch stop; false; }"
+[workload.w]
+command = "cat {file}/segments/0 {file}/log"
+[[comparison]]
+name = "c"
+set = { level = "hot" }
+control = false
+arms = ["w"]
+"#,
+    );
+    // The first try leaves half a store; the second one has it out of the way.
+    folder.fails(1, &["bench", "s.toml", "--json", "half.jsonl"]);
+    folder.ok(&["bench", "s.toml", "--json", "r.jsonl"]);
+    let lines = lines(&folder, "r.jsonl");
+    assert_eq!(of(&lines, "thalweg.session/")[0]["places"][0]["bytes"], 8);
+    let trials = of(&lines, "thalweg.trial/");
+    assert!(
+        trials.iter().all(|t| t["failed"].is_null() && t["prepared"]["residency"]["pages_total"] == 2),
+        "{trials:?}"
+    );
+}

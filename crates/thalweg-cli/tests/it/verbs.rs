@@ -83,6 +83,14 @@ fn evict_proves_it_or_fails() {
         assert!(folder.ok(&["evict", "a.blow5"]).contains("proved cold"));
     }
     assert!(folder.fails(1, &["evict", "missing"]).contains("missing"));
+    // Of a folder, every file.
+    std::fs::create_dir_all(folder.path("store/segments")).unwrap();
+    for name in ["store/log", "store/segments/0"] {
+        std::fs::write(folder.path(name), "bytes").unwrap();
+    }
+    let output = folder.run(&["evict", "--json", "store"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.lines().count() == 2 && told.contains("store/segments/0"), "{told}");
     // Other files are evicted all the same.
     let output = folder.run(&["evict", "--json", "missing", "a.blow5"]);
     assert_eq!(output.status.code(), Some(1));

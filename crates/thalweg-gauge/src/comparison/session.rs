@@ -77,7 +77,12 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
     }
     let place = |f: &std::path::PathBuf| {
         let (bytes, modified) = cache::state_of(f)?;
-        Ok(FilePlace { file: f.display().to_string(), bytes, modified_unix_s: modified.map(unix_s), place: host::place(f) })
+        Ok(FilePlace {
+            file: f.display().to_string(),
+            bytes,
+            modified_unix_s: modified.map(unix_s),
+            place: host::place(f),
+        })
     };
     files.into_iter().map(place).collect()
 }

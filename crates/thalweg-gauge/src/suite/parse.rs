@@ -13,7 +13,8 @@ use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::template::Template;
 use super::value::{KNOWN, Scalar, check, level};
 use super::{
-    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Settings, Suite, Sweep, check::references,
+    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite, Sweep,
+    check::references,
 };
 use crate::comparison::Pairs;
 use crate::stats::MIN_PAIRS;

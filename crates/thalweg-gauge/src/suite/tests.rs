@@ -346,8 +346,10 @@ arms = ["w"]
         matches!(&jobs[0].needed[0].make, Make::Command { partial, .. } if partial.display().to_string().contains("partial-"))
     );
     // A peer makes it, too; without the peer, the arms that want its file are left out, and said to be.
-    let by_peer = |peer: &str| text.replace(r#"command = "gzip -c {file:plain.txt} > {out}""#, &format!("peer = {peer}"))
-        .replace(r#"{ file = "plain.txt" }"#, r#"{ file = "packed.gz" }"#);
+    let by_peer = |peer: &str| {
+        text.replace(r#"command = "gzip -c {file:plain.txt} > {out}""#, &format!("peer = {peer}"))
+            .replace(r#"{ file = "plain.txt" }"#, r#"{ file = "packed.gz" }"#)
+    };
     let made = resolved(&by_peer(r#"["slow5lib", "import", "{file:plain.txt}", "{out}"]"#), &c);
     match &made[0].needed[1].make {
         Make::Command { workload, partial } => {

@@ -255,7 +255,10 @@ impl Resolver<'_> {
         match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() || meta.is_dir() => Some(Needed { path, make: Make::Given }),
             Ok(_) => {
-                self.problems.add(&decl.at, format!("the file {name:?}: {} is neither a regular file nor a folder", path.display()));
+                self.problems.add(
+                    &decl.at,
+                    format!("the file {name:?}: {} is neither a regular file nor a folder", path.display()),
+                );
                 None
             }
             Err(e) => {
