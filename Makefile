@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers rocksdb test fmt clippy unit deny interop mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy unit deny interop mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -21,7 +21,7 @@ help:
 	@echo 'make test-neon  the codec tests on emulated ARM'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make peers   build the peers into target/peers and .venv'
-	@echo 'make rocksdb the peer RocksDB, which make peers leaves out: Maven fetches 90 MB'
+	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make clean   remove target and .venv'
 
 bench: build
@@ -34,8 +34,8 @@ build: system
 peers: system
 	@peers/build.sh all
 
-rocksdb: system
-	@peers/build.sh python rocksdb
+rocksdb basalt: system
+	@peers/build.sh python $@
 
 # One after the other, cheapest first; a second core does not help, for cargo uses them all.
 test:

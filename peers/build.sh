@@ -8,6 +8,7 @@
 #   peers/build.sh lmdb       lmdb_peer, with LMDB from the source package of its Python binding
 #   peers/build.sh all        all of these; goes on after a failure and reports it
 #   peers/build.sh rocksdb    rocksdb_peer, on the library inside RocksDB's Java package (90 MB, fetched by Maven)
+#   peers/build.sh basalt     basalt_peer, basalt's own C++ library on an older RocksDB that came the same way
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -200,15 +201,10 @@ build_lmdb() {
     echo "$key" >"$out/lmdb.key"
 }
 
-# RocksDB from source would take ten minutes, and the distribution's has its assertions switched on.
-build_rocksdb() {
-    local key
-    key=$(extra="$(declare -f launcher)" key rocksdb peers/rocksdb/* peers/common/graph_store.h)
-    up_to_date rocksdb "$key" && return
-    rm -rf "$out"/rocksdb{_peer,}
-    mkdir -p "$out/rocksdb"
-    local artifact version pin library package
-    read -r artifact pin < <(sed -n '/^org/p' peers/rocksdb/source.txt)
+# fetch_rocksdb PART: the shared library inside the Java package that PART pins. `fetched` has its version and name.
+fetch_rocksdb() {
+    local artifact version pin library package folder=$PWD/$out/$1
+    read -r artifact pin < <(sed -n '/^org/p' "peers/$1/source.txt")
     version=${artifact##*:}
     case $(uname -m) in
         x86_64) library=librocksdbjni-linux64.so ;;
@@ -216,18 +212,72 @@ build_rocksdb() {
     esac
     command -v mvn >/dev/null || { say "RocksDB comes by Maven, and there is no mvn"; return 1; }
     say "fetching RocksDB $version"
-    mvn --quiet --batch-mode -Dstyle.color=never dependency:copy -Dartifact="$artifact" -DoutputDirectory="$PWD/$out/rocksdb" >&2
-    package=$out/rocksdb/rocksdbjni-$version.jar
+    TERM=dumb mvn --quiet --batch-mode -Dstyle.color=never dependency:copy -Dartifact="$artifact" -DoutputDirectory="$folder" >&2
+    package=$folder/rocksdbjni-$version.jar
     echo "${pin#sha256:}  $package" | sha256sum --check --quiet
-    "$python" -m zipfile --extract "$package" "$out/rocksdb/package"
-    cp "$out/rocksdb/package/$library" "$out/rocksdb/"
-    rm -rf "$package" "$out/rocksdb/package"
+    "$python" -m zipfile --extract "$package" "$folder/package"
+    cp "$folder/package/$library" "$folder/"
+    rm -rf "$package" "$folder/package"
+    echo "$version $library" >"$folder/fetched"
+}
+
+# RocksDB from source would take ten minutes, and the distribution's has its assertions switched on.
+build_rocksdb() {
+    local key
+    key=$(extra="$(declare -f launcher fetch_rocksdb)" key rocksdb peers/rocksdb/* peers/common/graph_store.h)
+    up_to_date rocksdb "$key" && return
+    rm -rf "$out"/rocksdb{_peer,}
+    mkdir -p "$out/rocksdb"
+    fetch_rocksdb rocksdb
+    local version library
+    read -r version library <"$out/rocksdb/fetched"
     # shellcheck disable=SC2016,SC2086 # $ORIGIN is the loader's; flags are words
     "$cc" $flags -fPIC -shared -Wall -Wextra -Ipeers/common peers/rocksdb/rocksdb_store.c -L"$out/rocksdb" -l:"$library" \
         -Wl,-rpath,'$ORIGIN' -o "$out/rocksdb/librocksdb_store.so"
     echo "$version" >"$out/rocksdb/version"
     launcher rocksdb
     echo "$key" >"$out/rocksdb.key"
+}
+
+# basalt's C++ library, without its Python. It counts on headers that others no longer bring in, hence the -include.
+build_basalt() {
+    local key
+    key=$(extra="$(declare -f launcher fetch_rocksdb)" key basalt peers/basalt/*.* peers/basalt/headers/* peers/common/graph_store.h)
+    up_to_date basalt "$key" && return
+    rm -rf "$out"/basalt{_peer,}
+    mkdir -p "$out/basalt/gen/basalt" "$out/basalt/source"
+    fetch_rocksdb basalt
+    local version library headers source=$out/basalt/source abi=()
+    read -r version library <"$out/basalt/fetched"
+    headers=$(cargo metadata --locked --format-version 1 --manifest-path peers/basalt/headers/Cargo.toml |
+        "$python" -c 'import json, os, sys; print(*[os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == "librocksdb-sys"])')
+    say "fetching the basalt sources"
+    grep '^basalt' peers/basalt/source.txt >"$out/basalt/requirement.txt"
+    # its version comes from a tag, of which the package knows nothing
+    SETUPTOOLS_SCM_PRETEND_VERSION=0.2.9 "$python" -m pip download --quiet --disable-pip-version-check --no-deps \
+        --no-binary basalt --require-hashes --dest "$out/basalt/package" --requirement "$out/basalt/requirement.txt"
+    tar -xzf "$out"/basalt/package/basalt-*.tar.gz -C "$source" --strip-components 1
+    sed 's/@Basalt_VERSION_MAJOR@/0/; s/@Basalt_VERSION_MINOR@/2/; s/@Basalt_VERSION_PATCH@/9/' \
+        "$source/src/basalt/version.hpp.in" >"$out/basalt/gen/basalt/version.hpp"
+    sed 's/@Basalt_SERIALIZATION@/SSTREAM/' "$source/src/basalt/settings.hpp.in" >"$out/basalt/gen/basalt/settings.hpp"
+    # some releases of RocksDB were built with the strings of old
+    if nm -D --defined-only "$out/basalt/$library" | grep -q '2DB4OpenE.*RKSs'; then abi=(-D_GLIBCXX_USE_CXX11_ABI=0); fi
+    local third=$source/src/third_party
+    local options=(-O3 -DNDEBUG -std=c++17 -fPIC -w "${abi[@]}" -include cstdint -include limits -include sstream -include cstring
+        -include sys/stat.h -include basalt/graph.hpp -Ipeers/common -I"$source/include" -I"$source/src" -I"$source/src/basalt"
+        -I"$out/basalt/gen" -I"$out/basalt/gen/basalt" -isystem "$third/spdlog/include" -isystem "$third/gsl-lite/include"
+        -isystem "$third/nlohmann/include" -isystem "$headers/rocksdb/include")
+    local files=("$source"/src/basalt/*.cpp) kept=()
+    for file in "${files[@]}"; do [[ $file == */system_macos.cpp ]] || kept+=("$file"); done
+    say "building basalt on RocksDB $version"
+    cc=${CXX:-c++} compile "$out/basalt/objects" "${options[@]}" -- "${kept[@]}" peers/basalt/basalt_store.cpp
+    # shellcheck disable=SC2016 # $ORIGIN is the loader's
+    "${CXX:-c++}" -shared "$out"/basalt/objects/*.o -L"$out/basalt" -l:"$library" -Wl,-rpath,'$ORIGIN' -lpthread \
+        -o "$out/basalt/libbasalt_store.so"
+    echo "basalt 0.2.9 on RocksDB $version" >"$out/basalt/version"
+    rm -rf "$out"/basalt/{package,source,objects,gen}
+    launcher basalt
+    echo "$key" >"$out/basalt.key"
 }
 
 build_python() {
@@ -247,7 +297,7 @@ build_all() {
 
 for part in "$@"; do
     case $part in
-        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | all) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, all)"; exit 2 ;;
+        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | all) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, all)"; exit 2 ;;
     esac
 done

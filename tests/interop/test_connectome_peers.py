@@ -12,9 +12,10 @@ import pytest
 from nanopore import REPOSITORY, SHARED, run
 
 PYTHON = {"libsonata": "libsonata", "duckdb": "duckdb", "h5py": "graph_h5py"}
-# RocksDB is not among what `make peers` builds.
-PEERS = [("lmdb",), ("rocksdb", "--arm", "shipped"), ("rocksdb", "--arm", "repaired"), ("libsonata",), ("duckdb",)]
-MUTABLE = PEERS[:3]
+# RocksDB and basalt are not among what `make peers` builds.
+PEERS = [("lmdb",), ("rocksdb", "--arm", "shipped"), ("rocksdb", "--arm", "repaired"), ("basalt", "--arm", "shipped"), ("basalt", "--arm", "repaired")]
+MUTABLE = [*PEERS]
+PEERS += [("libsonata",), ("duckdb",)]
 NEW = 1 << 40
 
 

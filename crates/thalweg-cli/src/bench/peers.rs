@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("slow5lib", "slow5_peer"),
     ("pod5-c", "pod5_peer"),
     ("cat", "cat_peer"),
     ("raw", "raw_peer"),
     ("lmdb", "lmdb_peer"),
     ("rocksdb", "rocksdb_peer"),
+    ("basalt", "basalt_peer"),
 ];
 
 /// Parts that `make peers` does not build, and what does.
-const APART: [(&str, &str); 1] = [("rocksdb", "make rocksdb")];
+const APART: [(&str, &str); 2] = [("rocksdb", "make rocksdb"), ("basalt", "make basalt")];
 
 /// What the repository's own Python runs: a benchmark of a library, or a tool that was installed. What ends in `.sh` runs itself.
 const SCRIPTS: [(&str, &str); 16] = [
