@@ -261,7 +261,8 @@ build_basalt() {
         "$source/src/basalt/version.hpp.in" >"$out/basalt/gen/basalt/version.hpp"
     sed 's/@Basalt_SERIALIZATION@/SSTREAM/' "$source/src/basalt/settings.hpp.in" >"$out/basalt/gen/basalt/settings.hpp"
     # some releases of RocksDB were built with the strings of old
-    if nm -D --defined-only "$out/basalt/$library" | grep -q '2DB4OpenE.*RKSs'; then abi=(-D_GLIBCXX_USE_CXX11_ABI=0); fi
+    # (all of nm's lines are read: a pipe that ends early would be a failure of nm's)
+    if [[ $(nm -D --defined-only "$out/basalt/$library" | grep -c '2DB4OpenE.*RKSs') -gt 0 ]]; then abi=(-D_GLIBCXX_USE_CXX11_ABI=0); fi
     local third=$source/src/third_party
     local options=(-O3 -DNDEBUG -std=c++17 -fPIC -w "${abi[@]}" -include cstdint -include limits -include sstream -include cstring
         -include sys/stat.h -include basalt/graph.hpp -Ipeers/common -I"$source/include" -I"$source/src" -I"$source/src/basalt"
