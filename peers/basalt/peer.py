@@ -9,12 +9,15 @@ begin_import = time.perf_counter()
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "../common"))
 import h5py  # noqa: E402, F401
-from graph_peer import Native, main  # noqa: E402
+from graph_peer import Native, Refused, main  # noqa: E402
 
 BUILT = os.path.join(here, "../../target/peers/basalt")
 
 
 def open_store(path, mode, args):
+    # basalt would make one
+    if mode != "create" and not os.path.isdir(path):
+        raise Refused(f"{path}: no such store")
     return Native(os.path.join(BUILT, "libbasalt_store.so"), path, mode, args.arm)
 
 
