@@ -157,6 +157,28 @@ impl ColumnWriter {
     /// Appends numbers.
     pub(super) fn extend(&mut self, segment: &mut SegmentWriter, mut values: &[u64]) -> Result<()> {
         while let Some((first, rest)) = values.split_first() {
+            if let Coding::Range { start } = self.coding
+                && self.len > 0
+            {
+                let next = start.wrapping_add(self.len);
+                let more = values.iter().zip(0..).take_while(|(value, i)| **value == next.wrapping_add(*i)).count();
+                self.len += more as u64;
+                values = &values[more..];
+                if values.is_empty() {
+                    return Ok(());
+                }
+                self.settle(segment)?;
+                continue;
+            }
+            if self.coding == Coding::Packed && self.filled == 0 && values.len() >= GROUP {
+                let (whole, later) = values.split_at(values.len() / GROUP * GROUP);
+                for group in whole.as_chunks().0 {
+                    self.len += GROUP as u64;
+                    self.write_group(segment, group, GROUP)?;
+                }
+                values = later;
+                continue;
+            }
             if self.coding == Coding::Raw && !self.page.is_empty() {
                 let (now, later) = values.split_at(values.len().min((PAGE - self.page.len()) / 8));
                 self.page.extend(now.iter().flat_map(|value| value.to_le_bytes()));
@@ -194,26 +216,32 @@ impl ColumnWriter {
 
     fn flush_group(&mut self, segment: &mut SegmentWriter) -> Result<()> {
         let filled = std::mem::take(&mut self.filled);
+        let group = self.group;
+        self.write_group(segment, &group, filled)
+    }
+
+    /// Writes a group, of which so many numbers count; they do already in the column's length.
+    fn write_group(&mut self, segment: &mut SegmentWriter, group: &[u64; GROUP], filled: usize) -> Result<()> {
         if self.page.is_empty() {
-            self.begin_page(filled);
+            self.begin_page(filled, group[0]);
         }
         let before = self.page.len();
-        pack::pack(&self.group, &mut self.page);
+        pack::pack(group, &mut self.page);
         if self.page.len() + pack::SLACK > PAGE {
-            let group = self.page.split_off(before);
+            let packed = self.page.split_off(before);
             self.flush_page(segment)?;
-            self.begin_page(filled);
-            self.page.extend_from_slice(&group);
+            self.begin_page(filled, group[0]);
+            self.page.extend_from_slice(&packed);
         }
         self.held = (self.held.0 + 1, self.held.1 + filled as u16);
         Ok(())
     }
 
-    fn begin_page(&mut self, filled: usize) {
+    fn begin_page(&mut self, filled: usize, first: u64) {
         self.page.resize(PAGE_HEAD, 0);
         self.places.push(self.len - filled as u64);
         if self.is_keyed {
-            self.keys.push(self.group[0]);
+            self.keys.push(first);
         }
     }
 

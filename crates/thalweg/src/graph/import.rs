@@ -230,21 +230,21 @@ impl Writer {
         }
         lists.push(segment, &mut row)?;
         if let Some(sorter) = unsorted {
-            sorter.drain(&mut |vertex, ids, numbers| {
-                row.vertex = Some(vertex);
-                row.ids.extend_from_slice(ids);
-                row.numbers.extend_from_slice(numbers);
-                lists.push(segment, &mut row)
+            sorter.drain(&mut |grouped| {
+                for (vertex, ids, numbers) in grouped.lists() {
+                    row.vertex = Some(vertex);
+                    row.ids.extend_from_slice(ids);
+                    row.numbers.extend_from_slice(numbers);
+                    lists.push(segment, &mut row)?;
+                }
+                Ok(())
             })?;
         }
         let Lists { out, into, .. } = lists;
         let count = out.len();
         let out = out.finish(segment)?;
         let mut writer = ListsWriter::new(self.coding, is_numbered);
-        into.drain(&mut |vertex, ids, numbers| match ids {
-            [id] if numbers.is_empty() => writer.push_one(segment, vertex, *id),
-            _ => writer.push(segment, vertex, ids, numbers),
-        })?;
+        into.drain(&mut |lists| writer.push_all(segment, lists))?;
         let into = writer.finish(segment)?;
         Ok(Written { population, parts: [out, into], table: table.finish(segment)?, count, next })
     }

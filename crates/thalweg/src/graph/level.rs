@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::column::{Coding, Column, ColumnWriter, Meta};
 use super::disk::Disk;
 use super::segment::{Segment, SegmentWriter};
+use super::sort::Grouped;
 use super::table::{Table, TableMeta};
 use crate::error::{Error, Fault, Result};
 use crate::store::Store;
@@ -86,6 +87,7 @@ pub(super) struct ListsWriter {
     ids: ColumnWriter,
     edges: Option<ColumnWriter>,
     last: Option<u64>,
+    starts: Vec<u64>,
 }
 
 impl ListsWriter {
@@ -97,6 +99,7 @@ impl ListsWriter {
             ids: ColumnWriter::new(ids, false),
             edges: numbered.then(|| ColumnWriter::new(Coding::Packed, false)),
             last: None,
+            starts: Vec::new(),
         }
     }
 
@@ -119,10 +122,21 @@ impl ListsWriter {
         }
     }
 
-    /// The same for a list of one.
-    pub(super) fn push_one(&mut self, segment: &mut SegmentWriter, row: u64, id: u64) -> Result<()> {
-        self.begin(segment, row)?;
-        self.ids.push(segment, id)
+    /// The same for many lists.
+    pub(super) fn push_all(&mut self, segment: &mut SegmentWriter, lists: &Grouped) -> Result<()> {
+        let (Some(first), Some(last)) = (lists.keys.first(), lists.keys.last()) else { return Ok(()) };
+        let before = self.ids.len();
+        self.begin(segment, *first)?;
+        self.rows.extend(segment, &lists.keys[1..])?;
+        self.last = Some(*last);
+        self.starts.clear();
+        self.starts.extend(lists.ends[..lists.ends.len() - 1].iter().map(|end| before + *end as u64));
+        self.offsets.extend(segment, &self.starts)?;
+        self.ids.extend(segment, &lists.ids)?;
+        match &mut self.edges {
+            Some(column) => column.extend(segment, &lists.numbers),
+            None => Ok(()),
+        }
     }
 
     fn begin(&mut self, segment: &mut SegmentWriter, row: u64) -> Result<()> {

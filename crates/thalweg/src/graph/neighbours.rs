@@ -87,6 +87,18 @@ impl Found<'_> {
         &self.pieces[start..start + len]
     }
 
+    /// Where the list of a vertex is, if nothing has to be put together.
+    fn only<'p>(&self, vertex: usize, pieces: &'p [Piece<'_>]) -> Option<(&'p Level, &'p Lists, Range<u64>)> {
+        match pieces {
+            [Piece { level, added: Some((lists, range)), removed: None, way, .. }]
+                if !self.skips_loops[*way] && self.changes(vertex).next().is_none() =>
+            {
+                Some((level, lists, range.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// Edges of a vertex, if there were no loops to skip.
     fn degree(&self, vertex: usize, pieces: &[Piece<'_>]) -> u64 {
         let (more, fewer) = pieces.iter().fold((0, 0), |(a, r), piece| (a + piece.more(), r + piece.fewer()));
@@ -129,6 +141,82 @@ impl Network {
             }
             jobs.into_iter().map(joined).collect::<Result<Vec<_>>>()
         })?;
+        Ok(())
+    }
+
+    /// Shows the neighbours of each vertex to a visitor while they are in its core's cache: each thread has a visitor of its own, and
+    /// vertices that follow each other. The visitors, in the order of their vertices.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Io`].
+    pub fn visit<V: FnMut(u64, &[u64]) + Send>(
+        &self,
+        ways: &[Way],
+        vertices: &[u64],
+        visitor: impl Fn() -> V + Sync,
+    ) -> Result<Vec<V>> {
+        let found = self.find(ways, vertices)?;
+        self.fetch(&found, |lists| vec![&lists.ids])?;
+        let mut ends = Vec::with_capacity(vertices.len());
+        let (mut total, mut rest) = (0, found.pieces.as_slice());
+        for vertex in 0..vertices.len() {
+            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            let (pieces, more) = rest.split_at(own);
+            rest = more;
+            total += found.degree(vertex, pieces);
+            ends.push(total);
+        }
+        let threads = if total < FEW as u64 { 1 } else { self.fetcher.budget.threads.max(1) };
+        let show = |range: Range<usize>| {
+            let mut visitor = visitor();
+            self.show(&found, range, &mut visitor)?;
+            Ok(visitor)
+        };
+        std::thread::scope(|scope| {
+            let (mut first, mut jobs) = (0, Vec::new());
+            for thread in 1..=threads {
+                let until = total * thread as u64 / threads as u64;
+                let last = if thread == threads {
+                    vertices.len()
+                } else {
+                    ends.partition_point(|end| *end <= until).max(first)
+                };
+                let (range, show) = (first..last, &show);
+                first = last;
+                if thread < threads {
+                    jobs.push(Err(scope.spawn(move || show(range))));
+                } else {
+                    jobs.push(Ok(show(range)));
+                }
+            }
+            jobs.into_iter().map(|job| job.unwrap_or_else(joined)).collect()
+        })
+    }
+
+    fn show(&self, found: &Found<'_>, vertices: Range<usize>, visitor: &mut impl FnMut(u64, &[u64])) -> Result<()> {
+        let (mut list, mut scratch) = (Vec::new(), Vec::new());
+        let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
+        let mut rest = &found.pieces[first..];
+        for vertex in vertices {
+            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            let (pieces, more) = rest.split_at(own);
+            rest = more;
+            match found.only(vertex, pieces) {
+                Some((level, lists, range)) => {
+                    // Longer than it was: what was there is overwritten.
+                    let len = (range.end - range.start) as usize;
+                    if list.len() < len {
+                        list.resize(len, 0);
+                    }
+                    lists.ids.read(&level.segment, range, &mut list[..len])?;
+                    visitor(found.vertices[vertex], &list[..len]);
+                }
+                None => {
+                    self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
+                    visitor(found.vertices[vertex], &list);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -284,11 +372,8 @@ impl Network {
             let (pieces, more) = rest.split_at(own);
             rest = more;
             let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
-            if found.changes(vertex).next().is_none()
-                && let [Piece { level, added: Some((lists, range)), removed: None, way, .. }] = pieces
-                && !found.skips_loops[*way]
-            {
-                lists.ids.read(&level.segment, range.clone(), out)?;
+            if let Some((level, lists, range)) = found.only(vertex, pieces) {
+                lists.ids.read(&level.segment, range, out)?;
                 continue;
             }
             self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
@@ -340,7 +425,7 @@ impl Network {
     }
 }
 
-fn joined(job: std::thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+fn joined<T>(job: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -47,14 +47,18 @@ pub(super) fn pack(values: &[u64; GROUP], out: &mut Vec<u8>) {
     };
     out.push(mode | bits as u8);
     out.extend_from_slice(&base.to_le_bytes());
+    if bits == 0 {
+        return;
+    }
     let (mut word, mut filled) = (0, 0);
     for difference in differences {
-        word |= u128::from(difference) << filled;
+        word |= difference << filled;
         filled += bits;
         if filled >= 64 {
-            out.extend_from_slice(&(word as u64).to_le_bytes());
-            word >>= 64;
+            out.extend_from_slice(&word.to_le_bytes());
             filled -= 64;
+            // What did not fit; of one that fitted just so, nothing.
+            word = difference.checked_shr(bits - filled).unwrap_or(0);
         }
     }
 }
@@ -81,21 +85,9 @@ pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
     let bits = usize::from(bytes[0] & !OVER_THE_LAST);
     let base = crate::splitmix::word(&bytes[1..HEAD]);
     let packed = &bytes[HEAD..];
-    let load =
-        |at: usize| packed.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |eight| u64::from_le_bytes(*eight));
-    if bits <= 56 {
-        let mask = (1 << bits) - 1;
-        for (i, value) in out.iter_mut().enumerate() {
-            let at = i * bits;
-            *value = load(at / 8) >> (at % 8) & mask;
-        }
-    } else {
-        let mask = u64::MAX >> (64 - bits);
-        for (i, value) in out.iter_mut().enumerate() {
-            let at = i * bits;
-            let high = u64::from(packed[at / 8 + 8]) << 1 << (63 - at % 8);
-            *value = (load(at / 8) >> (at % 8) | high) & mask;
-        }
+    match KERNELS.get(bits) {
+        Some(kernel) => kernel(packed, out),
+        None => unpack_wide(packed, bits, out),
     }
     if bytes[0] & OVER_THE_LAST == 0 {
         out.iter_mut().for_each(|value| *value = value.wrapping_add(base));
@@ -108,6 +100,43 @@ pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
     }
     Ok(len)
 }
+
+/// Reads differences of up to 56 bits: eight of `W` bits begin at a byte, and any of them lies within eight bytes.
+fn unpack_narrow<const W: usize>(packed: &[u8], out: &mut [u64; GROUP]) {
+    let mask = (1 << W) - 1;
+    for (number, eight) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let bytes = &packed[number * W..number * W + W + 8];
+        for (i, value) in eight.iter_mut().enumerate() {
+            let at = i * W / 8;
+            let word = bytes[at..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
+            *value = word >> (i * W % 8) & mask;
+        }
+    }
+}
+
+/// The same for more bits, of which a ninth byte may hold some.
+fn unpack_wide(packed: &[u8], bits: usize, out: &mut [u64; GROUP]) {
+    let mask = u64::MAX >> (64 - bits);
+    for (i, value) in out.iter_mut().enumerate() {
+        let at = i * bits;
+        let low = packed[at / 8..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
+        let high = u64::from(packed[at / 8 + 8]) << 1 << (63 - at % 8);
+        *value = (low >> (at % 8) | high) & mask;
+    }
+}
+
+type Kernel = fn(&[u8], &mut [u64; GROUP]);
+
+macro_rules! kernels {
+    ($($width:literal)*) => { [$(unpack_narrow::<$width>),*] };
+}
+
+/// A reader for each width.
+#[rustfmt::skip]
+const KERNELS: [Kernel; 57] = kernels!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
+    29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56
+);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

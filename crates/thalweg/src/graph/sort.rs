@@ -1,8 +1,8 @@
 //! Edges grouped by the vertices at one end, however many there are: what does not fit into memory goes to a file, in buckets of
 //! vertices that are near each other.
 //!
-//! A bucket holds runs of edges to the same vertex: `other u64, count u32 (bit 31: keys of 8 bytes), keys u32…, numbers u64…`; a
-//! key's upper bits are the bucket's.
+//! A bucket holds runs of edges to the same vertex: `other u64, upper halves of the keys u32, count u32, their lower halves u32…,
+//! numbers u64…`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +18,8 @@ use crate::write::nameless;
 /// Bytes of a bucket before they go to the file.
 const PIECE: usize = 64 << 10;
 
-const WIDE: u32 = 1 << 31;
-
 /// Bytes before a run's keys.
-const HEAD: usize = 12;
+const HEAD: usize = 16;
 
 #[derive(Debug, Default)]
 struct Bucket {
@@ -86,23 +84,21 @@ impl Sorter {
     pub(super) fn push(&mut self, other: u64, mut keys: &[u64], mut numbers: &[u64]) -> Result<()> {
         while let Some(first) = keys.first() {
             let number = first >> self.shift;
-            let len = keys.iter().take_while(|key| **key >> self.shift == number).count().min(WIDE as usize - 1);
+            // Keys of a run have their upper half in common.
+            let same = self.shift.min(32);
+            let len = keys.iter().take_while(|key| **key >> same == first >> same).count().min(u32::MAX as usize);
             let (here, more) = keys.split_at(len);
             let (own, rest) = numbers.split_at(if self.is_numbered { len } else { 0 });
             (keys, numbers) = (more, rest);
-            let is_wide = self.shift > 32;
             if !self.buckets.contains_key(&number) {
                 self.make_room();
             }
             let bucket = self.buckets.entry(first >> self.shift).or_default();
             bucket.len += len as u64;
             bucket.buffer.extend_from_slice(&other.to_le_bytes());
-            bucket.buffer.extend_from_slice(&(len as u32 | if is_wide { WIDE } else { 0 }).to_le_bytes());
-            if is_wide {
-                bucket.buffer.extend(here.iter().flat_map(|key| key.to_le_bytes()));
-            } else {
-                bucket.buffer.extend(here.iter().flat_map(|key| (*key as u32).to_le_bytes()));
-            }
+            bucket.buffer.extend_from_slice(&((first >> 32) as u32).to_le_bytes());
+            bucket.buffer.extend_from_slice(&(len as u32).to_le_bytes());
+            bucket.buffer.extend(here.iter().flat_map(|key| (*key as u32).to_le_bytes()));
             bucket.buffer.extend(own.iter().flat_map(|number| number.to_le_bytes()));
             if bucket.buffer.len() >= PIECE {
                 bucket.pieces.push(self.spill.push(&bucket.buffer)?);
@@ -126,11 +122,11 @@ impl Sorter {
         }
     }
 
-    /// Shows `f` each vertex, ascending: its key, the vertices of its edges ascending, and their numbers.
-    pub(super) fn drain(self, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
+    /// Shows `f` all lists, many at a time, ascending.
+    pub(super) fn drain(self, f: &mut dyn FnMut(&Grouped) -> Result<()>) -> Result<()> {
         let Self { buckets, shift, spill, memory, is_numbered } = self;
         let mut group = Group::default();
-        for (number, bucket) in buckets {
+        for bucket in buckets.into_values() {
             // An edge takes up to 24 bytes, and twice while they are sorted.
             if bucket.len.saturating_mul(48) > memory as u64 && shift > 0 && bucket.len > PIECE as u64 {
                 let beside = spill.beside.clone();
@@ -143,9 +139,7 @@ impl Sorter {
                         Some(piece) => spill.read(*piece, &mut bytes)?,
                         None => bytes.extend_from_slice(&bucket.buffer),
                     }
-                    runs(&bytes, number << shift.min(63), is_numbered, &mut |other, keys, numbers| {
-                        finer.push(other, keys, numbers)
-                    })?;
+                    runs(&bytes, is_numbered, &mut |other, keys, numbers| finer.push(other, keys, numbers))?;
                 }
                 finer.drain(f)?;
                 continue;
@@ -155,50 +149,79 @@ impl Sorter {
                 spill.read(piece, &mut bytes)?;
             }
             group.clear();
-            runs(&bytes, if shift < 64 { number << shift } else { 0 }, is_numbered, &mut |other, keys, numbers| {
+            runs(&bytes, is_numbered, &mut |other, keys, numbers| {
                 group.keys.extend_from_slice(keys);
                 group.others.resize(group.keys.len(), other);
                 group.numbers.extend_from_slice(numbers);
                 Ok(())
             })?;
             drop(bytes);
-            group.each(f)?;
+            f(group.grouped())?;
         }
         Ok(())
     }
 }
 
-/// The runs in bytes of a bucket, whose keys have these upper bits.
-fn runs(
-    bytes: &[u8],
-    base: u64,
-    is_numbered: bool,
-    f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>,
-) -> Result<()> {
+/// The runs in bytes of a bucket.
+fn runs(bytes: &[u8], is_numbered: bool, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
     let (mut keys, mut numbers) = (Vec::new(), Vec::new());
     let mut at = 0;
     while let Some(head) = bytes.get(at..at + HEAD) {
-        let (other, count) = (word(&head[..8]), word(&head[8..]) as u32);
-        let len = (count & !WIDE) as usize;
+        let (other, upper, len) = (word(&head[..8]), word(&head[8..12]) << 32, word(&head[12..]) as usize);
         at += HEAD;
         keys.clear();
         numbers.clear();
-        let width = if count & WIDE == 0 { 4 } else { 8 };
-        let own = &bytes[at..at + len * width];
-        if width == 4 {
-            let upper = base & !u64::from(u32::MAX);
-            keys.extend(own.chunks_exact(4).map(|b| upper | u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]]))));
-        } else {
-            keys.extend(own.chunks_exact(8).map(word));
-        }
-        at += own.len();
+        keys.extend(
+            bytes[at..at + len * 4].as_chunks().0.iter().map(|key| upper | u64::from(u32::from_le_bytes(*key))),
+        );
+        at += len * 4;
         if is_numbered {
-            numbers.extend(bytes[at..at + len * 8].chunks_exact(8).map(word));
+            numbers.extend(bytes[at..at + len * 8].as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)));
             at += len * 8;
         }
         f(other, &keys, &numbers)?;
     }
     Ok(())
+}
+
+/// Lists of vertices that ascend.
+#[derive(Debug, Default)]
+pub(super) struct Grouped {
+    /// The vertices.
+    pub(super) keys: Vec<u64>,
+    /// Where each one's list ends in those below.
+    pub(super) ends: Vec<usize>,
+    /// The vertices at the other ends, ascending in each list.
+    pub(super) ids: Vec<u64>,
+    /// Numbers of the edges, if they have any.
+    pub(super) numbers: Vec<u64>,
+}
+
+impl Grouped {
+    /// The lists, one after the other: the vertex, the others, the numbers.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (u64, &[u64], &[u64])> {
+        let mut from = 0;
+        self.keys.iter().zip(&self.ends).map(move |(key, end)| {
+            let range = std::mem::replace(&mut from, *end)..*end;
+            (*key, &self.ids[range.clone()], self.numbers.get(range).unwrap_or_default())
+        })
+    }
+
+    /// Puts each list in order.
+    fn sort_lists(&mut self) {
+        let mut from = 0;
+        for end in &self.ends {
+            let list = &mut self.ids[std::mem::replace(&mut from, *end)..*end];
+            if list.len() > 1 && !list.is_sorted() {
+                list.sort_unstable();
+            }
+        }
+    }
+
+    fn end_list(&mut self, key: u64) {
+        self.keys.push(key);
+        self.ends.push(self.ids.len());
+    }
 }
 
 /// Edges of a bucket.
@@ -209,7 +232,9 @@ struct Group {
     numbers: Vec<u64>,
     starts: Vec<u32>,
     sorted: Vec<(u64, u64)>,
-    list: Vec<u64>,
+    pairs: Vec<(u32, u32)>,
+    spare: Vec<(u32, u32)>,
+    out: Grouped,
 }
 
 impl Group {
@@ -219,28 +244,66 @@ impl Group {
         self.numbers.clear();
     }
 
-    /// Shows `f` the lists, by key.
-    fn each(&mut self, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
-        let Self { keys, others, numbers, starts, sorted, list } = self;
-        let (Some(least), Some(most)) = (keys.iter().min().copied(), keys.iter().max().copied()) else { return Ok(()) };
+    /// Groups them by key.
+    fn grouped(&mut self) -> &Grouped {
+        let Self { keys, others, numbers, starts, sorted, pairs, spare, out } = self;
+        out.keys.clear();
+        out.ends.clear();
+        out.ids.clear();
+        out.numbers.clear();
+        let (least, most) = keys.iter().fold((u64::MAX, 0), |(least, most), key| (least.min(*key), most.max(*key)));
+        if keys.is_empty() {
+            return out;
+        }
         let span = most - least;
-        if span >= 16 * keys.len() as u64 + 1024 || keys.len() > u32::MAX as usize {
-            return each_sorted(keys, others, numbers, f);
+        if span > SPARSE * keys.len() as u64
+            && span <= u32::MAX.into()
+            && numbers.is_empty()
+            && keys.len() <= u32::MAX as usize
+        {
+            pairs.clear();
+            pairs.extend(keys.iter().zip(0..).map(|(key, place)| ((key - least) as u32, place)));
+            by_key(pairs, spare, 64 - span.leading_zeros());
+            for (place, (key, at)) in pairs.iter().enumerate() {
+                out.ids.push(others[*at as usize]);
+                if pairs.get(place + 1).is_none_or(|next| next.0 != *key) {
+                    out.end_list(least + u64::from(*key));
+                }
+            }
+            out.sort_lists();
+            return out;
+        }
+        if span > SPARSE * keys.len() as u64 || keys.len() > u32::MAX as usize {
+            let number = |place: usize| numbers.get(place).copied().unwrap_or_default();
+            let mut edges: Vec<(u64, u64, u64)> = (0..keys.len()).map(|i| (keys[i], others[i], number(i))).collect();
+            edges.sort_unstable();
+            for same in edges.chunk_by(|a, b| a.0 == b.0) {
+                out.ids.extend(same.iter().map(|edge| edge.1));
+                if !numbers.is_empty() {
+                    out.numbers.extend(same.iter().map(|edge| edge.2));
+                }
+                out.end_list(same[0].0);
+            }
+            return out;
         }
         // By counting: edges of a key keep their order.
         starts.clear();
-        starts.resize(span as usize + 2, 0);
-        keys.iter().for_each(|key| starts[(key - least) as usize + 1] += 1);
+        starts.resize(span as usize + 1, 0);
+        keys.iter().for_each(|key| starts[(key - least) as usize] += 1);
         let mut sum = 0;
-        starts.iter_mut().for_each(|start| {
-            sum += *start;
-            *start = sum;
-        });
+        for (key, start) in (least..=most).zip(&mut *starts) {
+            let count = std::mem::replace(start, sum);
+            sum += count;
+            if count > 0 {
+                out.keys.push(key);
+                out.ends.push(sum as usize);
+            }
+        }
         if numbers.is_empty() {
-            list.resize(keys.len(), 0);
+            out.ids.resize(keys.len(), 0);
             for (key, other) in keys.iter().zip(&*others) {
                 let start = &mut starts[(key - least) as usize];
-                list[*start as usize] = *other;
+                out.ids[*start as usize] = *other;
                 *start += 1;
             }
         } else {
@@ -251,50 +314,42 @@ impl Group {
                 *start += 1;
             }
         }
-        let mut from = 0;
-        for (key, end) in (least..=most).zip(&*starts) {
-            let range = from..*end as usize;
-            from = range.end;
-            if range.is_empty() {
-                continue;
+        if numbers.is_empty() {
+            out.sort_lists();
+        } else {
+            let mut from = 0;
+            for end in &out.ends {
+                sorted[std::mem::replace(&mut from, *end)..*end].sort_unstable();
             }
-            if numbers.is_empty() {
-                let own = &mut list[range];
-                if !own.is_sorted() {
-                    own.sort_unstable();
-                }
-                f(key, own, &[])?;
-            } else {
-                let own = &mut sorted[range];
-                own.sort_unstable();
-                let (ids, numbers): (Vec<u64>, Vec<u64>) = own.iter().copied().unzip();
-                f(key, &ids, &numbers)?;
-            }
+            out.ids.extend(sorted.iter().map(|edge| edge.0));
+            out.numbers.extend(sorted.iter().map(|edge| edge.1));
         }
-        Ok(())
+        out
     }
 }
 
-fn each_sorted(
-    keys: &[u64],
-    others: &[u64],
-    numbers: &[u64],
-    f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>,
-) -> Result<()> {
-    let number = |place: usize| numbers.get(place).copied().unwrap_or_default();
-    let mut edges: Vec<(u64, u64, u64)> = (0..keys.len()).map(|i| (keys[i], others[i], number(i))).collect();
-    edges.sort_unstable();
-    let (mut ids, mut own) = (Vec::new(), Vec::new());
-    for same in edges.chunk_by(|a, b| a.0 == b.0) {
-        ids.clear();
-        own.clear();
-        ids.extend(same.iter().map(|edge| edge.1));
-        if !numbers.is_empty() {
-            own.extend(same.iter().map(|edge| edge.2));
+/// Keys that are sparser than one in so many are not counted one by one: going through the counts would take longer.
+const SPARSE: u64 = 4;
+
+/// Bits that a pass sorts by: its counts fit the first cache.
+const DIGIT: u32 = 11;
+
+/// Sorts pairs by their first numbers, of so many bits; those of the same keep their order.
+fn by_key(pairs: &mut Vec<(u32, u32)>, spare: &mut Vec<(u32, u32)>, bits: u32) {
+    spare.resize(pairs.len(), (0, 0));
+    for shift in (0..bits).step_by(DIGIT as usize) {
+        let digit = |pair: &(u32, u32)| (pair.0 >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut starts = [0_u32; 1 << DIGIT];
+        pairs.iter().for_each(|pair| starts[digit(pair)] += 1);
+        let mut sum = 0;
+        starts.iter_mut().for_each(|start| sum += std::mem::replace(start, sum));
+        for pair in pairs.iter() {
+            let start = &mut starts[digit(pair)];
+            spare[*start as usize] = *pair;
+            *start += 1;
         }
-        f(same[0].0, &ids, &own)?;
+        std::mem::swap(pairs, spare);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -326,11 +381,13 @@ mod tests {
             expected.values_mut().for_each(|list| list.sort_unstable());
             let mut found: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
             let mut last = None;
-            sorter.drain(&mut |key, ids, numbers| {
-                assert!(last < Some(key));
-                last = Some(key);
-                let number = |i: usize| numbers.get(i).copied().unwrap_or_default();
-                found.insert(key, ids.iter().enumerate().map(|(i, id)| (*id, number(i))).collect());
+            sorter.drain(&mut |lists| {
+                for (key, ids, numbers) in lists.lists() {
+                    assert!(last < Some(key));
+                    last = Some(key);
+                    let number = |i: usize| numbers.get(i).copied().unwrap_or_default();
+                    found.insert(key, ids.iter().enumerate().map(|(i, id)| (*id, number(i))).collect());
+                }
                 Ok(())
             }).unwrap();
             prop_assert_eq!(found, expected);
