@@ -57,6 +57,7 @@ fn main() -> Outcome {
     put("slow5_row", "missing", missing_row().as_bytes())?;
     pod5_files(&put)?;
     extents(&put)?;
+    thalweg::graph::hostile::seeds().iter().try_for_each(|(target, name, bytes)| put(target, name, bytes))?;
     files(&synth, &put)
 }
 

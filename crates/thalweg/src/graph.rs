@@ -11,6 +11,9 @@ pub mod disk;
 mod effects;
 mod explore;
 mod fetch;
+#[doc(hidden)]
+#[allow(clippy::expect_used, clippy::panic, missing_docs, reason = "reports by panicking, as tests do")]
+pub mod hostile;
 mod import;
 pub mod input;
 mod level;

@@ -9,7 +9,7 @@ use thalweg::graph::{Writer, input};
 use thalweg::reads;
 
 use super::open::{CodingChoice, OpenArgs};
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, MEASURING, Outcome, output};
 use crate::progress::bar;
 
 /// Bring the vertices and edges of a file into a store, which is made if there is none
@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// Print a JSON line about it
     #[arg(long)]
     json: bool,
+    /// With --json: the SHA-256 of all neighbours' ids, population after population, by the vertices that edges leave
+    #[arg(long, help_heading = MEASURING, requires = "json")]
+    digest: bool,
     /// HDF5: take the file for harmless; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
@@ -69,19 +72,22 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let done = done?;
     let seconds = began.elapsed().as_secs_f64();
+    let cpu_s = super::neighbors::cpu_s();
     let bytes = writer.network().storage().bytes;
     let mut out = output();
     if args.json {
         let report = json!({
             "workload": "thalweg-graph-import",
             "open_to_last_s": seconds,
-            "cpu_s": super::neighbors::cpu_s(),
+            "cpu_s": cpu_s,
             "links": done.read,
             "edges": done.edges,
             "vertices": done.vertices,
             "bytes_decoded": 8 * done.read,
             "bytes_stored": bytes,
             "threads": options.budget.threads,
+            "digest": args.digest.then(|| super::neighbors::digest_of_all(writer.network())).transpose()?,
+            "stages": {},
         });
         writeln!(out, "{}", crate::read::with_build(report))?;
     } else {

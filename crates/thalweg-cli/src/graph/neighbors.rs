@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use thalweg::graph::{Direction, Neighbours, Network, Way};
+use thalweg::graph::{Direction, Neighbours, Network, Side, Way};
 
 use super::open::OpenArgs;
 use super::vertices;
@@ -192,6 +192,26 @@ fn update(hash: &mut Sha256, ids: &[u64]) {
 fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// The SHA-256 of the ids of all neighbours, population after population, by the vertices that edges leave.
+pub(super) fn digest_of_all(network: &Network) -> thalweg::Result<String> {
+    let mut hash = Sha256::new();
+    let mut list = Neighbours::default();
+    for (population, edges) in network.populations().iter().enumerate() {
+        let ways = [Way { population, side: Side::Out }];
+        network.vertices(network.type_of(&edges.population.source)?, 0..=u64::MAX, &mut |ids| {
+            ids.chunks(FEW).try_for_each(|ids| {
+                network.neighbours(&ways, ids, &mut list)?;
+                update(&mut hash, &list.ids);
+                Ok(())
+            })
+        })?;
+    }
+    Ok(hex(hash))
+}
+
+/// Vertices whose neighbours are in memory at a time, however many these are.
+const FEW: usize = 64;
 
 fn write_line(out: &mut impl Write, args: &Args, vertex: u64, ids: &[u64]) -> Outcome {
     let digest = args.digest.then(|| {

@@ -24,6 +24,9 @@ const RUN: usize = 256;
 /// Numbers of a page that is not packed.
 const RAW: u64 = PAGE as u64 / 8;
 
+/// Numbers of a packed page at most: groups take nine bytes at least.
+const MOST_PACKED: u64 = (PAGE / pack::HEAD * GROUP) as u64;
+
 /// Bytes before a packed page's groups.
 const PAGE_HEAD: usize = 8;
 
@@ -113,6 +116,12 @@ impl ColumnWriter {
             group: [0; GROUP],
             filled: 0,
         }
+    }
+
+    /// A column that takes room for each of its numbers, even where each is one more than the one before: what is read of it then
+    /// cannot be more than the file holds.
+    pub(super) fn solid(coding: Coding) -> Self {
+        Self { coding, ..Self::new(coding, false) }
     }
 
     /// How many numbers it has.
@@ -336,9 +345,9 @@ impl Column {
             Coding::Packed => {
                 places.len() as u64 == pages
                     && places.first().is_none_or(|first| *first == 0)
-                    && places.windows(2).all(|pair| pair[0] < pair[1])
-                    && places.last().is_none_or(|last| *last < meta.len)
-                    && meta.len <= pages.saturating_mul(u64::from(u16::MAX))
+                    && places.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= MOST_PACKED)
+                    && places.last().is_none_or(|last| *last < meta.len && meta.len - last <= MOST_PACKED)
+                    && (meta.len == 0) == places.is_empty()
             }
         };
         if !fits || !keys.is_empty() && keys.len() as u64 != pages {
@@ -350,6 +359,11 @@ impl Column {
     /// How many numbers.
     pub(super) fn len(&self) -> u64 {
         self.meta.len
+    }
+
+    /// Whether it takes no room in the file.
+    pub(super) fn is_range(&self) -> bool {
+        matches!(self.meta.coding, Coding::Range { .. })
     }
 
     /// Where these numbers lie.

@@ -126,9 +126,9 @@ impl Merged<'_> {
                 continue;
             };
             for number in 0..table.batches() {
-                let mut ids = vec![0; (table.first(number + 1) - table.first(number)) as usize];
-                table.rows.read(&level.segment, table.first(number)..table.first(number + 1), &mut ids)?;
                 let batch = table.batch(&level.segment, number)?;
+                let mut ids = vec![0; batch.num_rows()];
+                table.rows.read(&level.segment, table.first(number)..table.first(number + 1), &mut ids)?;
                 let rows: Vec<(usize, usize)> =
                     (0..ids.len()).filter(|row| !dead.contains(&ids[*row])).map(|row| (0, row)).collect();
                 if rows.len() == ids.len() {

@@ -96,7 +96,7 @@ impl ListsWriter {
         Self {
             rows: ColumnWriter::new(Coding::Packed, true),
             offsets: ColumnWriter::new(Coding::Packed, false),
-            ids: ColumnWriter::new(ids, false),
+            ids: ColumnWriter::solid(ids),
             edges: numbered.then(|| ColumnWriter::new(Coding::Packed, false)),
             last: None,
             starts: Vec::new(),
@@ -182,9 +182,16 @@ impl Lists {
             edges: meta.edges.map(|edges| Column::open(edges, segment)).transpose()?,
         };
         let (rows, ids) = (lists.rows.len(), lists.ids.len());
-        if lists.offsets.len() != rows + 1 || lists.edges.as_ref().is_some_and(|edges| edges.len() != ids) {
-            let found = format!("{} places of {rows} lists", lists.offsets.len());
-            let fault = Fault::new(0, found, "one more than lists, and as many numbers as edges");
+        if lists.ids.is_range()
+            || rows.checked_add(1) != Some(lists.offsets.len())
+            || lists.edges.as_ref().is_some_and(|edges| edges.len() != ids)
+        {
+            let found = format!("{} places of {rows} lists of {ids} ids", lists.offsets.len());
+            let fault = Fault::new(
+                0,
+                found,
+                "one more than lists, ids that lie in the file, and as many numbers of edges, if any",
+            );
             return Err(fault.in_file(segment.store().name(), 0, "footer: lists"));
         }
         Ok(lists)

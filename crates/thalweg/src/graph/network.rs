@@ -125,6 +125,12 @@ impl Network {
         }
     }
 
+    /// What a state says, read with what is the default.
+    pub(super) fn of_state(disk: Arc<dyn Disk>, state: State) -> Self {
+        let Options { budget, control, .. } = Options::default();
+        Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
+    }
+
     /// The types of its vertices.
     pub fn types(&self) -> &[VertexType] {
         &self.state.manifest.types

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::column::{Coding, Column, ColumnWriter, Meta};
 use super::segment::{PAGE, Segment, SegmentWriter};
 use crate::error::{Error, Fault, Result};
+use crate::format::pod5::{Head, Message};
 
 /// A table, as the footer describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,8 +38,25 @@ pub(super) fn to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     writer.into_inner().map_err(failed)
 }
 
+/// Whether all that a stream's batch says of itself lies within it: Arrow's reader panics where it does not.
+fn check(bytes: &[u8]) -> Result<(), Fault> {
+    let wrong = |at: usize| Fault::new(at, "no whole message", "an Arrow IPC stream of one batch");
+    let schema = Message::head_len(bytes).ok_or_else(|| wrong(0))?;
+    let rest = bytes.get(schema..).ok_or_else(|| wrong(0))?;
+    let head = Message::head_len(rest).and_then(|len| rest.get(..len)).ok_or_else(|| wrong(schema))?;
+    let shifted = |fault: Fault| fault.shifted(schema);
+    let Message::Batch { body, is_dictionary: false } = Message::parse(head).map_err(shifted)? else {
+        return Err(wrong(schema));
+    };
+    if body > (rest.len() - head.len()) as u64 {
+        return Err(wrong(schema));
+    }
+    Head::parse(head, body).map_err(shifted).map(drop)
+}
+
 /// The batch that such bytes are.
 pub(super) fn of_bytes(bytes: &[u8]) -> Result<RecordBatch, Fault> {
+    check(bytes)?;
     let failed = |e: arrow_schema::ArrowError| Fault::new(0, e.to_string(), "an Arrow IPC stream of one batch");
     let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(failed)?;
     reader.next().ok_or_else(|| Fault::new(0, "no batch", "an Arrow IPC stream of one batch"))?.map_err(failed)

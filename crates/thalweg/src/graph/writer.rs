@@ -157,6 +157,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Usage`] if it has other attributes; [`Error::Io`].
     pub fn vertex_type(&mut self, name: &str, attributes: &SchemaRef) -> Result<usize> {
+        self.check_plain(attributes)?;
         if let Some(number) = self.network.state.manifest.type_of(name) {
             let known = &self.network.types()[number].attributes;
             if known.fields() == attributes.fields() || attributes.fields().is_empty() {
@@ -178,6 +179,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Usage`] if there is another one of its name; [`Error::Io`].
     pub fn population(&mut self, population: &Population) -> Result<usize> {
+        self.check_plain(&population.attributes)?;
         if let Some(number) = self.network.state.manifest.population(&population.name) {
             let known = &self.network.populations()[number].population;
             let same = Population { attributes: population.attributes.clone(), ..known.clone() } == *population;
@@ -209,6 +211,24 @@ impl Writer {
         Error::Usage(
             format!("{}: {what} have the attributes [{}], not [{}]", self.name(), names(known), names(given)).into(),
         )
+    }
+
+    /// Attributes are kept as one batch of values, without dictionaries beside it.
+    fn check_plain(&self, schema: &SchemaRef) -> Result<()> {
+        let has_dictionary =
+            |field: &&arrow_schema::FieldRef| matches!(field.data_type(), arrow_schema::DataType::Dictionary(..));
+        match schema.fields().iter().find(has_dictionary) {
+            None => Ok(()),
+            Some(field) => {
+                let what = format!(
+                    "{}: attribute {:?} is {}; cast it to its values",
+                    self.name(),
+                    field.name(),
+                    field.data_type()
+                );
+                Err(Error::Usage(what.into()))
+            }
+        }
     }
 
     fn define(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {

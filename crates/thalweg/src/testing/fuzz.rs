@@ -25,13 +25,16 @@ use crate::reads::{Options, Read, ReadFile, Selection, Visitor};
 use crate::splitmix::checksum;
 use crate::store::MemoryStore;
 
+pub use crate::graph::hostile::{
+    change as graph_change, log as graph_log, manifest as graph_manifest, segment as graph_segment,
+};
 pub use pod5::pod5;
 
 /// Panics when something is wrong with these bytes.
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 18] = [
+pub const TARGETS: [(&str, Target); 22] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -50,6 +53,10 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("hdf5_extents", hdf5_extents),
     ("condition", condition),
     ("pod5", pod5),
+    ("graph_change", graph_change),
+    ("graph_log", graph_log),
+    ("graph_manifest", graph_manifest),
+    ("graph_segment", graph_segment),
 ];
 
 /// What a few coded bytes may decode to here.

@@ -14,7 +14,7 @@ fn damaged_seeds_hold() {
     for target in TARGETS {
         // Files go through threads, and HDF5's are large for what is in them: a sample of the damage is enough there.
         let step = match target.0 {
-            "whole_file" | "pod5" => 97,
+            "whole_file" | "pod5" | "graph_segment" => 97,
             "hdf5_meta" => 11,
             _ => 1,
         };

@@ -1,0 +1,4 @@
+//! Fuzzes `thalweg::testing::fuzz::graph_change`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::graph_change(data));
