@@ -1,11 +1,12 @@
 //! `thalweg graph insert`: what adding edges takes.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
-use thalweg::graph::Change;
+use thalweg::graph::{Change, Side, Way};
 
 use super::open::OpenArgs;
 use crate::common::{MEASURING, Outcome, output};
@@ -56,6 +57,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let quantile = |q: f64| times.get((times.len() as f64 * q) as usize).or(times.last()).copied();
     let mut out = output();
     if args.json {
+        let touched: BTreeSet<u64> = (0..args.edges).map(|i| i.wrapping_mul(SCATTER) % astrocytes).collect();
+        let touched: Vec<u64> = touched.into_iter().collect();
+        let ways = [Way { population, side: Side::Out }];
         let report = json!({
             "workload": "thalweg-graph-insert",
             "open_to_last_s": seconds,
@@ -63,6 +67,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             "edges": args.edges,
             "batch": args.batch,
             "seconds_an_insert": { "p50": quantile(0.5), "p99": quantile(0.99) },
+            "digest": super::neighbors::digest_of(writer.network(), &ways, &touched)?,
+            "stages": {},
             "bytes_stored": writer.network().storage().bytes,
         });
         writeln!(out, "{}", crate::read::with_build(report))?;

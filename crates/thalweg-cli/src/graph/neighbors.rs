@@ -210,6 +210,17 @@ pub(super) fn digest_of_all(network: &Network) -> thalweg::Result<String> {
     Ok(hex(hash))
 }
 
+/// The SHA-256 of the ids of some vertices' neighbours.
+pub(super) fn digest_of(network: &Network, ways: &[Way], ids: &[u64]) -> thalweg::Result<String> {
+    let mut hash = Sha256::new();
+    let mut list = Neighbours::default();
+    for ids in ids.chunks(FEW) {
+        network.neighbours(ways, ids, &mut list)?;
+        update(&mut hash, &list.ids);
+    }
+    Ok(hex(hash))
+}
+
 /// Vertices whose neighbours are in memory at a time, however many these are.
 const FEW: usize = 64;
 

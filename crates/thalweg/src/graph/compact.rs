@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 
@@ -218,7 +219,72 @@ impl Merged<'_> {
     }
 }
 
+/// Segments beyond which they are made one: each costs a reader a look.
+const MANY: usize = 6;
+
+/// One segment being made of several, while the log goes on.
+pub(super) struct Background {
+    thread: JoinHandle<Result<Part>>,
+    /// The file that it is in.
+    pub(super) file: String,
+    /// How many segments, from the oldest on.
+    count: usize,
+    control: Control,
+}
+
+impl Background {
+    /// Stops it; what it wrote is of no use.
+    pub(super) fn stop(self, disk: &dyn Disk) {
+        self.control.cancel();
+        let _ = self.thread.join();
+        let _ = disk.remove(&self.file);
+    }
+}
+
 impl Writer {
+    /// Begins to make one segment of many, or installs the one that was made.
+    pub(super) fn tidy(&mut self) -> Result<()> {
+        if let Some(done) = self.background.take_if(|background| background.thread.is_finished()) {
+            let part = match done.thread.join() {
+                Ok(Ok(part)) => part,
+                // It goes on as it is; the next one may come further.
+                Ok(Err(_)) | Err(_) => {
+                    let _ = self.network.disk.remove(&done.file);
+                    return Ok(());
+                }
+            };
+            return self.exchange(done.count, part);
+        }
+        if self.background.is_some() || self.network.state.levels.len() <= MANY {
+            return Ok(());
+        }
+        let file = Arc::make_mut(&mut self.network.state.manifest).new_file("seg");
+        let (manifest, levels) = (self.network.state.manifest.clone(), self.network.state.levels.clone());
+        let (disk, coding, control) = (self.network.disk.clone(), self.coding, Control::new());
+        let (count, name, stop) = (levels.len(), file.clone(), control.clone());
+        let job = move || {
+            let merged =
+                Merged { manifest: &manifest, levels: &levels, recent: None, is_lowest: true, coding, control: &stop };
+            merged.write(&*disk, &name)
+        };
+        let thread = std::thread::Builder::new().name("thalweg-compact".into()).spawn(job);
+        let thread = thread.map_err(|e| Error::io(self.network.disk.name(), "starting a thread for", e))?;
+        self.background = Some(Background { thread, file, count, control });
+        Ok(())
+    }
+
+    /// Puts a segment in the place of the oldest ones, whose sum it is. The log stays.
+    fn exchange(&mut self, count: usize, part: Part) -> Result<()> {
+        let disk = self.network.disk.clone();
+        let level = Level::open(&*disk, &part.file)?;
+        let mut manifest = (*self.network.state.manifest).clone();
+        let old: Vec<Part> = manifest.segments.splice(..count, [part]).collect();
+        manifest.save(&*disk)?;
+        self.network.state.manifest = Arc::new(manifest);
+        self.network.state.levels.splice(..count, [level]);
+        old.iter().try_for_each(|part| disk.remove(&part.file))
+    }
+
     /// Moves what is in the log to a segment.
     ///
     /// # Errors
@@ -241,7 +307,8 @@ impl Writer {
             control: &self.network.fetcher.control,
         };
         let part = merged.write(&*self.network.disk, &file)?;
-        self.settle(first, vec![part], manifest.next, &recent)
+        self.settle(first, vec![part], manifest.next, &recent)?;
+        self.tidy()
     }
 
     /// Makes one segment of all, and of the log.
@@ -249,6 +316,9 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`], as on a full disk: the network is as it was.
     pub fn compact(&mut self) -> Result<()> {
+        if let Some(background) = self.background.take() {
+            background.stop(&*self.network.disk);
+        }
         if self.network.state.levels.len() + usize::from(!self.network.state.recent.is_empty()) < 2 {
             return self.flush();
         }

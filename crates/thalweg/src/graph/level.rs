@@ -235,7 +235,7 @@ impl Lists {
     pub(super) fn each(&self, segment: &Segment, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
         let mut cursor = self.cursor();
         while let Some(vertex) = cursor.next(segment)? {
-            f(vertex, &cursor.ids, &cursor.numbers)?;
+            f(vertex, cursor.ids(), cursor.numbers())?;
         }
         Ok(())
     }
@@ -244,59 +244,85 @@ impl Lists {
     pub(super) fn cursor(&self) -> Cursor<'_> {
         Cursor {
             lists: self,
-            row: 0,
-            block: 0,
+            first: 0,
             rows: Vec::new(),
             ends: Vec::new(),
+            place: 0,
+            until: 0,
+            base: 0,
             ids: Vec::new(),
             numbers: Vec::new(),
         }
     }
 }
 
-/// Rows that a cursor reads at a time.
+/// Rows that a cursor reads at a time, and ids, unless one list has more.
 const ROWS: u64 = 8192;
+const IDS: u64 = 1 << 16;
 
 /// A way through lists.
 pub(super) struct Cursor<'a> {
     lists: &'a Lists,
-    row: u64,
-    /// The first row of those below.
-    block: u64,
+    /// The first of the rows below.
+    first: u64,
     rows: Vec<u64>,
     ends: Vec<u64>,
-    /// Neighbours of the vertex that came last.
-    pub(super) ids: Vec<u64>,
-    /// Numbers of its edges; none if they have none.
-    pub(super) numbers: Vec<u64>,
+    /// The next of these rows, and up to which their lists are held.
+    place: usize,
+    until: usize,
+    /// The place of the first id that is held among all.
+    base: u64,
+    ids: Vec<u64>,
+    numbers: Vec<u64>,
 }
 
 impl Cursor<'_> {
-    /// The next vertex; its list is in the cursor.
+    /// The next vertex.
     pub(super) fn next(&mut self, segment: &Segment) -> Result<Option<u64>> {
         let lists = self.lists;
-        if self.row == lists.rows.len() {
-            return Ok(None);
-        }
-        let mut place = (self.row - self.block) as usize;
-        if place == self.rows.len() {
-            let last = (self.row + ROWS).min(lists.rows.len());
-            self.rows.resize((last - self.row) as usize, 0);
+        if self.place == self.rows.len() {
+            self.first += self.rows.len() as u64;
+            let last = (self.first + ROWS).min(lists.rows.len());
+            self.rows.resize((last - self.first) as usize, 0);
             self.ends.resize(self.rows.len() + 1, 0);
-            lists.rows.read(segment, self.row..last, &mut self.rows)?;
-            lists.offsets.read(segment, self.row..last + 1, &mut self.ends)?;
-            (self.block, place) = (self.row, 0);
+            (self.place, self.until) = (0, 0);
+            if self.rows.is_empty() {
+                return Ok(None);
+            }
+            lists.rows.read(segment, self.first..last, &mut self.rows)?;
+            lists.offsets.read(segment, self.first..last + 1, &mut self.ends)?;
+            self.ends.windows(2).try_for_each(|pair| lists.checked(segment, [pair[0], pair[1]]).map(drop))?;
         }
-        let range = lists.checked(segment, [self.ends[place], self.ends[place + 1]])?;
-        let len = (range.end - range.start) as usize;
-        self.ids.resize(len, 0);
-        lists.ids.read(segment, range.clone(), &mut self.ids)?;
-        if let Some(edges) = &lists.edges {
-            self.numbers.resize(len, 0);
-            edges.read(segment, range, &mut self.numbers)?;
+        if self.place == self.until {
+            let start = self.ends[self.place];
+            let fits = self.ends[self.place + 1..].partition_point(|end| end - start <= IDS).max(1);
+            self.until = self.place + fits;
+            let range = start..self.ends[self.until];
+            self.ids.resize((range.end - range.start) as usize, 0);
+            lists.ids.read(segment, range.clone(), &mut self.ids)?;
+            if let Some(edges) = &lists.edges {
+                self.numbers.resize(self.ids.len(), 0);
+                edges.read(segment, range, &mut self.numbers)?;
+            }
+            self.base = start;
         }
-        self.row += 1;
-        Ok(Some(self.rows[place]))
+        self.place += 1;
+        Ok(Some(self.rows[self.place - 1]))
+    }
+
+    /// Neighbours of the vertex that came last.
+    pub(super) fn ids(&self) -> &[u64] {
+        &self.ids[self.held()]
+    }
+
+    /// Numbers of its edges; none if they have none.
+    pub(super) fn numbers(&self) -> &[u64] {
+        self.numbers.get(self.held()).unwrap_or_default()
+    }
+
+    fn held(&self) -> Range<usize> {
+        let end = |place: usize| (self.ends[place] - self.base) as usize;
+        end(self.place - 1)..end(self.place)
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn replay(
         let Some(begin) = begin else { continue };
         if whole(&bytes, begin).is_some() && word(&bytes[begin + 8..begin + 16]) > at as u64 {
             let found = format!("a damaged change before a whole one at byte {begin}");
-            let advice = "a whole one; `thalweg graph check --repair` keeps what is intact";
+            let advice = "a whole one; put it back from a copy";
             return Err(Fault::new(0, found, advice).in_file(&name, at as u64, "a log"));
         }
     }

@@ -279,7 +279,7 @@ impl<'a> Lists<'a> {
         self.change.removed.clear();
         let mut ends = Vec::new();
         for stream in self.streams.iter_mut().filter(|stream| stream.vertex == Some(vertex)) {
-            let Cursor { ids, numbers, .. } = &stream.cursor;
+            let (ids, numbers) = (stream.cursor.ids(), stream.cursor.numbers());
             ends.clear();
             if numbers.is_empty() {
                 ends.extend(ids.iter().map(|id| (*id, 0)));

@@ -4,6 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::{LargeListArray, UInt64Array};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field};
+
 use super::column::Column;
 use super::level::{Level, Lists, Side};
 use super::network::{Network, Way};
@@ -30,6 +34,23 @@ impl Neighbours {
     pub fn of(&self, place: usize) -> &[u64] {
         let range = self.offsets.get(place).zip(self.offsets.get(place + 1));
         range.and_then(|(start, end)| self.ids.get(*start as usize..*end as usize)).unwrap_or_default()
+    }
+
+    /// The same as an Arrow column: a list of `u64` for each vertex that was asked for. The numbers of edges are left behind.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for offsets that were changed to what they cannot be.
+    pub fn into_arrow(self) -> Result<LargeListArray> {
+        let offsets = self.offsets.into_iter().map(|offset| offset as i64).collect::<Vec<_>>();
+        let offsets = if offsets.is_empty() { vec![0] } else { offsets };
+        let field = Arc::new(Field::new_list_field(DataType::UInt64, false));
+        let values = Arc::new(UInt64Array::from(self.ids));
+        let ascend = offsets[0] == 0 && offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+        if !ascend {
+            return Err(Error::Usage("offsets of neighbours that do not ascend from 0".into()));
+        }
+        LargeListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, None)
+            .map_err(|e| Error::Usage(format!("neighbours: {e}").into()))
     }
 
     /// How many vertices were asked for.

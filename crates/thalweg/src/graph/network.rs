@@ -116,7 +116,7 @@ impl Network {
                         return Err(Error::NotFound {
                             file: disk.name().clone(),
                             what: format!("{file}, a part of the network (its log is {log}),").into(),
-                            advice: "`thalweg graph check --repair` keeps what is intact".into(),
+                            advice: "put it back from a copy, or import again".into(),
                         });
                     }
                 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::compact::Background;
 use super::disk::{Disk, Folder};
 use super::effects::{self, Edge, Effect};
 use super::input::Population;
@@ -93,12 +94,21 @@ pub struct Writer {
     pub(super) network: Network,
     pub(super) log: LogWriter,
     pub(super) coding: super::Coding,
+    pub(super) background: Option<Background>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(background) = self.background.take() {
+            background.stop(&*self.network.disk);
+        }
     }
 }
 
@@ -139,7 +149,7 @@ impl Writer {
         // Once more, for what was whole at its end.
         let (_, whole) = State::open(&*disk, (**manifest).clone())?;
         let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
-        Ok(Self { network, log, coding: super::Coding::Packed, _lock: lock })
+        Ok(Self { network, log, coding: super::Coding::Packed, background: None, _lock: lock })
     }
 
     /// The network as it is now.
@@ -253,6 +263,8 @@ impl Writer {
         self.log.sync()?;
         if self.network.state.recent.weight > LONG_LOG {
             self.flush()?;
+        } else if self.background.is_some() {
+            self.tidy()?;
         }
         Ok(committed)
     }
@@ -263,26 +275,30 @@ impl Writer {
     /// As [`Writer::commit`].
     pub fn push(&mut self, changes: Vec<Change>) -> Result<Committed> {
         // Each sees what those before it did.
-        let before = self.network.state.recent.clone();
+        let is_one = changes.len() == 1;
         let mut all = Vec::new();
         for change in changes {
             match self.resolve(change) {
+                Ok(effects) if is_one => all = effects,
                 Ok(effects) => {
-                    let recent = Arc::make_mut(&mut self.network.state.recent);
-                    effects.iter().for_each(|effect| recent.apply(effect));
+                    self.apply(&effects);
                     all.extend(effects);
                 }
                 Err(e) => {
-                    self.network.state.recent = before;
+                    self.restore(&all)?;
                     return Err(e);
                 }
             }
         }
         let logged =
             if all.is_empty() { Ok(()) } else { effects::to_bytes(&all).and_then(|bytes| self.log.push(&bytes)) };
-        if let Err(e) = logged {
-            self.network.state.recent = before;
-            return Err(e);
+        match logged {
+            Ok(()) if is_one => self.apply(&all),
+            Ok(()) => {}
+            Err(e) => {
+                self.restore(if is_one { &[] } else { &all })?;
+                return Err(e);
+            }
         }
         let mut done = Committed::default();
         for effect in &all {
@@ -295,6 +311,20 @@ impl Writer {
             }
         }
         Ok(done)
+    }
+
+    fn apply(&mut self, effects: &[Effect]) {
+        let recent = Arc::make_mut(&mut self.network.state.recent);
+        effects.iter().for_each(|effect| recent.apply(effect));
+    }
+
+    /// Undoes what was done in memory only: reads the log again.
+    fn restore(&mut self, done: &[Effect]) -> Result<()> {
+        if !done.is_empty() {
+            let (state, _) = State::open(&*self.network.disk, (*self.network.state.manifest).clone())?;
+            self.network.state.recent = state.recent;
+        }
+        Ok(())
     }
 
     /// Makes all changes durable.
@@ -529,8 +559,11 @@ impl Writer {
         manifest.save(&*disk)?;
         self.log = log;
         self.network.state = State { manifest: Arc::new(manifest), levels, recent: Arc::default() };
+        let busy = self.background.as_ref().map(|background| &background.file);
         for stray in self.network.state.manifest.strays(&*disk)? {
-            disk.remove(&stray)?;
+            if Some(&stray) != busy {
+                disk.remove(&stray)?;
+            }
         }
         Ok(())
     }

@@ -1,1 +1,63 @@
+#![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
+use super::*;
+use crate::testing::{CrashDisk, Failing};
+
+/// A segment of some pages, and a footer.
+fn written(pages: usize) -> Arc<CrashDisk> {
+    let disk = Arc::new(CrashDisk::new(Failing::Never));
+    let mut segment = SegmentWriter::create(&*disk, "a.seg").unwrap();
+    segment.append(&crate::testing::sample(pages * PAGE)).unwrap();
+    segment.finish(&"footer").unwrap();
+    disk
+}
+
+fn open(disk: &CrashDisk) -> Result<(Segment, String)> {
+    Segment::open(disk.open("a.seg")?)
+}
+
+#[test]
+fn pages_come_back() {
+    for pages in [0, 1, 3, 70] {
+        let disk = written(pages);
+        let (segment, footer) = open(&disk).unwrap();
+        assert_eq!((segment.pages(), footer.as_str()), (pages as u64, "footer"));
+        let expected = crate::testing::sample(pages * PAGE);
+        segment
+            .with(0..pages as u64, |bytes| {
+                assert!(bytes == expected);
+                Ok(())
+            })
+            .unwrap();
+        assert!(segment.with(0..pages as u64 + 1, |_| Ok(())).is_err());
+    }
+}
+
+#[test]
+fn a_damaged_byte_is_found_wherever_it_is() {
+    let whole = written(3);
+    let len = whole.open("a.seg").unwrap().size() as usize;
+    for at in (0..len).filter(|at| at % 211 == 0 || *at >= 3 * PAGE) {
+        let disk = written(3);
+        disk.damage("a.seg", |bytes| bytes[at] ^= 0x10);
+        let read = open(&disk).and_then(|(segment, _)| segment.with(0..3, |_| Ok(())));
+        match read {
+            Err(Error::Malformed { offset, .. }) if at < 3 * PAGE => assert_eq!(offset, (at / PAGE * PAGE) as u64),
+            Err(Error::Malformed { .. }) => {}
+            other => panic!("byte {at}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_cut_short_is_an_error() {
+    let whole = written(2);
+    let len = whole.open("a.seg").unwrap().size() as usize;
+    for at in (0..len).filter(|at| at % 97 == 0 || *at > len - 50) {
+        let disk = written(2);
+        disk.damage("a.seg", |bytes| bytes.truncate(at));
+        assert!(matches!(open(&disk), Err(Error::Malformed { .. } | Error::Truncated { .. })), "{at}");
+    }
+}

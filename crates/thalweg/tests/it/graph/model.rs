@@ -1,7 +1,7 @@
 //! A network as plain maps, and random changes to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -218,15 +218,45 @@ impl Model {
             }
         }
         expected.values_mut().for_each(|list| list.sort_unstable());
+        let all = expected;
         let ids: Vec<u64> = self.vertices[from].keys().copied().chain([999]).collect();
         let ways = network.ways(from, to, direction);
         let mut out = Neighbours::default();
         network.neighbours(&ways, &ids, &mut out).unwrap();
         let degrees = network.degrees(&ways, &ids).unwrap();
+        let seen = Mutex::new(BTreeMap::new());
+        let visitor = || |id, list: &[u64]| drop(seen.lock().unwrap().insert(id, list.to_vec()));
+        network.visit(&ways, &ids, visitor).unwrap();
+        let seen = seen.into_inner().unwrap();
         for (place, id) in ids.iter().enumerate() {
-            let expected = expected.get(id).cloned().unwrap_or_default();
+            let expected = all.get(id).cloned().unwrap_or_default();
             assert_eq!(out.of(place), expected, "neighbours of {from} {id} to {to:?} {direction:?}");
             assert_eq!(degrees[place], expected.len() as u64);
+            assert_eq!(seen[id], expected);
+            if place % 8 == 0 {
+                let hops = usize::from(to == Some(from)) + 1;
+                let reached = network.reachable(&ways, &[*id], hops);
+                match to {
+                    Some(to) if to == from => {
+                        let mut two: Vec<u64> = expected
+                            .iter()
+                            .flat_map(|next| all.get(next).into_iter().flatten())
+                            .chain(&expected)
+                            .copied()
+                            .collect();
+                        two.retain(|reached| reached != id);
+                        two.sort_unstable();
+                        two.dedup();
+                        assert_eq!(reached.unwrap(), two);
+                    }
+                    Some(_) => {
+                        let mut one = expected.clone();
+                        one.dedup();
+                        assert_eq!(reached.unwrap(), one);
+                    }
+                    None => {}
+                }
+            }
         }
     }
 }
