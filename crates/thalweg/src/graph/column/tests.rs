@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn any_part_of_a_column_comes_back(
-        values in numbers(), raw in any::<bool>(), pieces in 1..500_usize, a in 0..=1.0_f64, b in 0..=1.0_f64,
+        values in numbers(), raw in any::<bool>(), pieces in 1..500_usize, a in 0.0..=1.0_f64, b in 0.0..=1.0_f64,
     ) {
         let coding = if raw { Coding::Raw } else { Coding::Packed };
         let (segment, column) = column(&values, coding, false, pieces);
