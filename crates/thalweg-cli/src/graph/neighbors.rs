@@ -96,7 +96,7 @@ const TOGETHER: usize = 4096;
 pub(super) fn run(args: &Args) -> Outcome {
     let began = (Instant::now(), cpu_s());
     let options = args.open.options();
-    let network = args.open.read(&args.store)?;
+    let network = Network::open(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
     let ways = network.ways(from.vertex_type, to, args.direction.into());
@@ -104,6 +104,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         let message = format!("no population connects {} with {}", args.from, args.to.as_deref().unwrap_or("anything"));
         return Err(Failure::Usage(format!("{}: {message}; `thalweg graph info` lists them", args.store.display())));
     }
+    // Of all vertices none is missing.
+    let is_named = from.ids.is_some();
     let mut ids = match from.ids {
         Some(mut ids) => {
             ids.sort_unstable();
@@ -123,7 +125,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return measured(args, &network, &ways, &ids, began, options.budget.threads);
     }
     let mut missing = Vec::new();
-    for id in &ids {
+    for id in ids.iter().filter(|_| is_named) {
         if !network.has_vertex(from.vertex_type, *id)? {
             missing.push(*id);
         }
