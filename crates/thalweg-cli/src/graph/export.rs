@@ -65,6 +65,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             })
             .map_err(Failure::from)
             .or_else(|failure| std::mem::replace(&mut outcome, Ok(())).and(Err(failure)))?;
+        if sink.is_empty() {
+            sink.push(&described(&network, vertex_type, &[])?)?;
+        }
     } else if let Some(name) = &args.edges {
         let population = network.population_of(name)?;
         let edges = &network.populations()[population].population;
@@ -100,6 +103,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             None => network.vertices(network.type_of(&edges.source)?, 0..=u64::MAX, &mut write),
         };
         outcome.map_err(|error| failed.take().unwrap_or(Failure::Failed(error)))?;
+        if sink.is_empty() {
+            sink.push(&batch_of(&network, population, &[], to.as_deref())?)?;
+        }
     }
     sink.finish()
 }
@@ -163,6 +169,11 @@ impl Sink {
             _ => return Err(Failure::Usage(format!("{}: the name must end in .parquet or .csv", path.display()))),
         };
         Ok(Self { file: NewFile::create(path)?, parquet: None, is_parquet, has_head: false })
+    }
+
+    /// Whether nothing was pushed: a file without rows still names its columns.
+    fn is_empty(&self) -> bool {
+        self.parquet.is_none() && !self.has_head
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Outcome {
