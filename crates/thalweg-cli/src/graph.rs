@@ -4,6 +4,7 @@ mod add;
 mod check;
 mod compact;
 mod degree;
+mod edge_list;
 mod export;
 mod import;
 mod info;

@@ -8,16 +8,20 @@ use serde_json::json;
 use thalweg::graph::{Writer, input};
 use thalweg::reads;
 
+use super::edge_list::{self, EdgeListArgs, Form};
 use super::open::{CodingChoice, OpenArgs};
 use crate::common::{Failure, MEASURING, Outcome, output};
 use crate::progress::bar;
 
 /// Bring the vertices and edges of a file into a store, which is made if there is none
 ///
-/// Files are neuroglial and vascular connectivity in HDF5, SONATA edges and nodes, and lists of edges in CSV or Parquet. All of a
-/// file is there afterwards or, if something goes wrong, none of it.
+/// Files are neuroglial and vascular connectivity in HDF5, SONATA edges and nodes, and lists of edges in .csv, .tsv or .parquet,
+/// where the columns source and target (or the first two) have ids, and others are attributes. All of a file is there afterwards
+/// or, if something goes wrong, none of it.
 ///
 /// Example: thalweg graph import neuroglial.h5 network
+///
+/// Example: thalweg graph import pairs.csv network --from-type Neuron --to-type Neuron
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The file
@@ -42,6 +46,8 @@ pub(super) struct Args {
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]
+    list: EdgeListArgs,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -51,15 +57,19 @@ const EDGE: u64 = 8;
 pub(super) fn run(args: &Args) -> Outcome {
     let began = Instant::now();
     let options = args.open.options();
-    let mut writer = Writer::open(&args.store, options.clone())?;
-    writer.set_coding(args.ids.into());
     let read = reads::Options { budget: options.budget, control: options.control.clone(), ..reads::Options::default() };
     #[cfg(feature = "hdf5")]
     if !args.trusted {
         crate::hdf5::guard(&read);
     }
     let chosen = input::Options { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
-    let found = open(&args.input, &chosen)?;
+    let found = match Form::of(&args.input) {
+        Some(form) => edge_list::open(&args.input, form, &chosen, &args.list)?,
+        None => open(&args.input, &chosen)?,
+    };
+    // No store is made for a file that brings nothing.
+    let mut writer = Writer::open(&args.store, options.clone())?;
+    writer.set_coding(args.ids.into());
     let total: u64 = found.edges.iter().filter_map(|edges| edges.total()).sum();
     let bar = std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| bar(total * EDGE));
     let done = writer.import(found, &mut |edges| {

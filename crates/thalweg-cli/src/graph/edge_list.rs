@@ -1,0 +1,109 @@
+//! Lists of edges in CSV, TSV and Parquet, for `thalweg graph import`: a row is an edge.
+//!
+//! The columns `source` and `target`, or else the first two, have the ids of the vertices. The other columns are attributes.
+
+mod parquet;
+mod text;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use thalweg::Error;
+use thalweg::graph::input::Options;
+use thalweg::graph::{EdgeSource, Edges, Input, Population};
+
+use crate::common::Failure;
+
+/// What a list of edges does not say itself.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "For lists of edges")]
+pub(super) struct EdgeListArgs {
+    /// The name of the population (default: the file's name)
+    #[arg(long, value_name = "NAME")]
+    population: Option<String>,
+    /// The type of the vertices that edges leave
+    #[arg(long, value_name = "TYPE", default_value = "vertex")]
+    from_type: String,
+    /// The type of the vertices that edges lead to
+    #[arg(long, value_name = "TYPE", default_value = "vertex")]
+    to_type: String,
+    /// Edges can be followed in their direction only, unless asked for otherwise: the default
+    #[arg(long, overrides_with = "undirected")]
+    directed: bool,
+    /// Edges can be followed from either end
+    #[arg(long, overrides_with = "directed")]
+    undirected: bool,
+    /// There may be several edges between two vertices; else only the first is kept
+    #[arg(long)]
+    several: bool,
+}
+
+impl EdgeListArgs {
+    fn population(&self, path: &Path, attributes: SchemaRef) -> Population {
+        let stem = || path.file_stem().map_or("edges".into(), |stem| stem.to_string_lossy().into_owned());
+        Population {
+            name: self.population.clone().unwrap_or_else(stem),
+            source: self.from_type.clone(),
+            target: self.to_type.clone(),
+            is_directed: !self.undirected,
+            is_multi: self.several,
+            attributes,
+        }
+    }
+}
+
+/// The kinds of lists, by how the file's name ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Values with this byte between them.
+    Text(u8),
+    Parquet,
+}
+
+impl Form {
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "csv" => Some(Self::Text(b',')),
+            "tsv" => Some(Self::Text(b'\t')),
+            "parquet" => Some(Self::Parquet),
+            _ => None,
+        }
+    }
+}
+
+/// The edges of a list.
+pub(super) fn open(path: &Path, form: Form, options: &Options, args: &EdgeListArgs) -> Result<Input, Failure> {
+    let name: Arc<str> = path.to_string_lossy().into();
+    let meta = std::fs::metadata(path).map_err(|e| Error::io(&name, "opening", e))?;
+    if !meta.is_file() {
+        let advice = "give the path of a regular file: it is read twice".into();
+        let what = "a list of edges from a folder, pipe or device".into();
+        return Err(Error::Unsupported { file: name, what, advice }.into());
+    }
+    let edges: Box<dyn EdgeSource> = match form {
+        Form::Text(comma) => Box::new(text::TextEdges::open(path, &name, comma, options, args)?),
+        Form::Parquet => Box::new(parquet::ParquetEdges::open(path, &name, options, args)?),
+    };
+    Ok(Input { edges: vec![edges], ..Input::default() })
+}
+
+/// The places of the ends' columns: by name, or else the first two.
+fn ends(names: &[&str]) -> [usize; 2] {
+    let at = |end: &str| names.iter().position(|name| name.trim().eq_ignore_ascii_case(end));
+    match (at("source"), at("target")) {
+        (Some(source), Some(target)) => [source, target],
+        _ => [0, 1],
+    }
+}
+
+/// A name that comes twice.
+fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    names.iter().copied().find(|name| !seen.insert(*name))
+}
+
+/// Fills the runs: vertices, and how many edges in a row leave from each.
+fn runs(sources: &[u64], edges: &mut Edges) {
+    edges.runs.extend(sources.chunk_by(|one, two| one == two).map(|same| (same[0], same.len())));
+}

@@ -1,0 +1,151 @@
+//! Edges of a Parquet file: a row each.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use thalweg::graph::input::Options;
+use thalweg::graph::{EdgeSource, Edges, Population};
+use thalweg::{Error, Fault, Result};
+
+use super::EdgeListArgs;
+
+/// Rows that are read at a time.
+const PIECE: usize = 1 << 15;
+
+/// Edges of a file.
+pub(super) struct ParquetEdges {
+    population: Population,
+    reader: ParquetRecordBatchReader,
+    name: Arc<str>,
+    /// The columns of the ends, and of the attributes.
+    ends: [usize; 2],
+    others: Vec<usize>,
+    total: u64,
+    /// Rows that were read.
+    row: u64,
+    wanted: Range<u64>,
+}
+
+impl ParquetEdges {
+    pub(super) fn open(path: &Path, name: &Arc<str>, options: &Options, args: &EdgeListArgs) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io(name, "opening", e))?;
+        let failed = |found: String| Fault::new(0, found, "a sound Parquet file").in_file(name, 0, "Parquet");
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(e.to_string()))?;
+        let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or_default();
+        let schema = builder.schema().clone();
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        if names.len() < 2 {
+            let found = format!("{} columns", names.len());
+            let fault = Fault::new(0, found, "a source, a target, and attributes, if any");
+            return Err(fault.in_file(name, 0, "columns"));
+        }
+        if let Some(again) = super::twice(&names) {
+            let fault = Fault::new(0, format!("{again:?} twice"), "a name of its own for each");
+            return Err(fault.in_file(name, 0, "columns"));
+        }
+        let ends = super::ends(&names);
+        for end in ends {
+            let field = schema.field(end);
+            if !field.data_type().is_integer() {
+                let fault = Fault::new(0, field.data_type().to_string(), "ids of vertices, whole numbers");
+                return Err(fault.in_file(name, 0, format!("column {:?}", field.name())));
+            }
+        }
+        let others: Vec<usize> = (0..names.len()).filter(|column| !ends.contains(column)).collect();
+        let mut fields = Vec::new();
+        for column in &others {
+            let field = schema.field(*column);
+            let kind = match field.data_type() {
+                DataType::Dictionary(_, values) => values.as_ref(),
+                kind => kind,
+            };
+            if kind.is_nested() {
+                let what = format!("column {:?} of type {kind}", field.name()).into();
+                let advice = "attributes are numbers, truths, times, strings or bytes".into();
+                return Err(Error::Unsupported { file: name.clone(), what, advice });
+            }
+            fields.push(Field::new(field.name(), kind.clone(), field.is_nullable()));
+        }
+        let reader = builder.with_batch_size(PIECE).build().map_err(|e| failed(e.to_string()))?;
+        let population = args.population(path, Arc::new(Schema::new(fields)));
+        let wanted = options.sources.clone();
+        Ok(Self { population, reader, name: name.clone(), ends, others, total, row: 0, wanted })
+    }
+
+    /// The ids of an end.
+    fn ids(&self, batch: &RecordBatch, end: usize) -> Result<UInt64Array> {
+        let column = batch.column(self.ends[end]);
+        let options = CastOptions { safe: true, ..CastOptions::default() };
+        let ids = cast_with_options(column, &DataType::UInt64, &options).map_err(|e| self.failed(&e))?;
+        if let Some(row) = (0..ids.len()).find(|row| ids.is_null(*row)) {
+            let shown = arrow_cast::display::array_value_to_string(column, row).unwrap_or_default();
+            let found = if column.is_null(row) { "nothing".into() } else { shown };
+            let what =
+                format!("row {}, column {:?}", self.row + row as u64 + 1, batch.schema().field(self.ends[end]).name());
+            let fault = Fault::new(0, found, "the id of a vertex, a whole number below 2^64");
+            return Err(fault.in_file(&self.name, 0, what));
+        }
+        Ok(ids.as_primitive::<UInt64Type>().clone())
+    }
+
+    fn failed(&self, error: &arrow_schema::ArrowError) -> Error {
+        let what = format!("row {} or after it", self.row + 1);
+        Fault::new(0, error.to_string(), "a sound Parquet file").in_file(&self.name, 0, what)
+    }
+}
+
+impl EdgeSource for ParquetEdges {
+    fn population(&self) -> &Population {
+        &self.population
+    }
+
+    fn total(&self) -> Option<u64> {
+        (self.wanted == (0..u64::MAX)).then_some(self.total)
+    }
+
+    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+        edges.clear();
+        let batch = match self.reader.next() {
+            None if self.row == self.total => return Ok(false),
+            None => {
+                let fault = Fault::new(0, format!("{} rows", self.row), format!("{}, as the file says", self.total));
+                return Err(fault.in_file(&self.name, 0, "Parquet"));
+            }
+            Some(batch) => batch.map_err(|e| self.failed(&e))?,
+        };
+        let mut ends = [self.ids(&batch, 0)?, self.ids(&batch, 1)?];
+        let schema = &self.population.attributes;
+        let column = |(column, field): (&usize, &Arc<Field>)| -> Result<ArrayRef> {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(batch.column(*column), field.data_type(), &options).map_err(|e| self.failed(&e))
+        };
+        let columns = self.others.iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>()?;
+        let mut attributes = match columns.is_empty() {
+            true => None,
+            false => Some(RecordBatch::try_new(schema.clone(), columns).map_err(|e| self.failed(&e))?),
+        };
+        if self.wanted != (0..u64::MAX) {
+            let wanted: BooleanArray = ends[0].values().iter().map(|id| Some(self.wanted.contains(id))).collect();
+            let filtered = |ids: &UInt64Array| arrow_select::filter::filter(ids, &wanted).map_err(|e| self.failed(&e));
+            ends = [
+                filtered(&ends[0])?.as_primitive::<UInt64Type>().clone(),
+                filtered(&ends[1])?.as_primitive::<UInt64Type>().clone(),
+            ];
+            let rows = |all| arrow_select::filter::filter_record_batch(&all, &wanted).map_err(|e| self.failed(&e));
+            attributes = attributes.map(rows).transpose()?;
+        }
+        self.row += batch.num_rows() as u64;
+        edges.targets.extend_from_slice(ends[1].values());
+        super::runs(ends[0].values(), edges);
+        edges.attributes = attributes;
+        Ok(true)
+    }
+}
