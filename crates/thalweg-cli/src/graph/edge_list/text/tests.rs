@@ -13,8 +13,11 @@ fn args() -> EdgeListArgs {
     }
 }
 
-/// Edges and attributes as text, or the error.
-fn read(text: &[u8]) -> Result<(Vec<(u64, u64)>, Vec<String>, Vec<String>), String> {
+/// Edges, the columns of their attributes with the types, and the values as text.
+type Found = (Vec<(u64, u64)>, Vec<String>, Vec<String>);
+
+/// What is read, or the error.
+fn read(text: &[u8]) -> Result<Found, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("list.csv");
     std::fs::write(&path, text).unwrap();
