@@ -42,7 +42,7 @@ impl Network {
         for level in &self.state.levels {
             // In pieces, so that memory is bounded, and each damaged page is named.
             for first in 0..level.segment.pages() {
-                if first % 1024 == 0 {
+                if first.is_multiple_of(1024) {
                     if self.fetcher.control.is_cancelled() {
                         return Err(Error::Cancelled);
                     }
@@ -107,7 +107,7 @@ impl Network {
             if !ids.is_sorted() {
                 return Err(wrong(format!("neighbours of vertex {vertex} in no order")));
             }
-            if checked.lists % 4096 == 0 && self.fetcher.control.is_cancelled() {
+            if checked.lists.is_multiple_of(4096) && self.fetcher.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             Ok(())

@@ -44,7 +44,7 @@ impl Fetcher {
             match ranges.last_mut() {
                 // Lists share pages: each is fetched once.
                 Some(last) if start <= last.end && end - last.start <= self.model.block as u64 => {
-                    last.end = last.end.max(end)
+                    last.end = last.end.max(end);
                 }
                 _ => ranges.push(start..end),
             }

@@ -24,10 +24,10 @@ pub fn change(data: &[u8]) {
     let mut recent = super::recent::Recent::default();
     effects.iter().for_each(|effect| recent.apply(effect));
     let Ok(bytes) = effects::to_bytes(&effects) else { return };
-    let again = effects::of_bytes(&bytes, 3, 3).and_then(|again| Ok((again.len(), effects::to_bytes(&again))));
+    let again = effects::of_bytes(&bytes, 3, 3).map(|again| (again.len(), effects::to_bytes(&again)));
     match again {
         Ok((len, Ok(same))) => {
-            assert!(len == effects.len() && same == bytes, "a change that comes back as another one")
+            assert!(len == effects.len() && same == bytes, "a change that comes back as another one");
         }
         other => panic!("a change that does not come back: {other:?}"),
     }

@@ -164,6 +164,9 @@ impl ListsWriter {
     }
 }
 
+/// Is shown a vertex, its neighbours, and the numbers of its edges.
+pub(super) type Visit<'a> = dyn FnMut(u64, &[u64], &[u64]) -> Result<()> + 'a;
+
 /// Lists, open for reading.
 #[derive(Debug)]
 pub(super) struct Lists {
@@ -232,7 +235,7 @@ impl Lists {
     }
 
     /// Shows `f` all lists, in order: the vertex, its neighbours, the numbers of the edges.
-    pub(super) fn each(&self, segment: &Segment, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
+    pub(super) fn each(&self, segment: &Segment, f: &mut Visit<'_>) -> Result<()> {
         let mut cursor = self.cursor();
         while let Some(vertex) = cursor.next(segment)? {
             f(vertex, cursor.ids(), cursor.numbers())?;

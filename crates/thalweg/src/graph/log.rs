@@ -84,14 +84,12 @@ impl LogWriter {
     }
 }
 
+/// Is shown where a change begins, and the change.
+pub(super) type Take<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Fault> + 'a;
+
 /// Shows `f` all whole changes and where each begins; the bytes that they take. A log that is not there, or shorter than its
 /// head, has none.
-pub(super) fn replay(
-    disk: &dyn Disk,
-    file: &str,
-    number: u64,
-    f: &mut dyn FnMut(u64, &[u8]) -> Result<(), Fault>,
-) -> Result<u64> {
+pub(super) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>) -> Result<u64> {
     let store = disk.open(file)?;
     let name = store.name().clone();
     let bytes = bytes_of(&*store)?;

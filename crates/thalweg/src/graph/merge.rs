@@ -85,7 +85,7 @@ impl<'a> Vertices<'a> {
     pub(super) fn of(level: &'a Level, columns: &[&'a Column]) -> Self {
         let ids = |column: &&'a Column| Ids {
             level,
-            column: *column,
+            column,
             says: (0, true),
             next: 0,
             end: column.len(),

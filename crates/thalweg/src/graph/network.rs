@@ -75,6 +75,9 @@ pub enum Direction {
     Both,
 }
 
+/// Whether edges are followed.
+type Wanted = fn(&Edges) -> bool;
+
 /// A manifest may be replaced, and its files removed, while they are opened: then there is a newer one, this many times at most.
 const TRIES: usize = 20;
 
@@ -187,7 +190,7 @@ impl Network {
 
     /// The ways from one type to another (any, if none is named).
     pub fn ways(&self, from: usize, to: Option<usize>, direction: Direction) -> Vec<Way> {
-        let along = |side: Side, wanted: fn(&Edges) -> bool| {
+        let along = |side: Side, wanted: Wanted| {
             let fits = move |edges: &Edges| {
                 let (here, there) = match side {
                     Side::Out => (edges.source, edges.target),
@@ -198,8 +201,7 @@ impl Network {
             let all = self.populations().iter().enumerate();
             all.filter(move |(_, edges)| fits(edges)).map(move |(population, _)| Way { population, side })
         };
-        let (any, undirected): (fn(&Edges) -> bool, fn(&Edges) -> bool) =
-            (|_| true, |edges| !edges.population.is_directed);
+        let (any, undirected): (Wanted, Wanted) = (|_| true, |edges| !edges.population.is_directed);
         let ways = |out, into| along(Side::Out, out).chain(along(Side::In, into)).collect::<Vec<_>>();
         match direction {
             Direction::Out => ways(any, undirected),

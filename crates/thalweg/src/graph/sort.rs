@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::level::Visit;
 use crate::error::{Error, Result};
 use crate::splitmix::word;
 use crate::write::nameless;
@@ -163,7 +164,7 @@ impl Sorter {
 }
 
 /// The runs in bytes of a bucket.
-fn runs(bytes: &[u8], is_numbered: bool, f: &mut dyn FnMut(u64, &[u64], &[u64]) -> Result<()>) -> Result<()> {
+fn runs(bytes: &[u8], is_numbered: bool, f: &mut Visit<'_>) -> Result<()> {
     let (mut keys, mut numbers) = (Vec::new(), Vec::new());
     let mut at = 0;
     while let Some(head) = bytes.get(at..at + HEAD) {
