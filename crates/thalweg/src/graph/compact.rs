@@ -279,7 +279,7 @@ impl Writer {
         let level = Level::open(&*disk, &part.file)?;
         let mut manifest = (*self.network.state.manifest).clone();
         let old: Vec<Part> = manifest.segments.splice(..count, [part]).collect();
-        manifest.save(&*disk)?;
+        self.save(&mut manifest)?;
         self.network.state.manifest = Arc::new(manifest);
         self.network.state.levels.splice(..count, [level]);
         old.iter().try_for_each(|part| disk.remove(&part.file))
@@ -290,6 +290,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`], as on a full disk: the network is as it was.
     pub fn flush(&mut self) -> Result<()> {
+        self.log.check()?;
         if self.network.state.recent.is_empty() {
             return Ok(());
         }
@@ -316,6 +317,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`], as on a full disk: the network is as it was.
     pub fn compact(&mut self) -> Result<()> {
+        self.log.check()?;
         if let Some(background) = self.background.take() {
             background.stop(&*self.network.disk);
         }

@@ -51,12 +51,23 @@ impl LogWriter {
         Ok(Self { sink, written: len, durable: len, is_broken: false, name: disk.path_of(file) })
     }
 
-    /// Appends a change; it is not durable yet.
-    pub(super) fn push(&mut self, change: &[u8]) -> Result<()> {
+    /// Lets nothing more be written: whether a manifest names this log is not known.
+    pub(super) fn give_up(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Fails once a write has failed.
+    pub(super) fn check(&self) -> Result<()> {
         if self.is_broken {
             let source = std::io::Error::other("an earlier write failed: open the network again");
             return Err(Error::io(&self.name, "writing", source));
         }
+        Ok(())
+    }
+
+    /// Appends a change; it is not durable yet.
+    pub(super) fn push(&mut self, change: &[u8]) -> Result<()> {
+        self.check()?;
         let len = u32::try_from(change.len()).map_err(|_| {
             Error::Usage(format!("{}: a change of {} bytes; make it several", self.name, change.len()).into())
         })?;

@@ -244,9 +244,20 @@ impl Writer {
     fn define(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {
         let mut manifest = (*self.network.state.manifest).clone();
         change(&mut manifest);
-        manifest.save(&*self.network.disk)?;
+        self.save(&mut manifest)?;
         self.network.state.manifest = Arc::new(manifest);
         Ok(())
+    }
+
+    /// Puts a manifest in the place of the one that is there. Where that fails, either may be what others find: nothing must be
+    /// added to what only one of them names.
+    pub(super) fn save(&mut self, manifest: &mut Manifest) -> Result<()> {
+        self.log.check()?;
+        let outcome = manifest.save(&*self.network.disk);
+        if outcome.is_err() {
+            self.log.give_up();
+        }
+        outcome
     }
 
     fn name(&self) -> &Arc<str> {
@@ -556,7 +567,7 @@ impl Writer {
                 None => Level::open(&*disk, &part.file)?,
             });
         }
-        manifest.save(&*disk)?;
+        self.save(&mut manifest)?;
         self.log = log;
         self.network.state = State { manifest: Arc::new(manifest), levels, recent: Arc::default() };
         let busy = self.background.as_ref().map(|background| &background.file);

@@ -37,9 +37,8 @@ fn work(writer: &mut Writer, model: &mut Model, rng: &mut SmallRng) -> Vec<Model
             1 => writer.compact(),
             _ => Ok(()),
         };
-        if outcome.is_err() {
-            break;
-        }
+        // What was acknowledged stays, and what is acknowledged after a failure does, too.
+        drop(outcome);
     }
     vec![model.clone()]
 }
@@ -138,6 +137,39 @@ fn a_full_disk_is_an_error_and_the_network_stays() {
         let network = Network::open_on(Arc::new(left), Options::default()).unwrap();
         assert!(is_any(&network, &may_be).is_some(), "step {step}");
     }
+}
+
+#[test]
+fn what_is_acknowledged_after_a_failure_is_there() {
+    let (mut failures, mut acknowledged) = (0, 0);
+    for step in 0..60 {
+        for compacts in [false, true] {
+            let disk = CrashDisk::new(Failing::Never);
+            let (mut writer, _) = open(&disk, Failing::Never).unwrap();
+            define(&mut writer);
+            let mut rng = SmallRng::seed_from_u64(7);
+            let mut model = Model::new();
+            let mut changes = |model: &mut Model| (0..4).map(|_| model.step(&mut rng)).collect::<Vec<_>>();
+            writer.commit(changes(&mut model)).unwrap();
+            writer.flush().unwrap();
+            writer.commit(changes(&mut model)).unwrap();
+            drop(writer);
+            let Ok((mut writer, failing)) = open(&disk, Failing::Once(step)) else { continue };
+            let outcome = if compacts { writer.compact() } else { writer.flush() };
+            failures += usize::from(outcome.is_err());
+            let before = model.clone();
+            let outcome = writer.commit(changes(&mut model));
+            acknowledged += usize::from(outcome.is_ok());
+            drop(writer);
+            let network = Network::open_on(Arc::new(failing.after_kill(Failing::Never)), Options::default()).unwrap();
+            if outcome.is_ok() {
+                model.check(&network);
+            } else {
+                assert!(is_any(&network, &[before, model]).is_some(), "step {step}");
+            }
+        }
+    }
+    assert!(failures > 10 && acknowledged > 10, "{failures} failures, {acknowledged} commits");
 }
 
 #[test]
