@@ -493,8 +493,7 @@ impl Column {
             let place = value.saturating_sub(start).min(self.meta.len);
             return Ok(if value >= start && place < self.meta.len { Ok(place) } else { Err(place) });
         }
-        let page = self.keys.partition_point(|key| *key <= value).saturating_sub(1) as u64;
-        let numbers = self.first(page)..self.first(page + 1);
+        let numbers = self.page_with(value);
         let mut values = vec![0; (numbers.end - numbers.start) as usize];
         self.read(segment, numbers.clone(), &mut values)?;
         Ok(match values.binary_search(&value) {
@@ -504,7 +503,69 @@ impl Column {
     }
 }
 
+/// Reads numbers of a column one by one, and keeps the page that the last was in: for those who ask for many in order.
+pub(super) struct Finder<'a> {
+    column: &'a Column,
+    segment: &'a Segment,
+    /// Places of the numbers below.
+    held: Range<u64>,
+    values: Vec<u64>,
+}
+
+impl Finder<'_> {
+    fn hold(&mut self, numbers: Range<u64>) -> Result<()> {
+        if self.held != numbers {
+            self.values.resize((numbers.end - numbers.start) as usize, 0);
+            self.held = 0..0;
+            self.column.read(self.segment, numbers.clone(), &mut self.values)?;
+            self.held = numbers;
+        }
+        Ok(())
+    }
+
+    /// As [`Column::find`].
+    pub(super) fn find(&mut self, value: u64) -> Result<Result<u64, u64>> {
+        if self.column.is_range() {
+            return self.column.find(self.segment, value);
+        }
+        self.hold(self.column.page_with(value))?;
+        let place = self.values.binary_search(&value);
+        Ok(place.map(|place| self.held.start + place as u64).map_err(|place| self.held.start + place as u64))
+    }
+
+    /// As [`Column::get`].
+    pub(super) fn get(&mut self, number: u64) -> Result<u64> {
+        if self.column.is_range() {
+            return self.column.get(self.segment, number);
+        }
+        if !self.held.contains(&number) {
+            self.hold(self.column.page_around(number))?;
+        }
+        Ok(self.values[(number - self.held.start) as usize])
+    }
+}
+
 impl Column {
+    /// A way to read many numbers in order.
+    pub(super) fn finder<'a>(&'a self, segment: &'a Segment) -> Finder<'a> {
+        Finder { column: self, segment, held: 0..0, values: Vec::new() }
+    }
+
+    /// Numbers of the page that a number of an ascending column can be in.
+    fn page_with(&self, value: u64) -> Range<u64> {
+        let page = self.keys.partition_point(|key| *key <= value).saturating_sub(1) as u64;
+        self.first(page)..self.first(page + 1)
+    }
+
+    /// Numbers of the page that has the one at a place.
+    fn page_around(&self, number: u64) -> Range<u64> {
+        let page = match self.meta.coding {
+            Coding::Packed => self.places.partition_point(|place| *place <= number).saturating_sub(1) as u64,
+            _ => number / RAW,
+        };
+        self.first(page)..self.first(page + 1)
+    }
+
     /// Where a number stands among those in `range`, which ascend.
     pub(super) fn find_in(&self, segment: &Segment, range: Range<u64>, value: u64) -> Result<Range<u64>> {
         let first = |from: Range<u64>, is_before: &dyn Fn(u64) -> bool| -> Result<u64> {

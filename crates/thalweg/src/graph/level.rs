@@ -207,7 +207,7 @@ impl Lists {
         self.checked(segment, ends)
     }
 
-    fn checked(&self, segment: &Segment, [start, end]: [u64; 2]) -> Result<Range<u64>> {
+    pub(super) fn checked(&self, segment: &Segment, [start, end]: [u64; 2]) -> Result<Range<u64>> {
         if start > end || end > self.ids.len() {
             let fault = Fault::new(0, format!("a list from {start} to {end}"), format!("a part of {}", self.ids.len()));
             return Err(fault.in_file(segment.store().name(), 0, "lists of neighbours"));

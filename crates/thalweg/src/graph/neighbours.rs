@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// Numbers that are not worth another thread.
 const FEW: usize = 1 << 16;
 
+/// Neighbours that are read at a time, where lists are shorter: they stay in the first cache.
+const TOGETHER: u64 = 2048;
+
 /// Neighbours of vertices, in the order in which the vertices were asked for. Used again, it keeps its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
@@ -120,6 +123,33 @@ impl Found<'_> {
         }
     }
 
+    /// How many vertices from one on, of which `pieces` are, have lists that lie one after the other with nothing to put together,
+    /// and where.
+    fn run<'p>(
+        &self,
+        vertices: Range<usize>,
+        pieces: &'p [Piece<'_>],
+    ) -> Option<(usize, &'p Level, &'p Lists, Range<u64>)> {
+        let one = |vertex: usize, pieces: &'p [Piece<'_>]| {
+            let own = pieces.iter().take(2).take_while(|piece| piece.vertex == vertex).count();
+            self.only(vertex, &pieces[..own])
+        };
+        let (level, lists, mut range) = one(vertices.start, pieces)?;
+        let mut count = 1;
+        while vertices.start + count < vertices.end {
+            match one(vertices.start + count, &pieces[count..]) {
+                Some((_, next, more))
+                    if std::ptr::eq(lists, next) && more.start == range.end && more.end - range.start <= TOGETHER =>
+                {
+                    range.end = more.end;
+                }
+                _ => break,
+            }
+            count += 1;
+        }
+        Some((count, level, lists, range))
+    }
+
     /// Edges of a vertex, if there were no loops to skip.
     fn degree(&self, vertex: usize, pieces: &[Piece<'_>]) -> u64 {
         let (more, fewer) = pieces.iter().fold((0, 0), |(a, r), piece| (a + piece.more(), r + piece.fewer()));
@@ -218,25 +248,31 @@ impl Network {
         let (mut list, mut scratch) = (Vec::new(), Vec::new());
         let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
         let mut rest = &found.pieces[first..];
-        for vertex in vertices {
-            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
-            let (pieces, more) = rest.split_at(own);
-            rest = more;
-            match found.only(vertex, pieces) {
-                Some((level, lists, range)) => {
-                    // Longer than it was: what was there is overwritten.
-                    let len = (range.end - range.start) as usize;
-                    if list.len() < len {
-                        list.resize(len, 0);
-                    }
-                    lists.ids.read(&level.segment, range, &mut list[..len])?;
-                    visitor(found.vertices[vertex], &list[..len]);
+        let mut vertex = vertices.start;
+        while vertex < vertices.end {
+            if let Some((count, level, lists, range)) = found.run(vertex..vertices.end, rest) {
+                // Longer than it was: what was there is overwritten.
+                let len = (range.end - range.start) as usize;
+                if list.len() < len {
+                    list.resize(len, 0);
                 }
-                None => {
-                    self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
-                    visitor(found.vertices[vertex], &list);
+                lists.ids.read(&level.segment, range, &mut list[..len])?;
+                let (here, more) = rest.split_at(count);
+                let mut at = 0;
+                for piece in here {
+                    let end = at + piece.more() as usize;
+                    visitor(found.vertices[piece.vertex], &list[at..end]);
+                    at = end;
                 }
+                rest = more;
+                vertex += count;
+                continue;
             }
+            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            rest = &rest[own..];
+            self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
+            visitor(found.vertices[vertex], &list);
+            vertex += 1;
         }
         Ok(())
     }
@@ -322,12 +358,17 @@ impl Network {
         if many {
             self.fetcher.fetch(level, vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect())?;
         }
-        let rows = vertices.iter().map(|id| Ok(lists.rows.find(segment, *id)?.ok())).collect::<Result<Vec<_>>>()?;
+        let mut finder = lists.rows.finder(segment);
+        let rows = vertices.iter().map(|id| Ok(finder.find(*id)?.ok())).collect::<Result<Vec<_>>>()?;
         if many {
             let spans = |row: &Option<u64>| row.map(|row| lists.offsets.spans(row..row + 2).map(|span| span.pages));
             self.fetcher.fetch(level, rows.iter().filter_map(spans).flatten().collect())?;
         }
-        rows.iter().map(|row| row.map_or(Ok(0..0), |row| lists.range(segment, row))).collect()
+        let mut offsets = lists.offsets.finder(segment);
+        let mut range = |row: u64| lists.checked(segment, [offsets.get(row)?, offsets.get(row + 1)?]);
+        rows.iter()
+            .map(|row| row.map_or(Ok(0..0), |row| if many { range(row) } else { lists.range(segment, row) }))
+            .collect()
     }
 
     /// Brings in the columns' pages that hold the lists.
@@ -388,15 +429,18 @@ impl Network {
         let (mut list, mut scratch) = (Vec::new(), Vec::new());
         let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
         let mut rest = &found.pieces[first..];
-        for vertex in vertices {
-            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
-            let (pieces, more) = rest.split_at(own);
-            rest = more;
-            let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
-            if let Some((level, lists, range)) = found.only(vertex, pieces) {
+        let mut vertex = vertices.start;
+        while vertex < vertices.end {
+            if let Some((count, level, lists, range)) = found.run(vertex..vertices.end, rest) {
+                let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + count] - base) as usize];
                 lists.ids.read(&level.segment, range, out)?;
+                rest = &rest[count..];
+                vertex += count;
                 continue;
             }
+            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            rest = &rest[own..];
+            let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
             self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
             if list.len() != out.len() {
                 let found = format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
@@ -404,6 +448,7 @@ impl Network {
                 return Err(fault.in_file(self.disk.name(), 0, "lists of neighbours"));
             }
             out.copy_from_slice(&list);
+            vertex += 1;
         }
         Ok(())
     }
