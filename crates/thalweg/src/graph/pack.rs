@@ -47,15 +47,39 @@ pub(super) fn pack(values: &[u64; GROUP], out: &mut Vec<u8>) {
     };
     out.push(mode | bits as u8);
     out.extend_from_slice(&base.to_le_bytes());
-    if bits == 0 {
-        return;
+    let start = out.len();
+    out.resize(start + GROUP / 8 * bits as usize, 0);
+    match PACKERS.get(bits as usize) {
+        Some(kernel) => kernel(&differences, &mut out[start..]),
+        None => pack_wide(&differences, bits, &mut out[start..]),
     }
-    let (mut word, mut filled) = (0, 0);
+}
+
+/// Writes differences of up to 56 bits, eight of which take `W` bytes.
+fn pack_narrow<const W: usize>(differences: &[u64; GROUP], out: &mut [u8]) {
+    for (eight, out) in differences.as_chunks::<8>().0.iter().zip(out.chunks_exact_mut(W.max(1))) {
+        let mut words = [0; 8];
+        for (i, difference) in eight.iter().enumerate() {
+            let (word, filled) = (i * W / 64, i * W % 64);
+            words[word] |= difference << filled;
+            if filled + W > 64 {
+                words[word + 1] |= difference >> (64 - filled);
+            }
+        }
+        for (out, word) in out.chunks_mut(8).zip(words) {
+            out.copy_from_slice(&word.to_le_bytes()[..out.len()]);
+        }
+    }
+}
+
+/// The same for any number of bits.
+fn pack_wide(differences: &[u64; GROUP], bits: u32, out: &mut [u8]) {
+    let (mut word, mut filled, mut out) = (0, 0, out.as_chunks_mut().0.iter_mut());
     for difference in differences {
         word |= difference << filled;
         filled += bits;
         if filled >= 64 {
-            out.extend_from_slice(&word.to_le_bytes());
+            out.next().into_iter().for_each(|out| *out = word.to_le_bytes());
             filled -= 64;
             // What did not fit; of one that fitted just so, nothing.
             word = difference.checked_shr(bits - filled).unwrap_or(0);
@@ -85,7 +109,7 @@ pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
     let bits = usize::from(bytes[0] & !OVER_THE_LAST);
     let base = crate::splitmix::word(&bytes[1..HEAD]);
     let packed = &bytes[HEAD..];
-    match KERNELS.get(bits) {
+    match UNPACKERS.get(bits) {
         Some(kernel) => kernel(packed, out),
         None => unpack_wide(packed, bits, out),
     }
@@ -125,18 +149,22 @@ fn unpack_wide(packed: &[u8], bits: usize, out: &mut [u64; GROUP]) {
     }
 }
 
-type Kernel = fn(&[u8], &mut [u64; GROUP]);
-
 macro_rules! kernels {
-    ($($width:literal)*) => { [$(unpack_narrow::<$width>),*] };
+    ($kernel:ident: $($width:literal)*) => { [$($kernel::<$width>),*] };
+    ($kernel:ident) => {
+        kernels!($kernel: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
+            29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56)
+    };
 }
 
+type Unpack = fn(&[u8], &mut [u64; GROUP]);
+type Pack = fn(&[u64; GROUP], &mut [u8]);
+
 /// A reader for each width.
-#[rustfmt::skip]
-const KERNELS: [Kernel; 57] = kernels!(
-    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
-    29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56
-);
+const UNPACKERS: [Unpack; 57] = kernels!(unpack_narrow);
+
+/// A writer for each width.
+const PACKERS: [Pack; 57] = kernels!(pack_narrow);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -174,6 +202,18 @@ mod tests {
                 values.sort_unstable();
             }
             round(values);
+        }
+
+        #[test]
+        fn each_width_has_its_twin(values in prop::array::uniform32(any::<u64>())) {
+            for (bits, kernel) in PACKERS.iter().enumerate().skip(1) {
+                let differences: [u64; GROUP] =
+                    std::array::from_fn(|i| (values[i % 32].rotate_left(i as u32)) >> (64 - bits));
+                let (mut fast, mut slow) = (vec![0; GROUP / 8 * bits], vec![0; GROUP / 8 * bits]);
+                kernel(&differences, &mut fast);
+                pack_wide(&differences, bits as u32, &mut slow);
+                prop_assert_eq!(fast, slow);
+            }
         }
 
         #[test]
