@@ -265,10 +265,13 @@ impl Group {
             pairs.clear();
             pairs.extend(keys.iter().zip(0..).map(|(key, place)| ((key - least) as u32, place)));
             by_key(pairs, spare, 64 - span.leading_zeros());
-            for (place, (key, at)) in pairs.iter().enumerate() {
-                out.ids.push(others[*at as usize]);
+            out.ids.extend(pairs.iter().map(|pair| others[pair.1 as usize]));
+            out.keys.reserve(pairs.len());
+            out.ends.reserve(pairs.len());
+            for (place, (key, _)) in pairs.iter().enumerate() {
                 if pairs.get(place + 1).is_none_or(|next| next.0 != *key) {
-                    out.end_list(least + u64::from(*key));
+                    out.keys.push(least + u64::from(*key));
+                    out.ends.push(place + 1);
                 }
             }
             out.sort_lists();

@@ -9,7 +9,7 @@ use super::numbers::Numbers;
 use super::{EdgeSource, Edges, Population, VertexSource, Vertices};
 use crate::error::Result;
 
-/// Edges of a piece, about: 4 MiB of ids.
+/// Edges of a piece, about, at least: 4 MiB of ids.
 pub(super) const PIECE: u64 = 1 << 19;
 
 /// Places that are read at a time.
@@ -121,7 +121,8 @@ impl Targets {
     /// How many edges are read at a time, and whether at multiples of that.
     fn step(&self) -> (u64, bool) {
         match self {
-            Self::Column(numbers, _) => numbers.step(PIECE),
+            // Each read starts threads of its own.
+            Self::Column(numbers, _) => numbers.step(numbers.room().max(PIECE)),
             Self::Places(_) => (PIECE, false),
         }
     }

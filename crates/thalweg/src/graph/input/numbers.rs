@@ -12,7 +12,7 @@ use crate::format::hdf5::{Found, Place};
 /// A file that says it has more than so many bytes of values for each of its own is not believed: deflate can do no more.
 const MOST_BYTES_PER_BYTE: u64 = 1032;
 
-/// What is read at a time is at most this part of the memory budget, where chunks are long.
+/// What is read at a time is at most this part of the memory budget, where chunks are long, or the more the better.
 const SHARE: usize = 8;
 
 /// A list of whole numbers, or a table of them.
@@ -165,9 +165,13 @@ impl Numbers {
             Place::Chunked(chunk, _) => chunk.first().copied().unwrap_or(1).max(1),
             _ => return (most, false),
         };
-        let room = (self.file.options().budget.memory / SHARE / size_of::<u64>()) as u64 / self.columns;
-        let step = if chunk <= most { most - most % chunk } else { chunk.min(room.max(most)) };
+        let step = if chunk <= most { most - most % chunk } else { chunk.min((self.room() / self.columns).max(most)) };
         (step, true)
+    }
+
+    /// Numbers that a part of the memory budget has room for.
+    pub(super) fn room(&self) -> u64 {
+        (self.file.options().budget.memory / SHARE / size_of::<u64>()) as u64
     }
 
     /// Replaces `out` by the numbers of some rows.
