@@ -54,6 +54,9 @@ pub(super) struct Args {
     /// Read once, then so many times again, opened already and into the same memory; the median counts
     #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
+    /// Put all lists into one array instead of summing them one by one while they are in the cache, and time copying that array as well
+    #[arg(long, help_heading = MEASURING, requires = "repeat")]
+    arrays: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -247,7 +250,23 @@ fn write_line(out: &mut impl Write, args: &Args, vertex: u64, ids: &[u64]) -> Ou
     Ok(())
 }
 
-/// Reads all lists into arrays and sums them, as each arm of a benchmark does.
+/// Copies numbers, each thread its part.
+fn copy(from: &[u64], to: &mut [u64], threads: usize) {
+    let part = from.len().div_ceil(threads.max(1)).max(1);
+    std::thread::scope(|scope| {
+        from.chunks(part).zip(to.chunks_mut(part)).for_each(|(from, to)| {
+            scope.spawn(|| to.copy_from_slice(from));
+        });
+    });
+}
+
+/// The middle one of some times, the least and the greatest.
+fn middle(mut times: Vec<f64>) -> [Option<f64>; 3] {
+    times.sort_by(f64::total_cmp);
+    [times.get(times.len() / 2).copied(), times.first().copied(), times.last().copied()]
+}
+
+/// Reads all lists and sums them, as each arm of a benchmark does.
 fn measured(
     args: &Args,
     network: &Network,
@@ -269,24 +288,41 @@ fn measured(
     };
     let (links, total) = read()?;
     let (mut seconds, mut cpu) = (began.0.elapsed().as_secs_f64(), cpu_s() - began.1);
-    let (mut fastest, mut slowest) = (None, None);
+    let (mut fastest, mut slowest, mut copied) = (None, None, None);
+    let mut list = Neighbours::default();
     if let Some(repeat) = args.repeat {
-        let (mut times, before) = (Vec::new(), cpu_s());
+        let (mut times, mut copies, mut again) = (Vec::new(), Vec::new(), Vec::new());
+        if args.arrays {
+            network.neighbours(ways, ids, &mut list)?;
+            again = list.ids.clone();
+        }
+        let mut spent = 0.0;
         for _ in 0..repeat {
-            let began = Instant::now();
-            let again = read()?;
+            let (began, before) = (Instant::now(), cpu_s());
+            let known = if args.arrays {
+                network.neighbours(ways, ids, &mut list)?;
+                (list.ids.len() as u64, total)
+            } else {
+                read()?
+            };
             times.push(began.elapsed().as_secs_f64());
-            if again != (links, total) {
-                return Err(Failure::Said(format!("{again:?} now, {:?} before", (links, total))));
+            spent += cpu_s() - before;
+            if known != (links, total) {
+                return Err(Failure::Said(format!("{known:?} now, {:?} before", (links, total))));
+            }
+            if args.arrays {
+                let began = Instant::now();
+                copy(&list.ids, &mut again, threads);
+                copies.push(began.elapsed().as_secs_f64());
             }
         }
-        times.sort_by(f64::total_cmp);
-        cpu = (cpu_s() - before) / f64::from(repeat);
-        seconds = times.get(times.len() / 2).copied().unwrap_or(seconds);
-        (fastest, slowest) = (times.first().copied(), times.last().copied());
+        cpu = spent / f64::from(repeat);
+        let [median, first, last] = middle(times);
+        seconds = median.unwrap_or(seconds);
+        (fastest, slowest) = (first, last);
+        copied = middle(copies)[0];
     }
-    let mut list = Neighbours::default();
-    if args.digest {
+    if args.digest && !args.arrays {
         network.neighbours(ways, ids, &mut list)?;
     }
     let digest = args.digest.then(|| {
@@ -301,6 +337,7 @@ fn measured(
         "repeats": args.repeat,
         "fastest_s": fastest,
         "slowest_s": slowest,
+        "copy_s": copied,
         "vertices": ids.len(),
         "links": links,
         "sum": total,
