@@ -76,10 +76,11 @@ impl Network {
     /// [`Error::NotFound`] for a number that no edge has; [`Error::Malformed`], [`Error::Io`].
     pub fn edge_attributes(&self, population: usize, numbers: &[u64]) -> OurResult<RecordBatch> {
         let State { levels, recent, .. } = &self.state;
-        let tables: Vec<_> = levels
-            .iter()
-            .filter_map(|level| Some((level, level.edges(population, Side::Out)?.table.as_ref()?)))
-            .collect();
+        let mut tables = Vec::new();
+        for level in levels {
+            let table = level.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref());
+            tables.extend(table.map(|table| (level, table)));
+        }
         let lately = recent.edges(population);
         let mut held: Vec<Option<(usize, Arc<RecordBatch>)>> = vec![None; tables.len()];
         let mut found = Found::default();

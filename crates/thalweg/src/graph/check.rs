@@ -1,6 +1,6 @@
 //! Whether a network is what was written, and makes sense.
 
-use super::level::{Level, Lists, Side};
+use super::level::{Level, Lists, ListsMeta, Side};
 use super::network::{Network, Way};
 use crate::error::{Error, Result};
 
@@ -61,13 +61,15 @@ impl Network {
             return Ok(checked);
         }
         for level in &self.state.levels {
-            for edges in &level.edges {
-                for lists in [&edges.added, &edges.removed].into_iter().flatten() {
-                    let outcome = self.lists(level, lists, &mut checked);
-                    if let Err(error) = outcome {
-                        checked.note(level, error);
-                    }
+            for edges in level.all_edges() {
+                let mut both = edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
+                let outcome = both.try_for_each(|lists| self.lists(level, lists, &mut checked));
+                if let Err(error) = edges.map(drop).and(outcome) {
+                    checked.note(level, error);
                 }
+            }
+            if let Err(error) = level.all_vertices().try_for_each(|vertices| vertices.map(drop)) {
+                checked.note(level, error);
             }
         }
         for (population, edges) in self.populations().iter().enumerate() {
@@ -85,8 +87,9 @@ impl Network {
     }
 
     fn count(&self, way: Way) -> u64 {
-        self.state.levels.iter().filter_map(|level| level.edges(way.population, way.side)).fold(0, |sum, edges| {
-            let len = |lists: &Option<Lists>| lists.as_ref().map_or(0, |lists| lists.ids.len());
+        let parts = self.state.levels.iter().filter_map(|level| level.footer.edges(way.population, way.side));
+        parts.fold(0, |sum, edges| {
+            let len = |lists: &Option<ListsMeta>| lists.as_ref().map_or(0, |lists| lists.ids.len());
             (sum + len(&edges.added)).saturating_sub(len(&edges.removed))
         })
     }

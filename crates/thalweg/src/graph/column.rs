@@ -320,7 +320,7 @@ pub(super) struct Column {
 
 impl Column {
     /// Opens a column: reads where its pages begin.
-    pub(super) fn open(meta: Meta, segment: &Segment) -> Result<Self> {
+    pub(super) fn open(meta: &Meta, segment: &Segment) -> Result<Self> {
         let wrong = |found: String, expected: &'static str| {
             Fault::new(0, found, expected).in_file(segment.store().name(), 0, "footer: a column")
         };
@@ -353,7 +353,7 @@ impl Column {
         if !fits || !keys.is_empty() && keys.len() as u64 != pages {
             return Err(wrong(format!("{} numbers in {pages} pages", meta.len), "as many as there is room for"));
         }
-        Ok(Self { meta, places, keys })
+        Ok(Self { meta: meta.clone(), places, keys })
     }
 
     /// How many numbers.

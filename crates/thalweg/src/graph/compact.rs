@@ -112,7 +112,7 @@ impl Merged<'_> {
         // An edge that came and went within these levels is in none of the merged lists.
         let mut dead = gone.clone();
         for level in self.levels {
-            if let Some(removed) = level.edges(population, Side::Out).and_then(|edges| edges.removed.as_ref()) {
+            if let Some(removed) = level.edges(population, Side::Out)?.and_then(|edges| edges.removed.as_ref()) {
                 removed.each(&level.segment, &mut |_, _, numbers| {
                     dead.extend(numbers);
                     Ok(())
@@ -123,7 +123,7 @@ impl Merged<'_> {
             dead.extend(changes.side(Side::Out).values().flat_map(|change| change.removed.iter().map(|end| end.1)));
         }
         for level in self.levels {
-            let Some(table) = level.edges(population, Side::Out).and_then(|edges| edges.table.as_ref()) else {
+            let Some(table) = level.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref()) else {
                 continue;
             };
             for number in 0..table.batches() {

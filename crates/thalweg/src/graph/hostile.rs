@@ -66,7 +66,7 @@ pub fn segment(data: &[u8]) {
         return;
     }
     let Ok(level) = Level::open(&disk, "00000001.seg") else { return };
-    for edges in &level.edges {
+    for edges in level.all_edges().flatten() {
         for lists in [&edges.added, &edges.removed].into_iter().flatten() {
             let mut cursor = lists.cursor();
             for _ in 0..MOST {

@@ -83,7 +83,7 @@ impl Writer {
             let mut columns: Vec<Meta> =
                 written.iter().flat_map(|w| [rows(w, Side::Out), rows(w, Side::In)]).flatten().collect();
             let explicit = vertices.iter().any(|part: &VertexPart| part.vertex_type == number);
-            let is_new = self.network.state.levels.iter().all(|level| level.vertices(number).is_none());
+            let is_new = self.network.state.levels.iter().all(|level| level.footer.vertices(number).is_none());
             match (columns.pop(), columns.is_empty() && !explicit && is_new) {
                 (None, _) if !explicit => {}
                 (Some(rows), true) => {
@@ -258,12 +258,15 @@ impl Writer {
         manifest: &Manifest,
     ) -> Result<Meta> {
         let mut columns: Vec<&Column> = Vec::new();
-        for edges in &level.edges {
-            let known = &manifest.edges[edges.population];
-            let here = if edges.side == Side::Out { known.source } else { known.target };
-            columns.extend(edges.added.as_ref().filter(|_| here == number).map(|lists| &lists.rows));
+        for EdgePart { population, side, .. } in &level.footer.edges {
+            let known = &manifest.edges[*population];
+            let here = if *side == Side::Out { known.source } else { known.target };
+            if here == number {
+                let added = level.edges(*population, *side)?.and_then(|edges| edges.added.as_ref());
+                columns.extend(added.map(|lists| &lists.rows));
+            }
         }
-        columns.extend(level.vertices(number).and_then(|vertices| vertices.added.as_ref()));
+        columns.extend(level.vertices(number)?.and_then(|vertices| vertices.added.as_ref()));
         let mut all = merge::Vertices::of(level, &columns);
         let mut old = merge::vertices(&self.network, number, 0..=u64::MAX)?;
         let (mut known, mut place) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
 //! What one segment says of a network: edges and vertices that it adds to those of the segments before it, and takes away.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,18 @@ pub(super) struct Footer {
     pub(super) version: u32,
     pub(super) edges: Vec<EdgePart>,
     pub(super) vertices: Vec<VertexPart>,
+}
+
+impl Footer {
+    /// What it says of a population's edges on a side.
+    pub(super) fn edges(&self, population: usize, side: Side) -> Option<&EdgePart> {
+        self.edges.iter().find(|edges| edges.population == population && edges.side == side)
+    }
+
+    /// What it says of a type's vertices.
+    pub(super) fn vertices(&self, vertex_type: usize) -> Option<&VertexPart> {
+        self.vertices.iter().find(|vertices| vertices.vertex_type == vertex_type)
+    }
 }
 
 /// Edges of a population, by their vertices on one side.
@@ -177,12 +189,12 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    fn open(meta: ListsMeta, segment: &Segment) -> Result<Self> {
+    fn open(meta: &ListsMeta, segment: &Segment) -> Result<Self> {
         let lists = Self {
-            rows: Column::open(meta.rows, segment)?,
-            offsets: Column::open(meta.offsets, segment)?,
-            ids: Column::open(meta.ids, segment)?,
-            edges: meta.edges.map(|edges| Column::open(edges, segment)).transpose()?,
+            rows: Column::open(&meta.rows, segment)?,
+            offsets: Column::open(&meta.offsets, segment)?,
+            ids: Column::open(&meta.ids, segment)?,
+            edges: meta.edges.as_ref().map(|edges| Column::open(edges, segment)).transpose()?,
         };
         let (rows, ids) = (lists.rows.len(), lists.ids.len());
         if lists.ids.is_range()
@@ -332,8 +344,6 @@ impl Cursor<'_> {
 /// Edges of a population on one side, open for reading.
 #[derive(Debug)]
 pub(super) struct Edges {
-    pub(super) population: usize,
-    pub(super) side: Side,
     pub(super) added: Option<Lists>,
     pub(super) removed: Option<Lists>,
     pub(super) table: Option<Table>,
@@ -342,21 +352,22 @@ pub(super) struct Edges {
 /// Vertices of a type, open for reading.
 #[derive(Debug)]
 pub(super) struct Vertices {
-    pub(super) vertex_type: usize,
     pub(super) added: Option<Column>,
     pub(super) removed: Option<Column>,
     pub(super) table: Option<Table>,
 }
 
-/// A segment, open for reading.
+/// A segment, open for reading. What its footer names is opened when it is first used: where the pages of all columns begin is
+/// as much to read as the lists of a hundred vertices.
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) file: String,
     pub(super) segment: Segment,
     /// To fetch by what is not in memory.
     pub(super) plain: Arc<dyn Store>,
-    pub(super) edges: Vec<Edges>,
-    pub(super) vertices: Vec<Vertices>,
+    pub(super) footer: Footer,
+    edges: Vec<OnceLock<Edges>>,
+    vertices: Vec<OnceLock<Vertices>>,
 }
 
 impl Level {
@@ -370,30 +381,63 @@ impl Level {
                 advice: format!("this program reads version {VERSION}").into(),
             });
         }
-        let lists = |meta: Option<ListsMeta>| meta.map(|meta| Lists::open(meta, &segment)).transpose();
-        let column = |meta: Option<Meta>| meta.map(|meta| Column::open(meta, &segment)).transpose();
-        let table = |meta: Option<TableMeta>| meta.map(|meta| Table::open(meta, &segment)).transpose();
-        let mut edges = Vec::new();
-        for EdgePart { population, side, added, removed, table: attributes } in footer.edges {
-            let (added, removed) = (lists(added)?, lists(removed)?);
-            edges.push(Edges { population, side, added, removed, table: table(attributes)? });
-        }
-        let mut vertices = Vec::new();
-        for VertexPart { vertex_type, added, removed, table: attributes } in footer.vertices {
-            let (added, removed) = (column(added)?, column(removed)?);
-            vertices.push(Vertices { vertex_type, added, removed, table: table(attributes)? });
-        }
         let plain = disk.open_plain(file)?;
-        Ok(Arc::new(Self { file: file.to_owned(), segment, plain, edges, vertices }))
+        let edges = footer.edges.iter().map(|_| OnceLock::new()).collect();
+        let vertices = footer.vertices.iter().map(|_| OnceLock::new()).collect();
+        Ok(Arc::new(Self { file: file.to_owned(), segment, plain, footer, edges, vertices }))
     }
 
     /// Edges of a population on a side, if it says anything of them.
-    pub(super) fn edges(&self, population: usize, side: Side) -> Option<&Edges> {
-        self.edges.iter().find(|edges| edges.population == population && edges.side == side)
+    pub(super) fn edges(&self, population: usize, side: Side) -> Result<Option<&Edges>> {
+        let place = self.footer.edges.iter().position(|edges| edges.population == population && edges.side == side);
+        place.map(|place| self.edges_at(place)).transpose()
+    }
+
+    fn edges_at(&self, place: usize) -> Result<&Edges> {
+        opened(&self.edges[place], || {
+            let EdgePart { added, removed, table, .. } = &self.footer.edges[place];
+            let lists =
+                |meta: &Option<ListsMeta>| meta.as_ref().map(|meta| Lists::open(meta, &self.segment)).transpose();
+            Ok(Edges { added: lists(added)?, removed: lists(removed)?, table: self.table(table)? })
+        })
+    }
+
+    /// Edges of all populations, on both sides.
+    pub(super) fn all_edges(&self) -> impl Iterator<Item = Result<&Edges>> {
+        (0..self.edges.len()).map(|place| self.edges_at(place))
     }
 
     /// Vertices of a type, if it says anything of them.
-    pub(super) fn vertices(&self, vertex_type: usize) -> Option<&Vertices> {
-        self.vertices.iter().find(|vertices| vertices.vertex_type == vertex_type)
+    pub(super) fn vertices(&self, vertex_type: usize) -> Result<Option<&Vertices>> {
+        let place = self.footer.vertices.iter().position(|vertices| vertices.vertex_type == vertex_type);
+        place.map(|place| self.vertices_at(place)).transpose()
+    }
+
+    /// Vertices of all types.
+    pub(super) fn all_vertices(&self) -> impl Iterator<Item = Result<&Vertices>> {
+        (0..self.vertices.len()).map(|place| self.vertices_at(place))
+    }
+
+    fn vertices_at(&self, place: usize) -> Result<&Vertices> {
+        opened(&self.vertices[place], || {
+            let VertexPart { added, removed, table, .. } = &self.footer.vertices[place];
+            let column = |meta: &Option<Meta>| meta.as_ref().map(|meta| Column::open(meta, &self.segment)).transpose();
+            Ok(Vertices { added: column(added)?, removed: column(removed)?, table: self.table(table)? })
+        })
+    }
+
+    fn table(&self, meta: &Option<TableMeta>) -> Result<Option<Table>> {
+        meta.as_ref().map(|meta| Table::open(meta, &self.segment)).transpose()
+    }
+}
+
+/// What `open` makes, the first time.
+fn opened<T>(held: &OnceLock<T>, open: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match held.get() {
+        Some(known) => Ok(known),
+        None => {
+            let made = open()?;
+            Ok(held.get_or_init(|| made))
+        }
     }
 }

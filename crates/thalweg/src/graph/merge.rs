@@ -64,7 +64,7 @@ impl<'a> Vertices<'a> {
     ) -> Result<Self> {
         let mut columns = Vec::new();
         for (age, level) in levels.iter().enumerate() {
-            let Some(vertices) = level.vertices(vertex_type) else { continue };
+            let Some(vertices) = level.vertices(vertex_type)? else { continue };
             for (column, is_there) in [(&vertices.added, true), (&vertices.removed, false)] {
                 let Some(column) = column else { continue };
                 let next = column.find(&level.segment, *ids.start())?.unwrap_or_else(|place| place);
@@ -160,7 +160,7 @@ impl<'a> Rows<'a> {
     pub(super) fn new(levels: &'a [Arc<Level>], recent: Option<&'a Recent>, vertex_type: usize) -> Result<Self> {
         let mut columns = Vec::new();
         for (age, level) in levels.iter().enumerate() {
-            let Some(table) = level.vertices(vertex_type).and_then(|vertices| vertices.table.as_ref()) else {
+            let Some(table) = level.vertices(vertex_type)?.and_then(|vertices| vertices.table.as_ref()) else {
                 continue;
             };
             let (column, end) = (&table.rows, table.rows.len());
@@ -195,14 +195,15 @@ impl<'a> Rows<'a> {
     pub(super) fn of(&mut self, id: u64) -> Result<Option<(Arc<RecordBatch>, usize)>> {
         if let Some(changes) = self.recent.and_then(|recent| recent.vertices(self.vertex_type)) {
             if let Some(row) = changes.rows.get(&id) {
-                return Ok(row.clone());
+                return Ok(Some(row.clone()));
             }
-            if changes.is_there.get(&id) == Some(&false) {
+            // What segments say is of another vertex, that went.
+            if changes.is_there.contains_key(&id) {
                 return Ok(None);
             }
         }
         for (age, level) in self.levels.iter().enumerate().rev() {
-            let Some(vertices) = level.vertices(self.vertex_type) else { continue };
+            let Some(vertices) = level.vertices(self.vertex_type)? else { continue };
             if let Some(table) = &vertices.table
                 && let Ok(row) = table.rows.find(&level.segment, id)?
             {
@@ -253,7 +254,7 @@ impl<'a> Lists<'a> {
     ) -> Result<Self> {
         let mut streams = Vec::new();
         for level in levels {
-            let Some(edges) = level.edges(population, side) else { continue };
+            let Some(edges) = level.edges(population, side)? else { continue };
             // What goes in a level is what was there before it.
             for (lists, is_added) in [(&edges.removed, false), (&edges.added, true)] {
                 let Some(lists) = lists else { continue };

@@ -245,7 +245,7 @@ impl Network {
     }
 
     fn show(&self, found: &Found<'_>, vertices: Range<usize>, visitor: &mut impl FnMut(u64, &[u64])) -> Result<()> {
-        let (mut list, mut scratch) = (Vec::new(), Vec::new());
+        let (mut list, mut memory) = (Vec::new(), Memory::default());
         let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
         let mut rest = &found.pieces[first..];
         let mut vertex = vertices.start;
@@ -270,8 +270,8 @@ impl Network {
             }
             let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
             rest = &rest[own..];
-            self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
-            visitor(found.vertices[vertex], &list);
+            self.combine::<u64>(found, vertex, &mut memory)?;
+            visitor(found.vertices[vertex], &memory.list);
             vertex += 1;
         }
         Ok(())
@@ -288,11 +288,11 @@ impl Network {
         out.ids.clear();
         out.numbers.clear();
         out.offsets.push(0);
-        let (mut list, mut scratch) = (Vec::new(), Vec::new());
+        let mut memory = Memory::default();
         for vertex in 0..vertices.len() {
-            self.combine::<(u64, u64)>(&found, vertex, &mut list, &mut scratch)?;
-            out.ids.extend(list.iter().map(|end| end.0));
-            out.numbers.extend(list.iter().map(|end| end.1));
+            self.combine::<(u64, u64)>(&found, vertex, &mut memory)?;
+            out.ids.extend(memory.list.iter().map(|end| end.0));
+            out.numbers.extend(memory.list.iter().map(|end| end.1));
             out.offsets.push(out.ids.len() as u64);
         }
         Ok(())
@@ -323,7 +323,7 @@ impl Network {
         let mut pieces = Vec::new();
         for (number, way) in ways.iter().enumerate() {
             for level in &self.state.levels {
-                let Some(edges) = level.edges(way.population, way.side) else { continue };
+                let Some(edges) = level.edges(way.population, way.side)? else { continue };
                 let added = edges.added.as_ref().map(|lists| self.places(level, lists, vertices)).transpose()?;
                 let removed = edges.removed.as_ref().map(|lists| self.places(level, lists, vertices)).transpose()?;
                 for vertex in 0..vertices.len() {
@@ -426,7 +426,7 @@ impl Network {
 
     fn fill(&self, found: &Found<'_>, vertices: Range<usize>, offsets: &[u64], out: &mut [u64]) -> Result<()> {
         let base = offsets[vertices.start];
-        let (mut list, mut scratch) = (Vec::new(), Vec::new());
+        let mut memory = Memory::default();
         let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
         let mut rest = &found.pieces[first..];
         let mut vertex = vertices.start;
@@ -441,53 +441,77 @@ impl Network {
             let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
             rest = &rest[own..];
             let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
-            self.combine::<u64>(found, vertex, &mut list, &mut scratch)?;
+            self.combine::<u64>(found, vertex, &mut memory)?;
+            let list = &memory.list;
             if list.len() != out.len() {
                 let found = format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
                 let fault = crate::Fault::new(0, found, format!("{}, as many as came less those that went", out.len()));
                 return Err(fault.in_file(self.disk.name(), 0, "lists of neighbours"));
             }
-            out.copy_from_slice(&list);
+            out.copy_from_slice(list);
             vertex += 1;
         }
         Ok(())
     }
 
     /// The list of a vertex, from all levels and the log.
-    fn combine<T: End>(&self, found: &Found<'_>, vertex: usize, list: &mut Vec<T>, more: &mut Vec<T>) -> Result<()> {
+    fn combine<T: End>(&self, found: &Found<'_>, vertex: usize, memory: &mut Memory<T>) -> Result<()> {
         let pieces = found.pieces(vertex);
-        list.clear();
-        let mut own = Vec::new();
+        let Memory { list, own, more } = memory;
         for (number, skips) in found.skips_loops.iter().enumerate() {
-            own.clear();
-            for Piece { level, added, removed, .. } in pieces.iter().filter(|piece| piece.way == number) {
+            let mut here = pieces.iter().filter(|piece| piece.way == number).peekable();
+            // Read over what is left of another vertex, for clearing that would cost writing zeros first.
+            match here.peek() {
+                Some(Piece { level, added: Some((lists, range)), removed: None, .. }) => {
+                    T::read(lists, &level.segment, range.clone(), own)?;
+                    here.next();
+                }
+                _ => own.clear(),
+            }
+            for Piece { level, added, removed, .. } in here {
                 if let Some((lists, range)) = removed {
                     T::read(lists, &level.segment, range.clone(), more)?;
-                    subtract(&mut own, more);
+                    subtract(own, more);
                 }
                 if let Some((lists, range)) = added {
                     T::read(lists, &level.segment, range.clone(), more)?;
-                    merge(&mut own, more);
+                    merge(own, more);
                 }
             }
             if let Some((_, change)) = found.changes(vertex).find(|(way, _)| *way == number) {
                 more.clear();
                 more.extend(change.removed.iter().map(|end| T::of(*end)));
-                subtract(&mut own, more);
+                subtract(own, more);
                 more.clear();
                 more.extend(change.added.iter().map(|end| T::of(*end)));
-                merge(&mut own, more);
+                merge(own, more);
             }
             if *skips {
                 own.retain(|end| end.id() != found.vertices[vertex]);
             }
-            if list.is_empty() {
-                std::mem::swap(list, &mut own);
+            if number == 0 {
+                std::mem::swap(list, own);
             } else {
-                merge(list, &own);
+                merge(list, own);
             }
         }
         Ok(())
+    }
+}
+
+/// Room to put a list together, kept from one list to the next.
+struct Memory<T> {
+    /// The list.
+    list: Vec<T>,
+    /// What comes along one way.
+    own: Vec<T>,
+    /// What is put in there, or taken away.
+    more: Vec<T>,
+}
+
+impl<T> Default for Memory<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), own: Vec::new(), more: Vec::new() }
     }
 }
 
@@ -542,6 +566,9 @@ impl End for (u64, u64) {
 
 /// Takes each of `gone` out of `list` once. Both ascend.
 fn subtract<T: End>(list: &mut Vec<T>, gone: &[T]) {
+    if gone.is_empty() {
+        return;
+    }
     let mut gone = gone.iter().peekable();
     list.retain(|end| {
         while gone.next_if(|next| *next < end).is_some() {}

@@ -10,6 +10,7 @@ use super::fetch::Fetcher;
 use super::level::{Level, Side};
 use super::log;
 use super::manifest::{self, Edges, Manifest, VertexType};
+use super::neighbours::Neighbours;
 use super::recent::Recent;
 use crate::engine::Control;
 use crate::error::{Error, Result};
@@ -74,6 +75,9 @@ pub enum Direction {
     /// All.
     Both,
 }
+
+/// Neighbours that are as quickly read as one is looked for among many.
+const WORTH: u64 = 1024;
 
 /// Whether edges are followed.
 type Wanted = fn(&Edges) -> bool;
@@ -224,7 +228,7 @@ impl Network {
             return Ok(*is_there);
         }
         for level in self.state.levels.iter().rev() {
-            let Some(vertices) = level.vertices(vertex_type) else { continue };
+            let Some(vertices) = level.vertices(vertex_type)? else { continue };
             for (column, is_there) in [(&vertices.added, true), (&vertices.removed, false)] {
                 if let Some(column) = column
                     && column.find(&level.segment, id)?.is_ok()
@@ -262,7 +266,7 @@ impl Network {
         let (source, target) = self.in_order(population, source, target);
         let mut found: Vec<u64> = Vec::new();
         for level in &self.state.levels {
-            let Some(edges) = level.edges(population, Side::Out) else { continue };
+            let Some(edges) = level.edges(population, Side::Out)? else { continue };
             if let Some(lists) = &edges.removed {
                 let gone = lists.between(&level.segment, source, target)?;
                 found.retain(|number| !gone.contains(number));
@@ -294,6 +298,48 @@ impl Network {
         Ok(!self.edges_between(population, source, target)?.is_empty())
     }
 
+    /// Which of these edges, ascending and with their ends in order, there are.
+    pub(super) fn has_edges(&self, population: usize, edges: &[(u64, u64)]) -> Result<Vec<bool>> {
+        let ways = [Way { population, side: Side::Out }];
+        let groups: Vec<&[(u64, u64)]> = edges.chunk_by(|a, b| a.0 == b.0).collect();
+        let sources: Vec<u64> = groups.iter().map(|group| group[0].0).collect();
+        let degrees = self.degrees(&ways, &sources)?;
+        let (mut out, mut list) = (Vec::with_capacity(edges.len()), Neighbours::default());
+        for (group, degree) in groups.into_iter().zip(degrees) {
+            let (source, is_long) = (group[0].0, degree > group.len() as u64 * WORTH);
+            if !is_long {
+                self.neighbours(&ways, &[source], &mut list)?;
+            }
+            for (_, target) in group {
+                out.push(if is_long {
+                    self.has_edge(population, source, *target)?
+                } else {
+                    list.ids.binary_search(target).is_ok()
+                });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Which of these vertices, ascending, there are.
+    pub(super) fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
+        let mut there = vec![None; ids.len()];
+        if let Some(changes) = self.state.recent.vertices(vertex_type) {
+            there.iter_mut().zip(ids).for_each(|(there, id)| *there = changes.is_there.get(id).copied());
+        }
+        for level in self.state.levels.iter().rev() {
+            let Some(vertices) = level.vertices(vertex_type)? else { continue };
+            for (column, is_there) in [(&vertices.added, true), (&vertices.removed, false)] {
+                let Some(column) = column else { continue };
+                let mut finder = column.finder(&level.segment);
+                for (there, id) in there.iter_mut().zip(ids).filter(|(there, _)| there.is_none()) {
+                    *there = finder.find(*id)?.ok().map(|_| is_there);
+                }
+            }
+        }
+        Ok(there.into_iter().map(|there| there == Some(true)).collect())
+    }
+
     /// What its files take, and how many changes are in the log.
     pub fn storage(&self) -> Storage {
         let Manifest { segments, .. } = &*self.state.manifest;
@@ -320,13 +366,12 @@ impl State {
     /// Opens what a manifest names; and the log's bytes that are whole.
     pub(super) fn open(disk: &dyn Disk, manifest: Manifest) -> Result<(Self, u64)> {
         let levels = manifest.segments.iter().map(|part| Level::open(disk, &part.file)).collect::<Result<Vec<_>>>()?;
-        for (level, edges) in levels.iter().flat_map(|level| level.edges.iter().map(move |edges| (level, edges))) {
-            if edges.population >= manifest.edges.len() {
+        for level in &levels {
+            if let Some(edges) = level.footer.edges.iter().find(|edges| edges.population >= manifest.edges.len()) {
                 return Err(unknown(level, "population", edges.population));
             }
-        }
-        for (level, vertices) in levels.iter().flat_map(|level| level.vertices.iter().map(move |v| (level, v))) {
-            if vertices.vertex_type >= manifest.types.len() {
+            let mut vertices = level.footer.vertices.iter();
+            if let Some(vertices) = vertices.find(|vertices| vertices.vertex_type >= manifest.types.len()) {
                 return Err(unknown(level, "type", vertices.vertex_type));
             }
         }

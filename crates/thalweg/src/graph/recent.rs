@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use smallvec::SmallVec;
 
 use super::effects::{Edge, Effect};
 use super::level::Side;
 
-/// Ends of edges and their numbers, ascending.
-pub(super) type Ends = Vec<(u64, u64)>;
+/// Ends of edges and their numbers, ascending. Most lists of a log have one, which takes no allocation.
+pub(super) type Ends = SmallVec<[(u64, u64); 1]>;
 
 /// Changes to the list of a vertex: of what is in the segments, `removed` is gone; `added` came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Change {
             self.added.insert(place, *end);
             return;
         }
-        self.added.extend(ends.iter().filter(|end| back.binary_search(end).is_err()));
+        self.added.extend(ends.iter().copied().filter(|end| back.binary_search(end).is_err()));
         self.added.sort();
     }
 
@@ -54,7 +55,7 @@ impl Change {
             lately.extend(is_gone.then_some(*end));
             !is_gone
         });
-        self.removed.extend(ends.iter().filter(|end| lately.binary_search(end).is_err()));
+        self.removed.extend(ends.iter().copied().filter(|end| lately.binary_search(end).is_err()));
         self.removed.sort();
     }
 }
@@ -105,8 +106,8 @@ impl EdgeChanges {
 pub(super) struct VertexChanges {
     /// Whether they are there now.
     pub(super) is_there: BTreeMap<u64, bool>,
-    /// Which row of which batch a vertex's attributes are; `None` for a vertex that came anew without.
-    pub(super) rows: BTreeMap<u64, Option<(Arc<RecordBatch>, usize)>>,
+    /// Which row of which batch a vertex's attributes are. One that came and is not here has none, whatever segments say.
+    pub(super) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
     /// Vertices more than in the segments, or fewer.
     pub(super) more: i64,
 }
@@ -177,8 +178,6 @@ impl Recent {
                 changes.more += ids.len() as i64;
                 for id in ids {
                     changes.is_there.insert(*id, true);
-                    // Attributes of one that was there before, in a segment, are not its own.
-                    changes.rows.insert(*id, None);
                 }
             }
             Effect::Vanished { vertex_type, ids } => {
@@ -193,7 +192,7 @@ impl Recent {
             Effect::Described { vertex_type, ids, attributes } => {
                 self.weight += ids.len();
                 let changes = self.of_vertices(*vertex_type);
-                let rows = ids.iter().enumerate().map(|(row, id)| (*id, Some((attributes.clone(), row))));
+                let rows = ids.iter().enumerate().map(|(row, id)| (*id, (attributes.clone(), row)));
                 changes.rows.extend(rows);
             }
         }

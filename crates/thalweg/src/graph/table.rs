@@ -106,15 +106,15 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn open(meta: TableMeta, segment: &Segment) -> Result<Self> {
-        let rows = Column::open(meta.rows, segment)?;
+    pub(super) fn open(meta: &TableMeta, segment: &Segment) -> Result<Self> {
+        let rows = Column::open(&meta.rows, segment)?;
         let ascends = meta.batches.windows(2).all(|pair| pair[0].first < pair[1].first);
         let starts = meta.batches.first().is_some_and(|batch| batch.first == 0);
         if !ascends || !starts || meta.batches.last().is_some_and(|batch| batch.first >= rows.len()) {
             let fault = Fault::new(0, "batches out of order", "each after the one before");
             return Err(fault.in_file(segment.store().name(), 0, "footer: a table"));
         }
-        Ok(Self { rows, batches: meta.batches })
+        Ok(Self { rows, batches: meta.batches.clone() })
     }
 
     /// How many batches.

@@ -372,7 +372,7 @@ impl Writer {
                 let last: BTreeMap<u64, usize> = ids.iter().zip(0..).map(|(id, row)| (*id, row)).collect();
                 let rows: Vec<usize> = last.values().copied().collect();
                 let ids: Vec<u64> = last.into_keys().collect();
-                let mut effects = self.appearing(vertex_type, ids.iter().copied())?;
+                let mut effects = self.appearing(vertex_type, &ids)?;
                 if let Some(batch) = batch {
                     effects.push(Effect::Described { vertex_type, ids, attributes: self.rows(batch, &rows)? });
                 }
@@ -466,14 +466,10 @@ impl Writer {
             .map_err(|e| Error::Usage(format!("{}: {e}", self.name()).into()))
     }
 
-    /// Those of these vertices that are not there.
-    fn appearing(&self, vertex_type: usize, ids: impl Iterator<Item = u64>) -> Result<Vec<Effect>> {
-        let mut missing = Vec::new();
-        for id in ids {
-            if !self.network.has_vertex(vertex_type, id)? {
-                missing.push(id);
-            }
-        }
+    /// Those of these vertices, ascending, that are not there.
+    fn appearing(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<Effect>> {
+        let there = self.network.has_vertices(vertex_type, ids)?;
+        let missing: Vec<u64> = ids.iter().zip(there).filter(|(_, there)| !there).map(|(id, _)| *id).collect();
         Ok(if missing.is_empty() { Vec::new() } else { vec![Effect::Appeared { vertex_type, ids: missing }] })
     }
 
@@ -520,14 +516,20 @@ impl Writer {
         let mut next = recent.map_or(0, |changes| changes.next).max(known.next).max(1);
         let numbered = known.is_numbered();
         let (mut edges, mut rows): (Vec<Edge>, Vec<usize>) = (Vec::new(), Vec::new());
-        let mut seen = HashSet::new();
-        for (row, (source, target)) in pairs.iter().enumerate() {
-            let (source, target) = self.network.in_order(population, *source, *target);
-            if !known.population.is_multi
-                && (!seen.insert((source, target)) || self.network.has_edge(population, source, target)?)
-            {
-                continue;
+        let pairs: Vec<(u64, u64)> = pairs.iter().map(|(s, t)| self.network.in_order(population, *s, *t)).collect();
+        let mut is_new = vec![true; pairs.len()];
+        if !known.population.is_multi {
+            let mut order: Vec<usize> = (0..pairs.len()).collect();
+            // Stable: of the same, the first counts.
+            order.sort_by_key(|row| pairs[*row]);
+            order.dedup_by_key(|row| pairs[*row]);
+            let unique: Vec<(u64, u64)> = order.iter().map(|row| pairs[*row]).collect();
+            is_new.fill(false);
+            for (row, is_there) in order.into_iter().zip(self.network.has_edges(population, &unique)?) {
+                is_new[row] = !is_there;
             }
+        }
+        for (row, (source, target)) in pairs.into_iter().enumerate().filter(|(row, _)| is_new[*row]) {
             edges.push((source, target, if numbered { next } else { 0 }));
             next += u64::from(numbered);
             rows.push(row);
@@ -535,12 +537,14 @@ impl Writer {
         if edges.is_empty() {
             return Ok(Vec::new());
         }
-        let mut ends: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+        let mut ends: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         ends.entry(known.source).or_default().extend(edges.iter().map(|edge| edge.0));
         ends.entry(known.target).or_default().extend(edges.iter().map(|edge| edge.1));
         let mut effects = Vec::new();
-        for (vertex_type, ids) in ends {
-            effects.extend(self.appearing(vertex_type, ids.into_iter())?);
+        for (vertex_type, mut ids) in ends {
+            ids.sort_unstable();
+            ids.dedup();
+            effects.extend(self.appearing(vertex_type, &ids)?);
         }
         let attributes = batch.map(|batch| self.rows(batch, &rows)).transpose()?;
         effects.push(Effect::Added { population, edges, attributes });

@@ -22,7 +22,7 @@ fn column(values: &[u64], coding: Coding, is_keyed: bool, in_pieces: usize) -> (
     let meta = writer.finish(&mut segment).unwrap();
     segment.finish(&meta).unwrap();
     let (segment, meta) = Segment::open::<Meta>(disk.open("a.seg").unwrap()).unwrap();
-    let column = Column::open(meta, &segment).unwrap();
+    let column = Column::open(&meta, &segment).unwrap();
     (segment, column)
 }
 
