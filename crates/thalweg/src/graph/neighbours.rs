@@ -12,8 +12,11 @@ use super::column::Column;
 use super::level::{Level, Lists, Side};
 use super::network::{Network, Way};
 use super::recent::Change;
-use super::segment::Segment;
 use crate::error::{Error, Result};
+
+mod list;
+
+use list::{End, List};
 
 /// Numbers that are not worth another thread.
 const FEW: usize = 1 << 16;
@@ -270,8 +273,7 @@ impl Network {
             }
             let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
             rest = &rest[own..];
-            self.combine::<u64>(found, vertex, &mut memory)?;
-            visitor(found.vertices[vertex], &memory.list);
+            visitor(found.vertices[vertex], self.combine(found, vertex, &mut memory)?);
             vertex += 1;
         }
         Ok(())
@@ -290,9 +292,9 @@ impl Network {
         out.offsets.push(0);
         let mut memory = Memory::default();
         for vertex in 0..vertices.len() {
-            self.combine::<(u64, u64)>(&found, vertex, &mut memory)?;
-            out.ids.extend(memory.list.iter().map(|end| end.0));
-            out.numbers.extend(memory.list.iter().map(|end| end.1));
+            let list: &[(u64, u64)] = self.combine(&found, vertex, &mut memory)?;
+            out.ids.extend(list.iter().map(|end| end.0));
+            out.numbers.extend(list.iter().map(|end| end.1));
             out.offsets.push(out.ids.len() as u64);
         }
         Ok(())
@@ -441,8 +443,7 @@ impl Network {
             let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
             rest = &rest[own..];
             let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
-            self.combine::<u64>(found, vertex, &mut memory)?;
-            let list = &memory.list;
+            let list = self.combine(found, vertex, &mut memory)?;
             if list.len() != out.len() {
                 let found = format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
                 let fault = crate::Fault::new(0, found, format!("{}, as many as came less those that went", out.len()));
@@ -455,164 +456,53 @@ impl Network {
     }
 
     /// The list of a vertex, from all levels and the log.
-    fn combine<T: End>(&self, found: &Found<'_>, vertex: usize, memory: &mut Memory<T>) -> Result<()> {
+    fn combine<'m, T: End>(&self, found: &Found<'_>, vertex: usize, memory: &'m mut Memory<T>) -> Result<&'m [T]> {
         let pieces = found.pieces(vertex);
         let Memory { list, own, more } = memory;
+        list.len = 0;
         for (number, skips) in found.skips_loops.iter().enumerate() {
-            let mut here = pieces.iter().filter(|piece| piece.way == number).peekable();
-            // Read over what is left of another vertex, for clearing that would cost writing zeros first.
-            match here.peek() {
-                Some(Piece { level, added: Some((lists, range)), removed: None, .. }) => {
-                    T::read(lists, &level.segment, range.clone(), own)?;
-                    here.next();
-                }
-                _ => own.clear(),
-            }
-            for Piece { level, added, removed, .. } in here {
+            own.len = 0;
+            for Piece { level, added, removed, .. } in pieces.iter().filter(|piece| piece.way == number) {
                 if let Some((lists, range)) = removed {
                     T::read(lists, &level.segment, range.clone(), more)?;
-                    subtract(own, more);
+                    own.subtract(more.all());
                 }
                 if let Some((lists, range)) = added {
-                    T::read(lists, &level.segment, range.clone(), more)?;
-                    merge(own, more);
+                    if own.len == 0 {
+                        T::read(lists, &level.segment, range.clone(), own)?;
+                    } else {
+                        T::read(lists, &level.segment, range.clone(), more)?;
+                        own.merge(more.all());
+                    }
                 }
             }
             if let Some((_, change)) = found.changes(vertex).find(|(way, _)| *way == number) {
-                more.clear();
-                more.extend(change.removed.iter().map(|end| T::of(*end)));
-                subtract(own, more);
-                more.clear();
-                more.extend(change.added.iter().map(|end| T::of(*end)));
-                merge(own, more);
+                own.subtract(more.set(&change.removed));
+                own.merge(more.set(&change.added));
             }
             if *skips {
                 own.retain(|end| end.id() != found.vertices[vertex]);
             }
-            if number == 0 {
+            if list.len == 0 {
                 std::mem::swap(list, own);
             } else {
-                merge(list, own);
+                list.merge(own.all());
             }
         }
-        Ok(())
+        Ok(list.all())
     }
 }
 
 /// Room to put a list together, kept from one list to the next.
+#[derive(Default)]
 struct Memory<T> {
-    /// The list.
-    list: Vec<T>,
+    list: List<T>,
     /// What comes along one way.
-    own: Vec<T>,
+    own: List<T>,
     /// What is put in there, or taken away.
-    more: Vec<T>,
-}
-
-impl<T> Default for Memory<T> {
-    fn default() -> Self {
-        Self { list: Vec::new(), own: Vec::new(), more: Vec::new() }
-    }
+    more: List<T>,
 }
 
 fn joined<T>(job: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// The other end of an edge, with its number or without.
-pub(super) trait End: Copy + Ord {
-    fn of(end: (u64, u64)) -> Self;
-    fn id(self) -> u64;
-    /// Replaces `out` by a part of the lists.
-    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut Vec<Self>) -> Result<()>;
-}
-
-impl End for u64 {
-    fn of(end: (u64, u64)) -> Self {
-        end.0
-    }
-
-    fn id(self) -> u64 {
-        self
-    }
-
-    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut Vec<Self>) -> Result<()> {
-        out.resize((range.end - range.start) as usize, 0);
-        lists.ids.read(segment, range, out)
-    }
-}
-
-impl End for (u64, u64) {
-    fn of(end: (u64, u64)) -> Self {
-        end
-    }
-
-    fn id(self) -> u64 {
-        self.0
-    }
-
-    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut Vec<Self>) -> Result<()> {
-        let mut ids = vec![0; (range.end - range.start) as usize];
-        let mut numbers = vec![0; ids.len()];
-        lists.ids.read(segment, range.clone(), &mut ids)?;
-        if let Some(edges) = &lists.edges {
-            edges.read(segment, range, &mut numbers)?;
-        }
-        out.clear();
-        out.extend(ids.into_iter().zip(numbers));
-        Ok(())
-    }
-}
-
-/// Takes each of `gone` out of `list` once. Both ascend.
-fn subtract<T: End>(list: &mut Vec<T>, gone: &[T]) {
-    if gone.is_empty() {
-        return;
-    }
-    let mut gone = gone.iter().peekable();
-    list.retain(|end| {
-        while gone.next_if(|next| *next < end).is_some() {}
-        gone.next_if(|next| *next == end).is_none()
-    });
-}
-
-/// Puts `more` into `list`. Both ascend.
-fn merge<T: End>(list: &mut Vec<T>, more: &[T]) {
-    let Some(first) = more.first() else { return };
-    if list.last().is_none_or(|last| last <= first) {
-        list.extend_from_slice(more);
-        return;
-    }
-    let mut old = list.len();
-    list.extend_from_slice(more);
-    // From the end, so that nothing is overwritten before it was moved.
-    let mut place = list.len();
-    for end in more.iter().rev() {
-        let from = list[..old].partition_point(|known| known <= end);
-        list.copy_within(from..old, place - (old - from));
-        place -= old - from + 1;
-        old = from;
-        list[place] = *end;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn lists_come_together_and_apart(mut a in prop::collection::vec(0..50_u64, 0..80), mut b in prop::collection::vec(0..50_u64, 0..80)) {
-            a.sort_unstable();
-            b.sort_unstable();
-            let mut both = a.clone();
-            merge(&mut both, &b);
-            let mut expected = [a.clone(), b.clone()].concat();
-            expected.sort_unstable();
-            prop_assert_eq!(&both, &expected);
-            subtract(&mut both, &b);
-            prop_assert_eq!(both, a);
-        }
-    }
 }
