@@ -1,5 +1,6 @@
 """Arrays of HDF5 files: thalweg reads what h5py reads, whatever the type, layout and filters."""
 
+import ctypes
 import hashlib
 import json
 import pathlib
@@ -135,12 +136,50 @@ def test_layouts(thalweg, tmp_path, libver, userblock):
             for number, most in enumerate([(1000, 40), (None, 40), (None, None)]):
                 data = values(dtype, (100, 40), number)
                 group.create_dataset(f"grown{number}", data=data, maxshape=most, chunks=(16, 40 - 9 * number))
+            # Any dimension may be the one that grows, and the others may be longer one day.
+            for number, most in enumerate([(100, None), (160, None), (None, 90)]):
+                group.create_dataset(f"turned{number}", data=values(dtype, (100, 40), number), maxshape=most, chunks=(16, 7))
+            for grows in range(3):
+                most = [9, 30, 70]
+                most[grows] = None
+                cube = group.create_dataset(f"cube{grows}", (5, 30, 70), dtype, chunks=(2, 7, 64), maxshape=tuple(most), fillvalue=values(dtype, ())[()])
+                cube[1:4, 3:29, 10:] = values(dtype, (3, 26, 60), grows)
             # Some chunks are never written.
             sparse = group.create_dataset("sparse", (1000,), dtype, chunks=(64,), fillvalue=values(dtype, ())[()])
             sparse[200:300] = values(dtype, (100,), 5)
             group.create_dataset("nowhere", (100,), dtype)
             group.create_dataset("filled", (100, 3), dtype, fillvalue=values(dtype, ())[()])
     assert len(same(thalweg, path)) > len(TYPES) * 8
+    thalweg("index", path)
+    same(thalweg, path)
+
+
+def test_chunks_at_the_edge_that_skip_the_filters(thalweg, tmp_path):
+    """An option of libhdf5's that h5py has no name for (`H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`)."""
+    libhdf5 = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    libhdf5.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    path, repacked = tmp_path / "f.h5", tmp_path / "repacked.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        for index, most in enumerate([(37, 53), (None, 53), (37, None), (None, None)]):
+            for name in ("shuffle", "gzip", "fletcher32", "all"):
+                how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                how.set_chunk((16, 16))
+                for filter, add in {"shuffle": how.set_shuffle, "gzip": lambda how=how: how.set_deflate(4), "fletcher32": how.set_fletcher32}.items():
+                    if name in (filter, "all"):
+                        add()
+                assert libhdf5.H5Pset_chunk_opts(how.id, 2) >= 0
+                space = h5py.h5s.create_simple((37, 53), tuple(h5py.h5s.UNLIMITED if length is None else length for length in most))
+                made = h5py.h5d.create(file.id, f"{name}{index}".encode(), h5py.h5t.STD_I32LE, space, how)
+                h5py.Dataset(made)[...] = values("<i4", (37, 53), index)
+    assert len(same(thalweg, path)) == 16
+    for wish in ([], ["--chunk", "/=16x20"], ["--filter", "/=shuffle+gzip:1"], ["--chunk", "/=32x16", "--filter", "/=none"]):
+        thalweg("convert", "--repack", path, repacked, *wish)
+        assert same(thalweg, repacked) == rows(path)[0], wish
+        with h5py.File(repacked, "r+") as file:
+            for name, index in (("all1", 1), ("all3", 3)):
+                file[name].resize((60, 53))
+                assert (file[name][:37] == values("<i4", (37, 53), index)).all() and (file[name][37:] == 0).all(), (wish, name)
+        repacked.unlink()
 
 
 def test_compound_array_and_enumerated_types(thalweg, tmp_path):

@@ -19,6 +19,8 @@ mod elsewhere;
 pub mod extents;
 mod filter;
 #[cfg(feature = "hdf5")]
+mod grid;
+#[cfg(feature = "hdf5")]
 mod library;
 pub mod meta;
 #[cfg(feature = "hdf5")]

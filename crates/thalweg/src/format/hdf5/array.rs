@@ -1,13 +1,11 @@
 //! Datasets of any type and shape: what their elements are, and where these lie.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
 use hdf5_metno_sys::h5::H5free_memory;
-use hdf5_metno_sys::h5d::{
-    H5D_fill_value_t, H5D_layout_t, H5Dchunk_iter, H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dread,
-};
+use hdf5_metno_sys::h5d::{H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dread};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
     H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_layout,
@@ -29,7 +27,7 @@ use super::dtype::{Dtype, FixKind};
 use super::filter::Pipeline;
 use super::library::{Id, Refused, status};
 use super::object::{Node, labels};
-use super::types::{Chunk, NOWHERE};
+use super::types::Chunk;
 use crate::error::Result;
 
 /// Types inside each other deeper than this are not looked into.
@@ -226,47 +224,6 @@ impl Node {
             }
             Ok(Some(Found::Array(Arc::new(array))))
         }
-    }
-
-    /// The chunks that are stored, by their place in the grid. The lock is held.
-    pub(super) fn grid(&self, shape: &[u64], chunk: &[u64]) -> Result<Vec<Chunk>, Trouble> {
-        struct Seen<'a> {
-            shape: &'a [u64],
-            chunk: &'a [u64],
-            chunks: Vec<Chunk>,
-            askew: bool,
-        }
-        unsafe extern "C" fn visit(first: *const u64, mask: c_uint, offset: u64, size: u64, out: *mut c_void) -> c_int {
-            // SAFETY: `out` is the structure below; a chunk has a coordinate for each dimension of its dataset.
-            let seen = unsafe { &mut *out.cast::<Seen<'_>>() };
-            // SAFETY: as above.
-            let first = unsafe { std::slice::from_raw_parts(first, seen.shape.len()) };
-            if offset == NOWHERE || first.iter().zip(seen.shape).any(|(at, len)| at >= len) {
-                return 0;
-            }
-            let mut number = 0u64;
-            for ((&at, &len), &chunk) in first.iter().zip(seen.shape).zip(seen.chunk) {
-                seen.askew |= !at.is_multiple_of(chunk);
-                number = number.wrapping_mul(len.div_ceil(chunk)).wrapping_add(at / chunk);
-            }
-            seen.chunks.push(Chunk { first: number, offset, size, mask });
-            0
-        }
-        if shape.contains(&0) {
-            return Ok(Vec::new());
-        }
-        if let Some(chunks) = self.saved(shape, chunk) {
-            return Ok(chunks);
-        }
-        let mut seen = Seen { shape, chunk, chunks: Vec::new(), askew: false };
-        // SAFETY: under the lock; the structure outlives the call.
-        status(unsafe { H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut seen).cast()) })?;
-        let Seen { mut chunks, askew, .. } = seen;
-        chunks.sort_unstable_by_key(|chunk| chunk.first);
-        if askew || chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first)) {
-            return Err(Trouble::Malformed(0, "chunks that overlap".into(), format!("chunks of {chunk:?} elements")));
-        }
-        Ok(chunks)
     }
 
     /// Reads `rows` elements of the first dimension from `from` on through libhdf5, as [`Dtype::to_little_endian`] takes them.

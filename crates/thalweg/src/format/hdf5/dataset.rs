@@ -15,6 +15,7 @@ use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_dims, H5Sget_simple_exte
 use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
 
 use super::filter::{Filter, Pipeline};
+use super::grid::bare;
 use super::library::{Id, Refused, locked, status};
 use super::object::Node;
 use super::types::{Chunk, Dataset, NOWHERE, Storage, in_order};
@@ -86,7 +87,11 @@ impl Node {
                     if status(H5Pget_chunk(made.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
                         return Err(Trouble::Unsupported("chunks of other than one dimension".into()));
                     }
-                    Storage::Chunked(chunk, self.chunks(len, chunk)?)
+                    let mut chunks = self.chunks(len, chunk)?;
+                    if let Some(last) = chunks.last_mut().filter(|last| len - last.first < chunk) {
+                        last.mask |= bare(&made)?;
+                    }
+                    Storage::Chunked(chunk, chunks)
                 }
                 _ => return Err(Trouble::Unsupported("a virtual dataset".into())),
             };

@@ -3,14 +3,14 @@
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon,
-    H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dwrite, H5Dwrite_chunk,
+    H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_space, H5Dget_type,
+    H5Dwrite, H5Dwrite_chunk,
 };
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_fill_value,
-    H5Pget_filter2, H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
-    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2,
+    H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts,
+    H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
 };
 use hdf5_metno_sys::h5s::{
     H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
@@ -176,8 +176,7 @@ impl Rewrite<'_> {
             };
             let held = contents(stored, 0)?;
             let elsewhere = |why, copied| Lie::Elsewhere { why, copied };
-            let mut chunk_options = 0;
-            let mut pipeline = match pipeline(make) {
+            let pipeline = match pipeline(make) {
                 Ok(pipeline) => Ok(pipeline),
                 Err(dataset::Trouble::Unsupported(why)) => Err(why),
                 Err(trouble) => return Err(self.trouble(&path, trouble)),
@@ -205,16 +204,12 @@ impl Rewrite<'_> {
                         let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
                         return Err(self.malformed(&path, found, format!("chunks of {rank}")));
                     }
-                    status(H5Pget_chunk_opts(make.raw(), &raw mut chunk_options))?;
                     let chunks = node.grid(&shape, &chunk[..rank]).map_err(|trouble| self.trouble(&path, trouble))?;
                     self.check_inside(&path, chunks.iter().map(|chunk| (chunk.offset, chunk.size)))?;
                     Lie::Chunked(chunk[..rank].to_vec(), chunks)
                 }
                 _ => return Err(self.unsupported(&path, "a layout that is not known", "remove it first")),
             };
-            if chunk_options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS != 0 && pipeline != Ok(Pipeline::default()) {
-                pipeline = Err("filters that leave out chunks at the edge".into());
-            }
             let mut fill = Vec::new();
             let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
             status(H5Pfill_value_defined(make.raw(), &raw mut defined))?;
