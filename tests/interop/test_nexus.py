@@ -177,6 +177,84 @@ def test_scattered_files_in_one_sweep(thalweg, tmp_path, memory):
         assert counted["banks"] == said["banks"]
 
 
+WEIGHTED = ("bank1_events", "bank3_events")
+
+
+def weights(name) -> np.ndarray:
+    return np.random.default_rng(7).gamma(2.0, 0.5, len(BANKS[name].ids)).astype("<f4")
+
+
+def weighted(style, path):
+    """Some banks have weights, and others have none."""
+    write(style, path, **STORAGE["chunked"])
+    with h5py.File(path, "r+") as file:
+        for name in WEIGHTED:
+            group = file[f"entry/{name}" if style == "sns" else f"entry/instrument/{name.removesuffix('_events')}/{name}"]
+            group.create_dataset("event_weight", data=weights(name), chunks=(300,), compression="gzip")
+    return path
+
+
+WEIGHTED_SELECTIONS = {
+    "whole": ([], lambda pulse, time, flight: pulse >= 0),
+    **{name: SELECTIONS[name] for name in ("pulses", "seconds", "flight", "all", "nothing")},
+}
+
+
+@pytest.mark.parametrize("order", ["banks", "file"])
+@pytest.mark.parametrize("selection", WEIGHTED_SELECTIONS)
+@pytest.mark.parametrize("style", ["sns", "ess"])
+def test_weights_go_with_their_events(thalweg, tmp_path, style, selection, order):
+    path = weighted(style, tmp_path / "run.nxs")
+    options, where = WEIGHTED_SELECTIONS[selection]
+    own = {}
+    for name, bank in BANKS.items():
+        # Their numbers in the place of their ids: which of the events are kept.
+        flights = bank.flights.astype("<f4") if style == "sns" else nanoseconds(bank)
+        kept = rows(name, bank, flights, np.arange(len(bank.ids)), where).event_id
+        own[name] = weights(name)[kept] if name in WEIGHTED else np.full(len(kept), np.nan, "<f4")
+    for kind in ("arrow", "parquet", "csv"):
+        out = tmp_path / f"out.{kind}"
+        thalweg("read", path, "--events", *options, "--order", order, "--memory", "4MiB", "--to", out)
+        if kind == "csv":
+            with out.open() as text:
+                read = list(csv.DictReader(text))
+            names, values = np.array([row["bank"] for row in read]), np.array([float(row["event_weight"] or "nan") for row in read], "<f4")
+        else:
+            read = pyarrow.ipc.open_file(out).read_all() if kind == "arrow" else pyarrow.parquet.read_table(out)
+            assert read.column_names == [*COLUMNS[:3], "event_weight", *COLUMNS[3:]]
+            assert read.schema.field("event_weight").type == pyarrow.float32()
+            names, values = np.array(read["bank"].to_pylist(), str), read["event_weight"].to_numpy(zero_copy_only=False)
+        for name in BANKS:
+            assert np.array_equal(values[names == name], own[name], equal_nan=True), (kind, name)
+    arrays = tmp_path / "out.npy"
+    thalweg("read", path, "--events", *options, "--to", arrays)
+    for name in BANKS:
+        assert (arrays / name / "event_weight.npy").exists() == (name in WEIGHTED)
+        if name in WEIGHTED:
+            read = np.load(arrays / name / "event_weight.npy")
+            assert read.dtype == np.dtype("<f4") and np.array_equal(read, own[name])
+
+
+def test_weights_that_do_not_fit_their_events_are_left_out(thalweg, tmp_path):
+    path, out = weighted("sns", tmp_path / "run.nxs"), tmp_path / "out.arrow"
+    said = json.loads(thalweg("info", path, "--json").stdout)["nexus"]
+    assert [bank["bank"] for bank in said["banks"] if bank["weights"]] == list(WEIGHTED) and said["findings"] == []
+    with h5py.File(path, "r+") as file:
+        group = file["entry/bank3_events"]
+        del group["event_weight"]
+        group["event_weight"] = np.ones(700, "<f4")
+    result = thalweg("read", path, "--events", "--bank", "bank3*", "--to", out, "--json")
+    finding, = json.loads(result.stdout)["findings"]
+    assert (finding["defect"], finding["at"]) == ("lengths_differ", 700) and "event_weight" in result.stderr
+    same(table(out), [expected("sns", "bank3_events")])
+    with h5py.File(path, "r+") as file:
+        group = file["entry/bank3_events"]
+        del group["event_weight"]
+        group["event_weight"] = np.ones(777, "<f8")
+    result = thalweg("read", path, "--events", "--to", tmp_path / "mixed.arrow", check=False)
+    assert result.returncode == 1 and "found event_weight F64 in bank3_events and F32 in bank1_events" in result.stderr
+
+
 def test_only_the_chunks_that_are_needed_are_read(thalweg, tmp_path):
     """A damaged chunk is no matter for the pulses that are not in it."""
     bank = Bank(20_000, 200, 1)

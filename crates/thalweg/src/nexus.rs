@@ -1,7 +1,7 @@
 //! NeXus: the events that neutron instruments write, and their logs, in any HDF5 file.
 //!
 //! A bank is a group of class `NXevent_data`, or one that holds what such a group does: `event_id` and `event_time_offset` for
-//! each event, `event_index` and `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of some pulses, times
+//! each event, `event_weight` if need be, `event_index` and `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of some pulses, times
 //! and times of flight; what the index says is checked, and what is wrong with it is told.
 //!
 //! ```no_run
@@ -75,8 +75,8 @@ pub struct Bank {
     path: String,
     name: String,
     events: u64,
-    event_id: Option<List>,
-    event_time_offset: Option<List>,
+    /// What each event has, in the order of [`Column::ALL`].
+    columns: [Option<List>; 3],
     event_time_zero: Option<List>,
     event_index: Option<List>,
     cue_index: Option<List>,
@@ -89,6 +89,31 @@ pub struct Bank {
     epoch: i64,
     /// What shows without a look at values.
     findings: Vec<Finding>,
+}
+
+/// What a bank may have of each event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// `event_id`: the pixel of the detector.
+    Id,
+    /// `event_time_offset`: the time since its pulse, in [`Bank::unit`].
+    Offset,
+    /// `event_weight`: how many events it counts for.
+    Weight,
+}
+
+impl Column {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Id, Self::Offset, Self::Weight];
+
+    /// The name of its dataset.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Id => "event_id",
+            Self::Offset => "event_time_offset",
+            Self::Weight => "event_weight",
+        }
+    }
 }
 
 /// A dataset that is a list of numbers.
@@ -120,14 +145,18 @@ impl Bank {
         self.event_time_zero.as_ref().or(self.event_index.as_ref()).map_or(0, |list| list.len)
     }
 
-    /// The type of `event_id`, if it has any.
-    pub fn id(&self) -> Option<Number> {
-        self.event_id.as_ref().map(|list| list.number)
+    fn list(&self, column: Column) -> Option<&List> {
+        self.columns[column as usize].as_ref()
     }
 
-    /// The type of `event_time_offset`, if it has any.
-    pub fn offset(&self) -> Option<Number> {
-        self.event_time_offset.as_ref().map(|list| list.number)
+    /// The type of a column, if it has that.
+    pub fn number(&self, column: Column) -> Option<Number> {
+        self.list(column).map(|list| list.number)
+    }
+
+    /// The dataset of a column, if it has that.
+    pub fn dataset(&self, column: Column) -> Option<&Dataset> {
+        self.list(column).map(|list| &list.dataset)
     }
 
     /// The unit of `event_time_offset`.
@@ -135,9 +164,9 @@ impl Bank {
         self.unit
     }
 
-    /// The datasets that hold a value for each event: `event_id`, `event_time_offset`.
-    pub fn of_events(&self) -> [Option<&Dataset>; 2] {
-        [&self.event_id, &self.event_time_offset].map(|list| list.as_ref().map(|list| &list.dataset))
+    /// The datasets that hold a value for each event.
+    pub fn datasets(&self) -> impl Iterator<Item = &Dataset> {
+        self.columns.iter().flatten().map(|list| &list.dataset)
     }
 }
 
@@ -171,7 +200,7 @@ impl<'a> Nexus<'a> {
             },
             Found::Other(_) => 0,
         };
-        banks.iter().filter_map(|&at| self.banks.get(at)).flat_map(Bank::of_events).flatten().map(stored).sum()
+        banks.iter().filter_map(|&at| self.banks.get(at)).flat_map(Bank::datasets).map(stored).sum()
     }
 
     /// The pulses of a bank, and all that is wrong with it.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use thalweg::Error;
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Bank, Finding, Nexus, iso};
+use thalweg::nexus::{Bank, Column, Finding, Nexus, iso};
 use thalweg_gauge::units::digits;
 
 use crate::common::Failure;
@@ -52,7 +52,7 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
         .map(|(bank, span)| {
             json!({
                 "bank": bank.name(), "path": bank.path(), "events": bank.events(), "pulses": bank.pulses(),
-                "unit": bank.unit().to_string(), "first_pulse": span.map(|span| iso(span.0)), "duration_s": span.map(seconds),
+                "unit": bank.unit().to_string(), "weights": weighted(bank), "first_pulse": span.map(|span| iso(span.0)), "duration_s": span.map(seconds),
             })
         })
         .collect();
@@ -75,9 +75,10 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
         (
             "",
             format!(
-                "{}: {} events, {} pulses, times of flight in {}{}",
+                "{}: {} events{}, {} pulses, times of flight in {}{}",
                 bank.path(),
                 bank.events(),
+                if weighted(bank) { " with weights" } else { "" },
                 bank.pulses(),
                 bank.unit(),
                 words(*span)
@@ -92,6 +93,10 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
         findings.iter().enumerate().map(|(at, finding)| (if at == 0 { "findings" } else { "" }, finding.to_string())),
     );
     Ok(Some(Events { lines, json }))
+}
+
+fn weighted(bank: &Bank) -> bool {
+    bank.number(Column::Weight).is_some()
 }
 
 fn seconds(span: (i64, i64)) -> f64 {

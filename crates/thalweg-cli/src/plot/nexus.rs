@@ -1,7 +1,7 @@
 //! The events of a NeXus file: when they came, how long they flew, and where.
 
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::nexus::{Bank, Finding, Nexus, Wanted};
+use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 
 use super::histogram::Histogram;
 use super::panel::{Axis, Marks, Panel, rounded, short};
@@ -76,22 +76,22 @@ pub(super) fn panels(file: &ArrayFile, banks: &[String], bars: usize) -> Result<
         }
     }
     // All at once: the parts of live files lie in the order in which they came, not bank by bank.
-    let columns: Vec<(&Bank, usize, &Dataset)> = banks
+    let columns: Vec<(&Bank, Column, &Dataset)> = banks
         .iter()
         .flat_map(|bank| {
-            bank.of_events().into_iter().enumerate().filter_map(|(column, dataset)| Some((*bank, column, dataset?)))
+            let of = |column| bank.dataset(column).map(|dataset| (*bank, column, dataset));
+            [Column::Id, Column::Offset].into_iter().filter_map(of)
         })
         .collect();
     let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
     file.each(&datasets, &mut |at, part| {
-        match columns.get(at) {
-            Some((bank, 0, _)) => bank.id().map(|number| number.floats(part, |id| tally.ids.add(id, 1))),
-            Some((bank, ..)) => {
-                let ns = bank.unit().ns() as f64;
-                bank.offset().map(|number| number.floats(part, |offset| tally.flights.add(offset * ns, 1)))
-            }
-            None => None,
-        };
+        let Some(&(bank, column, _)) = columns.get(at) else { return Ok(()) };
+        let Some(number) = bank.number(column) else { return Ok(()) };
+        let ns = bank.unit().ns() as f64;
+        number.floats(part, |value| match column {
+            Column::Id => tally.ids.add(value, 1),
+            _ => tally.flights.add(value * ns, 1),
+        });
         Ok(())
     })?;
     tell(name, &findings);

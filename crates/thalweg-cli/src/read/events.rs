@@ -23,8 +23,8 @@ use crate::scan::sink::{Kind, Sink};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
 pub(crate) struct EventArgs {
-    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id, event_time_offset, pulse_time and
-    /// pulse, else to count them
+    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id, event_time_offset, event_weight
+    /// where there are weights, pulse_time and pulse, else to count them
     #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa"])]
     events: bool,
     /// Only banks whose name, or path in the file, matches this pattern; may be given more than once

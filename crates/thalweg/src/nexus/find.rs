@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::finding::{Defect, Finding, finding};
 use super::number::Number;
 use super::time::{Unit, parse_iso};
-use super::{Bank, Entry, List, Log, Nexus, text};
+use super::{Bank, Column, Entry, List, Log, Nexus, text};
 use crate::arrays::{ArrayFile, Dataset, MOST_LEVELS};
 use crate::error::{Error, Result};
 use crate::format::hdf5::{Link, Node, Value};
@@ -153,14 +153,17 @@ impl Group<'_> {
 
     fn bank(&self) -> Result<Bank> {
         let mut found = Vec::new();
-        let event_id = self.list("event_id", &mut found)?;
-        let event_time_offset = self.list("event_time_offset", &mut found)?;
+        let mut columns = [None, None, None];
+        for column in Column::ALL {
+            columns[column as usize] = self.list(column.name(), &mut found)?;
+        }
+        let [event_id, event_time_offset, event_weight] = &mut columns;
         let event_time_zero = self.list("event_time_zero", &mut found)?;
         let event_index = self.list("event_index", &mut found)?;
         let cue_index = self.list("cue_index", &mut found)?;
         let cue_timestamp_zero = self.list("cue_timestamp_zero", &mut found)?;
 
-        let lens = [&event_id, &event_time_offset].map(|list| list.as_ref().map(|list| list.len));
+        let lens = [&*event_id, event_time_offset].map(|list| list.as_ref().map(|list| list.len));
         let events = lens.iter().flatten().min().copied().unwrap_or(0);
         match lens {
             [Some(ids), Some(offsets)] if ids != offsets => {
@@ -173,6 +176,12 @@ impl Group<'_> {
                 found.push(finding(Defect::Unusable, None, words, "both", "the bank has no events"));
             }
             _ => {}
+        }
+        if let Some(weights) = event_weight.take_if(|weights| weights.len != events) {
+            let words = format!("{} entries of event_weight", weights.len);
+            let expected = format!("{events}, one for each event");
+            let at = Some(weights.len.min(events));
+            found.push(finding(Defect::Lengths, at, words, expected, "they are left out: each event counts for one"));
         }
         // What files without units mean: floating-point microseconds and seconds (SNS, ISIS), integral nanoseconds (ESS).
         let unit = unit(event_time_offset.as_ref(), Unit::Microsecond, &mut found)?;
@@ -187,8 +196,7 @@ impl Group<'_> {
             path: self.path.to_owned(),
             name: if name.is_empty() { "events".into() } else { name },
             events,
-            event_id,
-            event_time_offset,
+            columns,
             event_time_zero,
             event_index,
             cue_index,

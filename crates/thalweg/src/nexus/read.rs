@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use super::columns::Columns;
+use super::columns::Pending;
 use super::finding::{Defect, Finding, finding};
 use super::pulses::Pulses;
 use super::turns::{Turns, Values, Window};
 use super::wanted::Wanted;
-use super::{Bank, List, Nexus};
+use super::{Bank, Column, List, Nexus};
 use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
 use crate::error::{Error, Result};
 use crate::format::hdf5::{Found, Place};
@@ -20,10 +20,8 @@ use crate::format::hdf5::{Found, Place};
 pub struct Batch<'a> {
     /// The bank's place in [`Nexus::banks`].
     pub bank: usize,
-    /// `event_id`, as [`Bank::id`] says, little-endian; empty if the bank has none.
-    pub ids: &'a [u8],
-    /// `event_time_offset`, as [`Bank::offset`] and [`Bank::unit`] say.
-    pub offsets: &'a [u8],
+    /// What the bank has of each, in the order of [`Column::ALL`]: little-endian numbers as [`Bank::number`] says, or nothing.
+    pub columns: [&'a [u8]; 3],
     /// The pulse of each; -1 for those that belong to none.
     pub pulses: &'a [i64],
     /// When that was, in nanoseconds since 1970, or [`NO_TIME`](super::NO_TIME).
@@ -105,14 +103,14 @@ impl Nexus<'_> {
                 }
             });
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
-            let (flight, columns) = (wanted.flight.as_ref(), Columns::default());
+            let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
             let mut turns = Turns {
                 nexus: self,
                 flight,
                 ask,
                 answers,
                 is_out: false,
-                columns,
+                pending,
                 spare: Values::new(),
                 show: &mut given,
             };
@@ -200,7 +198,7 @@ impl Nexus<'_> {
         findings: &mut Vec<Finding>,
     ) -> Result<(Arc<Pulses>, Vec<Range<u64>>)> {
         let (pulses, mut found) = self.pulses(bank)?;
-        if wanted.flight.is_some() && bank.event_time_offset.is_none() && bank.events > 0 {
+        if wanted.flight.is_some() && bank.list(Column::Offset).is_none() && bank.events > 0 {
             let done = "none of its events is in a range of times of flight";
             let missing = finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
             found.push(Finding { group: bank.path.clone(), ..missing });
@@ -224,17 +222,12 @@ impl Bank {
             },
             Found::Other(_) => None,
         };
-        self.of_events().into_iter().flatten().filter_map(chunk).max().unwrap_or(1)
+        self.datasets().filter_map(chunk).max().unwrap_or(1)
     }
 
     /// Bytes of an event as it is read.
     pub(super) fn event_bytes(&self) -> u64 {
-        [&self.event_id, &self.event_time_offset]
-            .into_iter()
-            .flatten()
-            .map(|list| list.number.size() as u64)
-            .sum::<u64>()
-            .max(1)
+        self.columns.iter().flatten().map(|list| list.number.size() as u64).sum::<u64>().max(1)
     }
 
     /// Where in the file an event lies: by the last of its values.
@@ -252,7 +245,7 @@ impl Bank {
             },
             Found::Other(_) => None,
         };
-        self.of_events().into_iter().flatten().filter_map(place).max().unwrap_or(0)
+        self.datasets().filter_map(place).max().unwrap_or(0)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use super::columns::{Bytes, Columns};
+use super::columns::{Bytes, Pending};
 use super::pulses::Pulses;
 use super::read::{Batch, cut, want};
 use super::{Bank, List, Nexus};
@@ -29,9 +29,9 @@ pub(super) struct Piece {
 
 impl Piece {
     /// The lists that its bank has, and how many bytes of each are read.
-    fn lists<'a>(&self, bank: &'a Bank) -> [Option<(&'a List, usize)>; 2] {
+    fn lists<'a>(&self, bank: &'a Bank) -> [Option<(&'a List, usize)>; 3] {
         let len = |list: &List| (self.read.end - self.read.start) as usize * list.number.size();
-        [&bank.event_id, &bank.event_time_offset].map(|list| list.as_ref().map(|list| (list, len(list))))
+        bank.columns.each_ref().map(|list| list.as_ref().map(|list| (list, len(list))))
     }
 }
 
@@ -68,7 +68,7 @@ impl Window {
     }
 }
 
-/// A window's values, one list behind the other, two lists a piece: memory that goes from window to window.
+/// A window's values, one list behind the other, piece by piece: memory that goes from window to window.
 pub(super) type Values = Vec<u8>;
 
 /// Windows on their way: the next is read by a thread of its own.
@@ -79,7 +79,7 @@ pub(super) struct Turns<'a, 'f> {
     pub(super) answers: Receiver<(Window, Result<Values>)>,
     /// Whether a window is being read.
     pub(super) is_out: bool,
-    pub(super) columns: Columns,
+    pub(super) pending: Pending,
     pub(super) spare: Values,
     pub(super) show: &'f mut dyn FnMut(&Batch<'_>) -> Result<()>,
 }
@@ -106,15 +106,15 @@ impl Turns<'_, '_> {
         let mut rest = &values[..];
         for piece in &window.pieces {
             let bank = &self.nexus.banks[piece.bank];
-            let [ids, offsets] = piece.lists(bank).map(|list| {
+            let columns = piece.lists(bank).map(|list| {
                 let (own, others) = rest.split_at(list.map_or(0, |(_, len)| len));
                 rest = others;
                 own
             });
-            let bytes = Bytes { first: piece.read.start, ids, offsets };
+            let bytes = Bytes { first: piece.read.start, columns };
             for part in piece.keep.iter().flat_map(|range| cut(range.clone(), most as u64)) {
-                self.columns.take(part, (bank, &piece.pulses), &bytes, self.flight);
-                if self.columns.pulses.len() * 2 > most {
+                self.pending.take(part, (bank, &piece.pulses), &bytes, self.flight);
+                if self.pending.pulses.len() * 2 > most {
                     self.batch(piece.bank)?;
                 }
             }
@@ -124,11 +124,11 @@ impl Turns<'_, '_> {
     }
 
     fn batch(&mut self, bank: usize) -> Result<()> {
-        let Columns { ids, offsets, pulses, times } = &self.columns;
+        let Pending { columns, pulses, times } = &self.pending;
         if !pulses.is_empty() {
-            (self.show)(&Batch { bank, ids, offsets, pulses, times })?;
+            (self.show)(&Batch { bank, columns: columns.each_ref().map(Vec::as_slice), pulses, times })?;
         }
-        self.columns.clear();
+        self.pending.clear();
         Ok(())
     }
 }

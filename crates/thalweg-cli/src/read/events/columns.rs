@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use glob::Pattern;
-use thalweg::nexus::{Bank, Batch, Log, NO_TIME, Nexus, Number, Values};
+use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
 
 use super::table;
 use crate::common::{Failure, Outcome, complain};
@@ -44,40 +44,33 @@ pub(super) struct Events {
     schema: SchemaRef,
     names: Arc<StringArray>,
     keys: HashMap<String, i32>,
-    id: Option<Number>,
-    offset: Option<Number>,
+    /// The types of what events have, in the order of [`Column::ALL`].
+    numbers: [Option<Number>; 3],
 }
 
 impl Events {
     /// The columns that these banks have in common.
     pub(super) fn new(banks: &[&Bank], file: &str) -> Result<Self, Failure> {
-        let id = common(banks, file, "event_id", |bank| bank.id())?;
-        let offset = common(banks, file, "event_time_offset", |bank| bank.offset())?;
-        let unit = common(banks, file, "the unit of event_time_offset", |bank| bank.offset().map(|_| bank.unit()))?;
-        let column = |name: &str, number: Option<Number>| {
-            let all = banks.iter().all(|bank| if name == "event_id" { bank.id() } else { bank.offset() }.is_some());
-            number.map(|number| Field::new(name, numbers::data_type(number), !all))
-        };
-        let units = |field: Field| match unit {
-            Some(unit) => field.with_metadata([("units".to_owned(), unit.to_string())]),
-            None => field,
-        };
-        let fields = [
-            Some(Field::new("bank", name_type(), false)),
-            column("event_id", id),
-            column("event_time_offset", offset).map(units),
-            Some(Field::new("pulse_time", time_type(), true)),
-            Some(Field::new("pulse", DataType::Int64, true)),
-        ];
+        let mut numbers = [None; 3];
+        let mut fields = vec![Field::new("bank", name_type(), false)];
+        for (column, number) in Column::ALL.into_iter().zip(&mut numbers) {
+            *number = common(banks, file, column.name(), |bank| bank.number(column))?;
+            let Some(number) = *number else { continue };
+            let all = banks.iter().all(|bank| bank.number(column).is_some());
+            let mut field = Field::new(column.name(), numbers::data_type(number), !all);
+            let own = |bank: &Bank| bank.number(column).map(|_| bank.unit());
+            if column == Column::Offset
+                && let Some(unit) = common(banks, file, "the unit of event_time_offset", own)?
+            {
+                field = field.with_metadata([("units".to_owned(), unit.to_string())]);
+            }
+            fields.push(field);
+        }
+        fields.push(Field::new("pulse_time", time_type(), true));
+        fields.push(Field::new("pulse", DataType::Int64, true));
         let names = Arc::new(banks.iter().map(|bank| Some(bank.name())).collect());
         let keys = banks.iter().zip(0..).map(|(bank, key)| (bank.path().to_owned(), key)).collect();
-        Ok(Self {
-            schema: Arc::new(Schema::new(fields.into_iter().flatten().collect::<Vec<_>>())),
-            names,
-            keys,
-            id,
-            offset,
-        })
+        Ok(Self { schema: Arc::new(Schema::new(fields)), names, keys, numbers })
     }
 
     pub(super) fn schema(&self) -> &Schema {
@@ -89,21 +82,17 @@ impl Events {
         let key = self.keys.get(bank.path()).copied().unwrap_or(0);
         let keys = Int32Array::from(vec![key; rows]);
         let bank_column = DictionaryArray::<Int32Type>::try_new(keys, self.names.clone()).map_err(failed)?;
-        let column = |number: Option<Number>, own: Option<Number>, bytes| {
-            number.map(|number| match own {
+        let pulses: Int64Array = batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(bank_column)];
+        for ((column, number), bytes) in Column::ALL.into_iter().zip(self.numbers).zip(batch.columns) {
+            columns.extend(number.map(|number| match bank.number(column) {
                 Some(_) => numbers::array(number, bytes),
                 None => new_null_array(&numbers::data_type(number), rows),
-            })
-        };
-        let pulses: Int64Array = batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
-        let columns = [
-            Some(Arc::new(bank_column) as ArrayRef),
-            column(self.id, bank.id(), batch.ids),
-            column(self.offset, bank.offset(), batch.offsets),
-            Some(times(batch.times.iter().copied())),
-            Some(Arc::new(pulses) as ArrayRef),
-        ];
-        RecordBatch::try_new(self.schema.clone(), columns.into_iter().flatten().collect()).map_err(failed)
+            }));
+        }
+        columns.push(times(batch.times.iter().copied()));
+        columns.push(Arc::new(pulses));
+        RecordBatch::try_new(self.schema.clone(), columns).map_err(failed)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use thalweg::nexus::{Bank, Batch, Number};
+use thalweg::nexus::{Bank, Batch, Column, Number};
 use thalweg::write::{NpyArray, NpyFolder};
 
 /// numpy's name of a type of numbers.
@@ -16,7 +16,7 @@ fn descr(number: Number) -> String {
     format!("{}{kind}{}", if number.size() == 1 { '|' } else { '<' }, number.size())
 }
 
-/// Banks whose arrays are written side by side: each takes four open files.
+/// Banks whose arrays are written side by side: each takes up to five open files.
 pub(super) const MOST_OPEN: usize = 128;
 
 /// Folders of arrays that are being written: all banks side by side, or where these are too many one after the other.
@@ -29,8 +29,8 @@ pub(super) struct Arrays {
 }
 
 struct Columns {
-    ids: Option<NpyArray>,
-    offsets: Option<NpyArray>,
+    /// In the order of [`Column::ALL`].
+    own: [Option<NpyArray>; 3],
     times: NpyArray,
     pulses: NpyArray,
 }
@@ -38,10 +38,12 @@ struct Columns {
 impl Columns {
     fn create(folder: &NpyFolder, bank: &Bank) -> thalweg::Result<Self> {
         let array = |name: &str, descr: &str, size| folder.array(&format!("{}/{name}", bank.name()), descr, size, &[]);
-        let numbers = |name: &str, number: Option<Number>| number.map(|n| array(name, &descr(n), n.size())).transpose();
+        let mut own = [None, None, None];
+        for (column, own) in Column::ALL.into_iter().zip(&mut own) {
+            *own = bank.number(column).map(|n| array(column.name(), &descr(n), n.size())).transpose()?;
+        }
         Ok(Self {
-            ids: numbers("event_id", bank.id())?,
-            offsets: numbers("event_time_offset", bank.offset())?,
+            own,
             // What is not known is NaT.
             times: array("pulse_time", "<M8[ns]", size_of::<i64>())?,
             pulses: array("pulse", "<i8", size_of::<i64>())?,
@@ -49,15 +51,16 @@ impl Columns {
     }
 
     fn push(&mut self, batch: &Batch<'_>) -> thalweg::Result<()> {
-        self.ids.as_mut().map_or(Ok(()), |ids| ids.push(batch.ids))?;
-        self.offsets.as_mut().map_or(Ok(()), |offsets| offsets.push(batch.offsets))?;
+        for (own, bytes) in self.own.iter_mut().zip(batch.columns) {
+            own.as_mut().map_or(Ok(()), |own| own.push(bytes))?;
+        }
         self.times.push(&little_endian(batch.times))?;
         self.pulses.push(&little_endian(batch.pulses))
     }
 
     fn finish(self) -> thalweg::Result<()> {
-        let arrays = [self.ids, self.offsets, Some(self.times), Some(self.pulses)];
-        arrays.into_iter().flatten().try_for_each(|array| array.finish(None))
+        let always = [self.times, self.pulses];
+        self.own.into_iter().flatten().chain(always).try_for_each(|array| array.finish(None))
     }
 }
 
