@@ -1,9 +1,11 @@
 //! What state the caches are in when a trial starts, and the evidence that they were.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thalweg::reads::index_places;
 
 use crate::Result;
 use crate::cache::{self, EvictOptions, Eviction, Residency};
@@ -69,9 +71,10 @@ pub struct Prepared {
     pub evictions: Vec<Eviction>,
 }
 
-/// Brings `files` to `level`, outside anything that is timed. Of a folder, all files in it.
+/// Brings `files` to `level`, outside anything that is timed: of a folder, all files in it, and of each file the indexes that readers
+/// look for, too.
 pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
-    let files = &files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat();
+    let files = &with_indexes(files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat());
     let remote = files.iter().any(|f| crate::host::is_remote(f));
     let mut evictions = Vec::new();
     let mut objection = None;
@@ -108,6 +111,15 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
         Level::Lukewarm | Level::Unverified => {}
     }
     Ok(Prepared { residency: residency_of_all(files)?, remote, objection, evictions })
+}
+
+fn with_indexes(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let indexes = files.iter().flat_map(|file| index_places(file)).filter(|place| place.is_file());
+    let indexes: Vec<PathBuf> = indexes.collect();
+    files.extend(indexes);
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    files
 }
 
 fn residency_of_all(files: &[impl AsRef<Path>]) -> Result<Residency> {
@@ -194,6 +206,26 @@ mod tests {
     fn another_machines_cache_is_out_of_reach() {
         let p = Prepared { remote: true, ..prepared(Some(0)) };
         assert_eq!(judge(Level::Cold, &p, Some(1000), Some(1000)), Judgement::Reached(Level::ClientCold));
+    }
+
+    #[test]
+    fn indexes_go_with_their_files() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = |name: &str| dir.path().join(name);
+        for name in ["a.h5", "a.h5.idx", "b.h5"] {
+            std::fs::write(path(name), [7; 5000])?;
+        }
+        let pages = |count| count * 5000_u64.div_ceil(rustix::param::page_size() as u64);
+        for level in [Level::Hot, Level::Cold] {
+            let prepared = prepare(level, &[path("a.h5"), path("b.h5")], EvictOptions::default())?;
+            assert_eq!(prepared.residency.pages_total, pages(3), "{level}");
+            assert_eq!(prepared.evictions.len(), if level == Level::Cold { 3 } else { 0 });
+        }
+        // Named or in a folder, they count once.
+        let prepared = prepare(Level::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
+        assert_eq!(prepared.evictions.len(), 2);
+        assert_eq!(prepare(Level::Cold, &[dir.path().to_owned()], EvictOptions::default())?.evictions.len(), 3);
+        Ok(())
     }
 
     #[test]

@@ -58,11 +58,9 @@ pub use columns::{Batch, BatchOptions, Batches, Order, Strings, TYPE_KEY};
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 #[cfg(feature = "hdf5")]
-pub(crate) use lookup::places as index_places;
-#[cfg(feature = "hdf5")]
 pub(crate) use open::Opened;
 
-pub use lookup::{IndexOrigin, index_path};
+pub use lookup::{IndexOrigin, index_path, places as index_places};
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
 pub use pod5::Pod5Info;
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};

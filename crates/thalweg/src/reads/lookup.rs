@@ -209,8 +209,8 @@ pub fn index_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Where an index may lie, best first.
-pub(crate) fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
+/// Where the index of a file may lie, best first: beside it, and in the user's cache folder.
+pub fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
     [Some(index_path(path)), in_cache(path)].into_iter().flatten()
 }
 
