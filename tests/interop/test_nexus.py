@@ -487,6 +487,12 @@ def test_logs(thalweg, tmp_path):
     assert "odd" in result.stderr
     assert len(thalweg("read", path, "--logs", "temp*").stdout.splitlines()) == 5
     assert thalweg("read", path, "--logs", "none", check=False).returncode == 1
+    assert "odd" in thalweg("read", path, "--logs", "--to", tmp_path / "logs.npy").stderr
+    arrays = {str(file.relative_to(tmp_path / "logs.npy/entry/DASlogs")): np.load(file, allow_pickle=False) for file in (tmp_path / "logs.npy").rglob("*.npy")}
+    assert sorted(arrays) == sorted(f"{log}/{column}.npy" for log, value in (("speed", "value"), ("state", "text"), ("temperature", "value")) for column in ("seconds", "time", value))
+    assert arrays["temperature/value.npy"].tolist() == [0, 7, 14, 21] and arrays["temperature/seconds.npy"].tolist() == [0, 2, 4, 6]
+    assert arrays["temperature/time.npy"][3] == np.datetime64("2026-03-01T17:30:06.250", "ns")
+    assert arrays["state/text.npy"].tolist() == [b"open", b"closed"] and np.isnat(arrays["state/time.npy"]).all()
 
 
 def test_info(thalweg, tmp_path):

@@ -43,7 +43,7 @@ pub(crate) struct EventArgs {
     #[arg(long, value_enum, default_value_t, requires = "events")]
     order: RowOrder,
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the columns log, time, seconds,
-    /// value, text and units
+    /// value, text and units, or with --to OUT.npy as arrays
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
     #[arg(conflicts_with_all = ["events", "digest", "explain", "ids", "pa"])]
     logs: Option<String>,

@@ -11,9 +11,9 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use glob::Pattern;
-use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
+use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number, Values};
 
-use super::table;
+use super::{is_npy, npy, table};
 use crate::common::{Failure, Outcome, complain};
 use crate::read::table::numbers;
 use crate::scan::sink::Sink;
@@ -122,7 +122,24 @@ fn common<T: PartialEq + Copy + std::fmt::Debug>(
 /// Rows of a log that go into a batch.
 const BATCH: usize = 1 << 16;
 
-/// Writes logs as a table.
+/// What a log holds, if that can be told; others may still be read.
+pub(super) fn read(nexus: &Nexus<'_>, log: &Log) -> Result<Option<LogValues>, Failure> {
+    match nexus.log(log) {
+        Ok(read) => Ok(Some(read)),
+        Err(error @ thalweg::Error::Unsupported { .. }) => {
+            complain(&error);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Seconds since a log's start; NaN for what is no time.
+pub(super) fn seconds(time: i64, start: Option<i64>) -> f64 {
+    if time == NO_TIME { f64::NAN } else { time.saturating_sub(start.unwrap_or(0)) as f64 / 1e9 }
+}
+
+/// Writes logs as a table, or as arrays.
 pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outcome {
     let text = pattern.trim_start_matches('/');
     let pattern = Pattern::new(text).map_err(|e| Failure::Usage(format!("{pattern:?} is no pattern: {e}")))?;
@@ -137,6 +154,9 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
         return Err(Failure::Said(format!(
             "{name}: found none of its {count} logs that matches {text:?}; `thalweg info` lists them"
         )));
+    }
+    if let Some(to) = to.filter(|to| is_npy(to)) {
+        return npy::logs(nexus, &wanted, to);
     }
     let schema = Arc::new(Schema::new(vec![
         Field::new("log", name_type(), false),
@@ -156,21 +176,13 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
         None => Sink::stdout(b',', &schema)?,
     };
     for (key, log) in (0..).zip(&wanted) {
-        let read = match nexus.log(log) {
-            Ok(read) => read,
-            // Others may still be read.
-            Err(error @ thalweg::Error::Unsupported { .. }) => {
-                complain(&error);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let Some(read) = read(nexus, log)? else { continue };
         let start = log.start();
         for from in (0..read.times.len()).step_by(BATCH) {
             let rows = from..(from + BATCH).min(read.times.len());
             let some = read.times.get(rows.clone()).unwrap_or_default();
             let at = times(some.iter().map(|&time| if start.is_some() { time } else { NO_TIME }));
-            let seconds = |&time: &i64| (time != NO_TIME).then(|| time.saturating_sub(start.unwrap_or(0)) as f64 / 1e9);
+            let seconds = |&time: &i64| (time != NO_TIME).then(|| seconds(time, start));
             let (value, text): (ArrayRef, ArrayRef) = match &read.values {
                 Values::Numbers(numbers) => (
                     Arc::new(Float64Array::from(numbers.get(rows.clone()).unwrap_or_default().to_vec())),

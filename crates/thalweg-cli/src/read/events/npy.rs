@@ -1,10 +1,13 @@
-//! Events as numpy's arrays: a folder for each bank, with a file for each column.
+//! Events and logs as numpy's arrays: a folder for each bank or log, with a file for each column.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use thalweg::nexus::{Bank, Batch, Column, Number};
+use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
 use thalweg::write::{NpyArray, NpyFolder};
+
+use super::columns::{read, seconds};
+use crate::common::Outcome;
 
 /// numpy's name of a type of numbers.
 fn descr(number: Number) -> String {
@@ -107,4 +110,38 @@ impl Arrays {
         self.close()?;
         self.folder.finish()
     }
+}
+
+/// Writes logs: `time` (NaT where it is not known), `seconds` since the start, and `value` or `text`.
+pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> Outcome {
+    let folder = NpyFolder::create(to)?;
+    for log in logs {
+        let Some(read) = read(nexus, log)? else { continue };
+        let write = |name: &str, descr: &str, size: usize, bytes: &[u8]| {
+            let mut array = folder.array(&format!("{}/{name}", log.path()), descr, size, &[])?;
+            array.push(bytes)?;
+            array.finish(None)
+        };
+        let start = log.start();
+        let times: Vec<i64> = read.times.iter().map(|&time| if start.is_some() { time } else { NO_TIME }).collect();
+        write("time", "<M8[ns]", size_of::<i64>(), &little_endian(&times))?;
+        let since = read.times.iter().flat_map(|&time| seconds(time, start).to_le_bytes());
+        write("seconds", "<f8", size_of::<f64>(), &since.collect::<Vec<u8>>())?;
+        match &read.values {
+            Values::Numbers(numbers) => {
+                let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+                write("value", "<f8", size_of::<f64>(), &bytes)?;
+            }
+            Values::Text(texts) => {
+                let longest = texts.iter().map(String::len).max().unwrap_or(0).max(1);
+                let mut bytes = Vec::with_capacity(texts.len() * longest);
+                for text in texts {
+                    bytes.extend(text.as_bytes());
+                    bytes.resize(bytes.len() + longest - text.len(), 0);
+                }
+                write("text", &format!("|S{longest}"), longest, &bytes)?;
+            }
+        }
+    }
+    Ok(folder.finish()?)
 }
