@@ -60,6 +60,19 @@ def test_what_is_only_assumed_is_a_range(thalweg, scattered):
     assert not held["model_assumed"] and held["thalweg"]["range_s"] is None
 
 
+def test_limits_are_a_model(thalweg, scattered):
+    """The same store, held back or only thought of, gives the same prediction."""
+    limits = "bandwidth=20MB/s,latency=3ms,requests=100/s,parallel=4"
+    asked, held = doctor(thalweg, scattered, "--model", limits), doctor(thalweg, scattered, "--throttle", limits)
+    assert not asked["model_assumed"] and asked["model_origin"] == "as --model says"
+    for name in ("latency_s", "bandwidth", "request_rate"):
+        assert asked["model"][name] == held["model"][name], name
+    assert asked["libhdf5"]["store_s"] == held["libhdf5"]["store_s"] > asked["chunks"] * 0.009
+    for wrong in ("bandwidth=fast", "speed=3"):
+        result = thalweg("doctor", scattered, "--model", wrong, check=False)
+        assert result.returncode == 2 and "expected" in result.stderr
+
+
 def test_longer_chunks_take_more_room(thalweg, tmp_path):
     path, out = tmp_path / "short.h5", tmp_path / "out.h5"
     with h5py.File(path, "w") as file:

@@ -15,6 +15,7 @@ use thalweg::format::hdf5::Found;
 use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::Options;
 use thalweg::residency::resident;
+use thalweg::store::throttled::Limits;
 use thalweg_gauge::cache::{EvictOptions, evict};
 
 use crate::common::{Failure, Outcome, ReadArgs, complain, output};
@@ -37,9 +38,10 @@ pub(crate) struct Args {
     file: PathBuf,
     /// Datasets or groups, or patterns of them (default: all datasets)
     paths: Vec<PathBuf>,
-    /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3
-    #[arg(long, value_name = "NAME", value_parser = model)]
-    model: Option<Named>,
+    /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits and no others, as in
+    /// bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
+    #[arg(long, value_name = "NAME|LIMITS", value_parser = model)]
+    model: Option<Asked>,
     /// Take the file out of memory, read it, and set the time beside the predicted one
     #[arg(long)]
     measure: bool,
@@ -53,15 +55,27 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// A store model by its name.
-#[derive(Debug, Clone, Copy)]
-struct Named(&'static str, StoreModel);
+/// A store that is asked about.
+#[derive(Debug, Clone)]
+struct Asked {
+    model: StoreModel,
+    /// Where the model comes from.
+    origin: String,
+    /// Whether it stands for many a store of its kind.
+    assumed: bool,
+}
 
-fn model(text: &str) -> Result<Named, String> {
+fn model(text: &str) -> Result<Asked, String> {
+    if text.contains('=') {
+        let limits: Limits = text.parse().map_err(|error: thalweg::Error| error.to_string())?;
+        let model = limits.applied_to(&StoreModel::MEMORY);
+        return Ok(Asked { model, origin: "as --model says".into(), assumed: false });
+    }
     let known = StoreModel::NAMED.iter().find(|(name, _)| *name == text);
-    known.map(|&(name, model)| Named(name, model)).ok_or_else(|| {
+    let asked = known.map(|(name, model)| (*model, format!("what `{name}` is known for")));
+    asked.map(|(model, origin)| Asked { model, origin, assumed: true }).ok_or_else(|| {
         let names: Vec<&str> = StoreModel::NAMED.iter().map(|(name, _)| *name).collect();
-        format!("one of {} is needed", names.join(", "))
+        format!("one of {}, or limits as in bandwidth=2GB/s,latency=300us are needed", names.join(", "))
     })
 }
 
@@ -98,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let cached = cached(path);
     let started = Instant::now();
     let Some(file) = hdf5::open(path, &options, args.trusted)? else {
-        options.model = args.model.map(|Named(_, model)| model);
+        options.model = args.model.as_ref().map(|asked| asked.model);
         return reads::run(path, options, args.json);
     };
     let datasets = wanted(&file, &args.paths)?;
@@ -109,8 +123,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) =
         datasets.iter().partition(|dataset| matches!(&dataset.found, Found::Array(array) if array.library().is_none()));
     let here = file.options().model.unwrap_or(StoreModel::LOCAL);
-    let (model, origin, assumed) = match args.model {
-        Some(Named(name, model)) => (model, format!("what `{name}` is known for"), true),
+    let (model, origin, assumed) = match &args.model {
+        Some(asked) => (asked.model, asked.origin.clone(), asked.assumed),
         None => {
             let (origin, assumed) = origin(path, &here, throttled);
             (here, origin, assumed)
