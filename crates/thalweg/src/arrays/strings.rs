@@ -112,3 +112,6 @@ impl ArrayFile {
         Ok(strings)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,8 @@ use crate::error::{Error, Result};
 pub use vector::{Vector, VectorOf};
 
 mod table;
+#[cfg(test)]
+mod variable;
 mod vector;
 
 /// A file being written. What goes wrong with it is an error about `name`.
