@@ -12,7 +12,6 @@
 //! ```
 
 mod carry;
-mod encode;
 mod grid;
 mod recode;
 mod slots;

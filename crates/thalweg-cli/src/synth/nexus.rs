@@ -64,7 +64,7 @@ impl NexusArgs {
 /// Pieces are made by all cores, and written in the order of the file by this one.
 #[cfg(feature = "hdf5")]
 pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
-    use thalweg::synth::nexus::{Encoder, NexusWriter, Run};
+    use thalweg::synth::nexus::{Encoded, Encoder, NexusWriter, Run};
 
     let failed = |fault: thalweg::Fault| {
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
@@ -80,15 +80,14 @@ pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> 
         move |i: u64| {
             let piece = pieces.nth((i - at) as usize);
             at = i + 1;
-            let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
-            piece.map_or(Ok(Vec::new()), |piece| encoder.encode(run, piece))
+            piece.map_or(Ok(Encoded { bytes: Vec::new(), mask: 0 }), |piece| encoder.encode(run, piece))
         }
     };
-    super::in_order(run.piece_count(), make, stopped, |bytes| {
-        let bytes = bytes.map_err(failed)?;
+    super::in_order(run.piece_count(), make, stopped, |encoded| {
+        let encoded = encoded.map_err(failed)?;
         if let Some(piece) = order.next() {
             bar.inc(run.piece_bytes(piece));
-            out.push(piece, &bytes)?;
+            out.push(piece, &encoded)?;
         }
         Ok(())
     })?;

@@ -16,6 +16,7 @@ mod driver;
 mod dtype;
 #[cfg(feature = "hdf5")]
 mod elsewhere;
+mod encode;
 pub mod extents;
 mod filter;
 #[cfg(feature = "hdf5")]
@@ -45,16 +46,16 @@ pub use around::{Around, Reach};
 pub use array::{Array, Found, Place};
 #[cfg(feature = "hdf5")]
 pub use dtype::Dtype;
+pub use encode::Coder;
+pub(crate) use encode::Encoder;
 pub use extents::Extents;
-#[cfg(feature = "hdf5")]
-pub(crate) use filter::fletcher32;
 pub use filter::{Contexts, Filter, Pipeline};
 #[cfg(feature = "hdf5")]
 pub use library::version;
 #[cfg(feature = "hdf5")]
 pub use object::{File, Link, Node};
 #[cfg(feature = "hdf5")]
-pub use rewrite::{Coder, Form, Lie, Made, Recast, Rewrite, Version};
+pub use rewrite::{Form, Lie, Made, Recast, Rewrite, Version};
 pub use types::{Chunk, Dataset, Storage, Value};
 #[cfg(feature = "hdf5")]
 pub use variable::Variable;

@@ -11,13 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::carry::{WINDOW, Way};
-use super::encode::Encoder;
 use super::grid::Grid;
 use crate::Fault;
 use crate::engine::{Decoder, Delivery, Run};
 use crate::error::{Error, Result};
 use crate::extent::{Extent, Group, Source};
-use crate::format::hdf5::{Chunk, Coder, Contexts, Pipeline};
+use crate::format::hdf5::{Chunk, Coder, Contexts, Encoder, Pipeline};
 use crate::plan;
 use crate::store::Store;
 

@@ -29,7 +29,7 @@ use std::str::FromStr;
 
 use crate::splitmix::{STEP, mix};
 use crate::{Error, Fault, Result};
-pub use coding::{Coding, Encoder, Press};
+pub use coding::{Coding, Encoded, Encoder, Press};
 pub use order::{Field, Order, Piece, Pieces};
 use pulses::Pulses;
 use table::Table;

@@ -84,7 +84,7 @@ impl Made {
                 for (number, part) in (0..).zip(numbers.chunks(chunk as usize)) {
                     let mut part = bytes(part);
                     part.resize(chunk as usize * 8, 0);
-                    self.writer.chunk(&vector, number * chunk, &part).unwrap();
+                    self.writer.chunk(&vector, number * chunk, &part, 0).unwrap();
                 }
             }
         }

@@ -359,7 +359,7 @@ fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
 }
 
 /// Fletcher's checksum over big-endian 16-bit words, as libhdf5 takes it.
-pub(crate) fn fletcher32(data: &[u8]) -> u32 {
+pub(super) fn fletcher32(data: &[u8]) -> u32 {
     let (mut low, mut high) = (0u32, 0u32);
     // As many words as cannot overflow between two reductions.
     for block in data.chunks(720) {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{Field, Layout, Piece, Run};
 use crate::Fault;
-use crate::codec::{deflate, lz4, shuffle, zstd};
+use crate::format::hdf5::{self, Coder};
 
 /// What compresses a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub enum Press {
     /// Nothing.
     None,
     /// Deflate, of a level from 0 to 12.
-    Gzip(i32),
+    Gzip(u8),
     /// LZ4 (the filter 32004).
     Lz4,
     /// Zstandard (the filter 32015), of a level from 1 to 22.
-    Zstd(i32),
+    Zstd(u8),
 }
 
 /// The filters of a file's chunks.
@@ -44,7 +44,7 @@ impl FromStr for Coding {
         let refused = || Fault::new(0, format!("{text:?}"), LEVELS);
         let (shuffle, press) = text.strip_prefix("shuffle+").map_or((false, text), |press| (true, press));
         let (name, level) = press.split_once(':').map_or((press, None), |(name, level)| (name, Some(level)));
-        let level = level.map(|level| level.parse::<i32>().map_err(|_| refused())).transpose()?;
+        let level = level.map(|level| level.parse::<u8>().map_err(|_| refused())).transpose()?;
         let press = match (name, level) {
             ("none", None) if !shuffle => Press::None,
             ("gzip", level) if level.is_none_or(|level| (0..=12).contains(&level)) => Press::Gzip(level.unwrap_or(4)),
@@ -80,69 +80,60 @@ impl Field {
     }
 }
 
+impl Coding {
+    /// The filters, in their order.
+    pub(super) fn coders(self) -> Vec<Coder> {
+        let press = match self.press {
+            Press::None => None,
+            Press::Gzip(level) => Some(Coder::Deflate(level)),
+            Press::Lz4 => Some(Coder::Lz4),
+            Press::Zstd(level) => Some(Coder::Zstd(level)),
+        };
+        self.shuffle.then_some(Coder::Shuffle).into_iter().chain(press).collect()
+    }
+}
+
+/// A piece as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// A bit for each filter that would have made it no smaller, and that it skipped.
+    pub mask: u32,
+}
+
 /// Makes pieces ready to be written, on one thread.
 #[derive(Debug)]
 pub struct Encoder {
-    coding: Coding,
-    packer: Packer,
-    plain: Vec<u8>,
-    sorted: Vec<u8>,
-}
-
-#[derive(Debug)]
-enum Packer {
-    None,
-    Deflate(deflate::Compressor),
-    Lz4,
-    Zstd(zstd::Compressor),
+    coders: Vec<Coder>,
+    encoder: hdf5::Encoder,
 }
 
 impl Encoder {
     /// An encoder for a file of this coding.
-    ///
-    /// # Errors
-    /// A level that there is not.
-    pub fn new(coding: Coding) -> Result<Self, Fault> {
-        let packer = match coding.press {
-            Press::None => Packer::None,
-            Press::Gzip(level) => Packer::Deflate(deflate::Compressor::new(level)?),
-            Press::Lz4 => Packer::Lz4,
-            Press::Zstd(level) => Packer::Zstd(zstd::Compressor::new(level)?),
-        };
-        Ok(Self { coding, packer, plain: Vec::new(), sorted: Vec::new() })
+    pub fn new(coding: Coding) -> Self {
+        Self { coders: coding.coders(), encoder: hdf5::Encoder::default() }
     }
 
-    /// The bytes of a piece as they are stored. The last chunk of a dataset is as long as the others, with zeros at its end.
+    /// A piece as it is stored. The last chunk of a dataset is as long as the others, with zeros at its end.
     ///
     /// # Errors
     /// What the compressor says.
-    pub fn encode(&mut self, run: &Run, piece: Piece) -> Result<Vec<u8>, Fault> {
+    pub fn encode(&mut self, run: &Run, piece: Piece) -> Result<Encoded, Fault> {
         let Piece { bank, field, number } = piece;
         let elements = run.piece(bank, field);
         let range = number * elements..((number + 1) * elements).min(run.len(bank, field));
-        self.plain.clear();
+        let mut bytes = Vec::new();
         match field {
-            Field::EventId => run.ids(bank, range, &mut self.plain),
-            Field::EventTimeOffset => run.offsets(bank, range, &mut self.plain),
-            Field::EventIndex => run.index(bank, range, &mut self.plain),
-            Field::EventTimeZero => run.zeros(range, &mut self.plain),
+            Field::EventId => run.ids(bank, range, &mut bytes),
+            Field::EventTimeOffset => run.offsets(bank, range, &mut bytes),
+            Field::EventIndex => run.index(bank, range, &mut bytes),
+            Field::EventTimeZero => run.zeros(range, &mut bytes),
         }
         if matches!(run.recipe.layout, Layout::Chunked(_)) {
-            self.plain.resize(elements as usize * field.bytes(), 0);
+            bytes.resize(elements as usize * field.bytes(), 0);
         }
-        let bytes = if self.coding.shuffle {
-            shuffle::sort(&self.plain, field.bytes(), &mut self.sorted);
-            &self.sorted
-        } else {
-            &self.plain
-        };
-        let mut packed = Vec::new();
-        match &mut self.packer {
-            Packer::None => return Ok(bytes.clone()),
-            Packer::Deflate(packer) => packer.compress(bytes, &mut packed)?,
-            Packer::Zstd(packer) => packer.compress(bytes, &mut packed)?,
-            Packer::Lz4 => lz4::pack(bytes, &mut packed),
-        }
-        Ok(packed)
+        let mask = self.encoder.encode(&self.coders, field.bytes(), &mut bytes)?;
+        Ok(Encoded { bytes, mask })
     }
 }

@@ -2,16 +2,10 @@
 
 use std::path::Path;
 
-use super::{Encoder, Field, Layout, Libver, Piece, Press, PulseTimes, Run};
+use super::{Encoded, Encoder, Field, Layout, Libver, Piece, PulseTimes, Run};
 use crate::Result;
 use crate::format::hdf5::{Group, Number, Vector, VectorOf, Writer};
 use crate::write::NewFile;
-
-/// Numbers of the filters: the HDF5 specification's, and those that are registered with the HDF Group.
-const DEFLATE: i32 = 1;
-const SHUFFLE: i32 = 2;
-const LZ4: i32 = 32004;
-const ZSTD: i32 = 32015;
 
 /// When runs start, as attributes say it.
 const START: &str = "2024-05-14T08:00:00Z";
@@ -51,13 +45,13 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), as on a full disk.
-    pub fn push(&mut self, piece: Piece, bytes: &[u8]) -> Result<()> {
+    pub fn push(&mut self, piece: Piece, encoded: &Encoded) -> Result<()> {
         let Piece { bank, field, number } = piece;
         let first = number * self.run.piece(bank, field);
         let Some(vector) = self.banks.get(bank as usize).and_then(|bank| bank.get(place(field))) else { return Ok(()) };
         match self.run.recipe().layout {
-            Layout::Contiguous => self.writer.values(vector, first, bytes),
-            Layout::Chunked(_) => self.writer.chunk(vector, first, bytes),
+            Layout::Contiguous => self.writer.values(vector, first, &encoded.bytes),
+            Layout::Chunked(_) => self.writer.chunk(vector, first, &encoded.bytes, encoded.mask),
         }
     }
 
@@ -77,7 +71,7 @@ impl<'a> NexusWriter<'a> {
     /// As the other steps.
     pub fn write(path: &Path, run: &'a Run) -> Result<()> {
         let failed = |fault: crate::Fault| crate::Error::Usage(format!("{}: {fault}", path.display()).into());
-        let mut encoder = Encoder::new(run.recipe().coding).map_err(failed)?;
+        let mut encoder = Encoder::new(run.recipe().coding);
         let mut out = Self::create(path, run)?;
         for piece in run.pieces() {
             out.push(piece, &encoder.encode(run, piece).map_err(failed)?)?;
@@ -101,23 +95,12 @@ fn class(writer: &Writer, parent: Option<&Group>, name: &str, class: &str) -> Re
 /// The group of a bank's events, its values still missing.
 fn bank_of(writer: &Writer, entry: &Group, run: &Run, bank: u32) -> Result<[Vector; 4]> {
     let group = class(writer, Some(entry), &format!("bank{}_events", bank + 1), "NXevent_data")?;
-    let coding = run.recipe().coding;
+    let coders = run.recipe().coding.coders();
     let make = |field: Field| {
-        let (size, level) = ([field.bytes() as u32], |level: i32| [level as u32]);
-        let packed = match coding.press {
-            Press::None => None,
-            // HDF5 knows levels up to 9; they only say how it was written.
-            Press::Gzip(n) => Some((DEFLATE, level(n.min(9)))),
-            Press::Lz4 => Some((LZ4, [0])),
-            Press::Zstd(n) => Some((ZSTD, level(n))),
-        };
-        let mut filters: Vec<(i32, &[u32])> = Vec::new();
-        if coding.shuffle {
-            filters.push((SHUFFLE, &size));
-        }
-        if let Some((number, values)) = &packed {
-            filters.push((*number, values));
-        }
+        let filters: Vec<(i32, [u32; 1])> = (coders.iter().map(|coder| coder.registered(field.bytes())))
+            .map(|(number, value)| (number, [value]))
+            .collect();
+        let filters: Vec<(i32, &[u32])> = filters.iter().map(|(number, values)| (*number, &values[..])).collect();
         let chunk = matches!(run.recipe().layout, Layout::Chunked(_)).then(|| run.piece(bank, field));
         let kind = match (field, run.recipe().pulse_times) {
             (Field::EventId, _) => Number::U32,

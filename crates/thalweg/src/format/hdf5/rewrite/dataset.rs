@@ -25,6 +25,7 @@ use super::kind::contents;
 use super::{Rewrite, Trouble};
 use crate::error::Result;
 use crate::format::hdf5::dataset::{self, pipeline, run};
+use crate::format::hdf5::encode::Coder;
 use crate::format::hdf5::filter::{self, Pipeline};
 use crate::format::hdf5::library::{Id, Refused, status};
 use crate::format::hdf5::object::Node;
@@ -89,21 +90,6 @@ pub enum Recast {
         /// their sizes differ.
         numbers: Vec<u64>,
     },
-}
-
-/// A filter that is applied here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coder {
-    /// Bytes of elements sorted by significance.
-    Shuffle,
-    /// zlib streams, of a level from 0 to 9.
-    Deflate(u8),
-    /// Zstandard frames, of a level (filter 32015).
-    Zstd(u8),
-    /// LZ4 blocks (filter 32004).
-    Lz4,
-    /// A checksum at the end.
-    Fletcher32,
 }
 
 /// A dataset that was made.

@@ -70,15 +70,16 @@ impl Writer {
         made.map_err(|refused| self.failed(refused))
     }
 
-    /// Writes a chunk as it is stored: after its filters. It comes next in the file, unless it was written before.
+    /// Writes a chunk as it is stored: after its filters, but for those that the mask has a bit for. It comes next in the file, unless it
+    /// was written before.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
-    pub fn chunk(&self, vector: &Vector, first: u64, bytes: &[u8]) -> Result<()> {
+    pub fn chunk(&self, vector: &Vector, first: u64, bytes: &[u8], mask: u32) -> Result<()> {
         let written = locked(|| {
             // SAFETY: under the lock, an open dataset of one dimension, and as many bytes as the call is told.
             status(unsafe {
-                H5Dwrite_chunk(vector.id.raw(), H5P_DEFAULT, 0, &raw const first, bytes.len(), bytes.as_ptr().cast())
+                H5Dwrite_chunk(vector.id.raw(), H5P_DEFAULT, mask, &raw const first, bytes.len(), bytes.as_ptr().cast())
             })
         });
         written.map(drop).map_err(|refused| self.failed(refused))

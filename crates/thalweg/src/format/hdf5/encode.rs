@@ -1,12 +1,42 @@
 //! Filters, applied.
 
+use super::filter::fletcher32;
 use crate::Fault;
 use crate::codec::{deflate, lz4, shuffle, zstd};
-use crate::format::hdf5::{Coder, fletcher32};
+
+/// A filter that is applied here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coder {
+    /// Bytes of elements sorted by significance.
+    Shuffle,
+    /// zlib streams, of a level from 0 to 12.
+    Deflate(u8),
+    /// Zstandard frames, of a level (filter 32015).
+    Zstd(u8),
+    /// LZ4 blocks (filter 32004).
+    Lz4,
+    /// A checksum at the end.
+    Fletcher32,
+}
+
+#[cfg(feature = "hdf5")]
+impl Coder {
+    /// The filter's number, and the value that says how it was applied to elements of so many bytes.
+    pub(crate) fn registered(self, element: usize) -> (i32, u32) {
+        match self {
+            Self::Shuffle => (super::filter::SHUFFLE, element as u32),
+            // HDF5 knows levels up to 9; they only say how it was written.
+            Self::Deflate(level) => (super::filter::DEFLATE, level.min(9).into()),
+            Self::Zstd(level) => (super::filter::ZSTD, level.into()),
+            Self::Lz4 => (super::filter::LZ4, 0),
+            Self::Fletcher32 => (super::filter::FLETCHER32, 0),
+        }
+    }
+}
 
 /// What applying filters needs; one for a thread.
 #[derive(Debug, Default)]
-pub(super) struct Encoder {
+pub(crate) struct Encoder {
     /// By level.
     deflate: Vec<(u8, deflate::Compressor)>,
     zstd: Vec<(u8, zstd::Compressor)>,
@@ -16,7 +46,7 @@ pub(super) struct Encoder {
 impl Encoder {
     /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left out, because it made the
     /// chunk no smaller.
-    pub(super) fn encode(&mut self, coders: &[Coder], element: usize, chunk: &mut Vec<u8>) -> Result<u32, Fault> {
+    pub(crate) fn encode(&mut self, coders: &[Coder], element: usize, chunk: &mut Vec<u8>) -> Result<u32, Fault> {
         let mut mask = 0;
         for (place, coder) in coders.iter().enumerate() {
             match *coder {
