@@ -89,6 +89,17 @@ def test_one_that_fails_ends_all(thalweg_binary, file):
         assert "/entry/nowhere not found" in done.stderr
 
 
+def test_what_is_not_shared_is_refused(thalweg_binary, file, tmp_path):
+    """Else each rank would do it anew, and all would write the same file."""
+    for binary in (thalweg_binary, MPI):
+        for words in (["read", file, "--events"], ["read", file, "--to", tmp_path / "out.parquet"], ["convert", "--repack", file, tmp_path / "out.nxs"], ["bench", "neutron"]):
+            done = run(MPIEXEC, "-n", 2, binary, *words, check=False, timeout=60)
+            assert done.returncode != 0 and "MPI has started 2 processes, and each would do all of this" in done.stderr
+    done = run(MPIEXEC, "-n", 2, MPI, "read", file, IDS, "--select", "0:10", check=False, timeout=60)
+    assert done.returncode != 0 and "each would do all of this" in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
 def test_without_mpi_it_says_so(thalweg_binary, file):
     done = run(MPIEXEC, "-n", 2, thalweg_binary, "read", file, "--json", check=False, timeout=60)
     assert done.returncode != 0

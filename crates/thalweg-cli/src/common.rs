@@ -66,6 +66,23 @@ impl From<io::Error> for Failure {
 
 pub(crate) type Outcome = Result<(), Failure>;
 
+/// How many processes MPI has started with this one, as it tells each of them.
+pub(crate) fn ranks() -> usize {
+    let size = |name| std::env::var(name).ok()?.parse().ok();
+    ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"].into_iter().find_map(size).map_or(1, |size: usize| size.max(1))
+}
+
+/// Refuses what each of MPI's processes would do anew.
+pub(crate) fn alone() -> Outcome {
+    match ranks() {
+        1 => Ok(()),
+        ranks => Err(Failure::Usage(format!(
+            "MPI has started {ranks} processes, and each would do all of this: ranks share the reading of whole arrays, \
+             as in `thalweg read FILE PATH..`, and no more; suites of `thalweg bench` start ranks by themselves"
+        ))),
+    }
+}
+
 /// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short, 130 interrupted.
 pub(crate) fn exit(outcome: Outcome) -> ExitCode {
     match outcome {

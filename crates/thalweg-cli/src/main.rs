@@ -63,7 +63,9 @@ enum Verb {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = match cli.verb {
+    // How reading is shared among ranks is for it to say.
+    let alone = if matches!(cli.verb, Verb::Read(_)) { Ok(()) } else { common::alone() };
+    let outcome = alone.and_then(|()| match cli.verb {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Check(args) => check::run(&args),
@@ -82,6 +84,6 @@ fn main() -> ExitCode {
         Verb::Graph(args) => graph::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Compare(args) => compare::run(&args),
-    };
+    });
     common::exit(outcome)
 }

@@ -23,7 +23,7 @@ use thalweg::reads::Options;
 use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema};
 use thalweg::write::ArrowWriter;
 
-use crate::common::{Failure, MEASURING, Outcome, ReadArgs, open_set, output, read_ids};
+use crate::common::{Failure, MEASURING, Outcome, ReadArgs, alone, open_set, output, read_ids};
 use crate::digest;
 use crate::explain;
 #[cfg(feature = "hdf5")]
@@ -153,6 +153,7 @@ fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, start
         if args.ranks.is_some() || args.slice.is_some() {
             return Err(Failure::Usage("events and tables are read by one process".into()));
         }
+        alone()?;
         match &args.to {
             Some(to) if !args.events.asked() => table::run(&file, within, to, args.json, started)?,
             to => events::run(&file, within, &args.events, to.as_deref(), args.json, started)?,
@@ -216,6 +217,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     {
         return Ok(());
     }
+    alone()?;
     #[cfg(feature = "hdf5")]
     if args.events.asked() {
         return Err(Failure::Usage("events and logs are in NeXus files: name one HDF5 file".into()));

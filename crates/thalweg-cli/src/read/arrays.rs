@@ -13,7 +13,7 @@ use thalweg::format::hdf5::{Array, Found};
 use super::measured::{Started, stages, with_build};
 use super::select::Select;
 use super::team::{self, Place, Tally, Team};
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, Outcome, alone, complain, output};
 use crate::digest::{Words, hex};
 use crate::hdf5::times;
 use crate::progress::Progress;
@@ -77,6 +77,7 @@ pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job<'_>, team: &Team
     let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
     let _progress = Progress::watch(&file.options().control, total / team.place().size as u64);
     if let Some(select) = job.select {
+        alone()?;
         return selected(file, &datasets, select, job, started);
     }
     match (job.digests, team.place().size) {

@@ -99,13 +99,12 @@ impl Team {
     /// Without MPI, many processes would each read everything, and nobody would notice.
     #[cfg(not(feature = "mpi"))]
     fn world() -> Result<Self, Failure> {
-        let size = |name| std::env::var(name).ok()?.parse::<usize>().ok();
-        match ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"].into_iter().find_map(size) {
-            Some(size) if size > 1 => Err(Failure::Usage(format!(
+        match crate::common::ranks() {
+            1 => Ok(Self::Alone(Place { rank: 0, size: 1 })),
+            size => Err(Failure::Usage(format!(
                 "MPI has started {size} processes, and this thalweg was built without MPI: `make mpi` builds one with it; \
                  --slice RANK/SIZE reads a part in any process, --ranks N starts processes without MPI"
             ))),
-            _ => Ok(Self::Alone(Place { rank: 0, size: 1 })),
         }
     }
 
