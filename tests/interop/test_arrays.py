@@ -38,7 +38,7 @@ CODED = {
     "bitshuffle-zstd": hdf5plugin.Bitshuffle(cname="zstd"),
     "bitshuffle-lz4-blocks": hdf5plugin.Bitshuffle(nelems=64, cname="lz4"),
 }
-for compressor in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
+for compressor in ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"):
     for name, shuffle in (("", 0), ("-shuffle", 1), ("-bitshuffle", 2)):
         CODED[f"blosc-{compressor}{name}"] = hdf5plugin.Blosc(cname=compressor, clevel=5, shuffle=shuffle)
 

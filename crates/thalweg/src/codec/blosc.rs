@@ -27,6 +27,7 @@ const NEAR: usize = 8191;
 enum Format {
     BloscLz,
     Lz4,
+    Snappy,
     Deflate,
     Zstd,
 }
@@ -44,7 +45,7 @@ impl Decompressor {
     /// Replaces `out` by the values of a chunk, which may be `most` bytes.
     ///
     /// # Errors
-    /// What is wrong with the chunk, and compression by snappy.
+    /// What is wrong with the chunk.
     pub fn decompress(&mut self, coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
         out.clear();
         let Some(&[version, _, flags, size, a @ .., _, _, _, _]) = coded.first_chunk::<HEADER>() else {
@@ -67,10 +68,15 @@ impl Decompressor {
         let format = match flags >> 5 {
             0 => Format::BloscLz,
             1 => Format::Lz4,
+            2 => Format::Snappy,
             3 => Format::Deflate,
             4 => Format::Zstd,
             other => {
-                return Err(Fault::new(2, format!("the compressor {other} of Blosc"), "BloscLZ, LZ4, zlib or zstd"));
+                return Err(Fault::new(
+                    2,
+                    format!("the compressor {other} of Blosc"),
+                    "BloscLZ, LZ4, snappy, zlib or zstd",
+                ));
             }
         };
         if bytes == 0 {
@@ -129,6 +135,7 @@ impl Decompressor {
                 let decoded = match format {
                     Format::BloscLz => blosc_lz(bytes, each, part),
                     Format::Lz4 => super::lz4::block(bytes, each, part),
+                    Format::Snappy => snappy(bytes, each, part),
                     Format::Deflate => deflate.decompress(bytes, part, each),
                     Format::Zstd => zstd.decompress(bytes, part, each),
                 };
@@ -197,4 +204,16 @@ fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+/// Replaces `out` by what snappy made of `len` bytes.
+fn snappy(coded: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let failed = |error: snap::Error| Fault::new(0, error.to_string(), "snappy's format");
+    // Else `out` would be as long as the stream claims.
+    let claimed = snap::raw::decompress_len(coded).map_err(failed)?;
+    if claimed != len {
+        return Err(Fault::new(0, format!("a part of {claimed} bytes"), format!("{len}")));
+    }
+    out.clear();
+    out.resize(len, 0);
+    snap::raw::Decoder::new().decompress(coded, out).map(drop).map_err(failed)
 }
