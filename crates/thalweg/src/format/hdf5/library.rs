@@ -102,7 +102,7 @@ impl Drop for Id {
 
 /// Bytes of metadata, as stored, that the library keeps of an open file. In its memory they are about ten times as many;
 /// left to itself it would keep 32 MiB.
-const METADATA_CACHE: usize = 1 << 20;
+const METADATA_CACHE: usize = 256 << 10;
 
 /// What files are opened with. The lock is held.
 pub(super) fn access() -> Result<Id, Refused> {
