@@ -486,13 +486,17 @@ def test_selections_are_h5pys(thalweg_binary, tmp_path, select):
                 assert told[f"/{rank}/{name}"] == expected, name
 
 
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("base", [0, 1024])
-def test_nodes_of_an_index_that_are_fetched_together(thalweg, tmp_path, base):
+def test_nodes_of_an_index_that_are_fetched_together(thalweg, tmp_path, base, libver):
     """On a store that takes its time, the children of inner nodes are fetched before libhdf5 asks: in fewer requests' time, the same."""
     path = tmp_path / "f.h5"
-    with h5py.File(path, "w", userblock_size=base) as file:
+    with h5py.File(path, "w", userblock_size=base, libver=libver) as file:
         grown = [file.create_dataset(name, (0,), "<i4", maxshape=(None,), chunks=(16,)) for name in "abc"]
         grown.append(file.create_dataset("d", (0, 5), "<i4", maxshape=(None, 5), chunks=(8, 2), compression="gzip"))
+        # More than a level of version-2 B-trees, where these are used.
+        for name, coded in ("e", {}), ("f", {"compression": "gzip"}):
+            grown.append(file.create_dataset(name, (0, 9), "<i4", maxshape=(None, None), chunks=(4, 1), **coded))
         for step in range(100):
             for dataset in grown:
                 dataset.resize((step + 1) * 64, 0)

@@ -6,6 +6,7 @@
 
 mod backing;
 mod expect;
+mod trees;
 mod write;
 
 use std::cell::RefCell;

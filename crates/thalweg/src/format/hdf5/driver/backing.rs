@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Told;
 use super::expect::children;
+use super::trees::Trees;
 use crate::engine::Control;
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -44,11 +45,20 @@ pub(super) struct Backing {
     blocks: Vec<Block>,
     /// Blocks that were expected, less those that were asked for.
     in_vain: u64,
+    trees: Trees,
 }
 
 impl Backing {
     pub(super) fn new(store: Arc<dyn Store>, changes: bool, control: &Control, told: &Arc<Told>) -> Self {
-        Self { store, control: control.clone(), told: told.clone(), changes, blocks: Vec::new(), in_vain: 0 }
+        Self {
+            store,
+            control: control.clone(),
+            told: told.clone(),
+            changes,
+            blocks: Vec::new(),
+            in_vain: 0,
+            trees: Trees::default(),
+        }
     }
 
     /// Bytes of the file.
@@ -83,9 +93,8 @@ impl Backing {
             out[done..done + part].copy_from_slice(&bytes[..part]);
             done += part;
         }
-        if !self.changes
-            && let Some(nodes) = children(out)
-        {
+        if !self.changes {
+            let nodes = children(out).unwrap_or_else(|| self.trees.children(at.wrapping_sub(base), out));
             self.expect(&nodes, out.len() as u64, base);
         }
         Ok(())
