@@ -157,6 +157,18 @@ def test_shapes_fills_and_gaps(thalweg, tmp_path, h5diff):
         assert (file["1/7"][37:] == 7).all() and (file["1/7"][:, 53:] == 7).all()
 
 
+def test_short_addresses_are_refused(thalweg, tmp_path):
+    """libhdf5 2 goes round in circles, or gives up, with new chunks in such files."""
+    path = tmp_path / "in.h5"
+    sizes = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    sizes.set_sizes(4, 4)
+    with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, sizes)) as file:
+        file.create_dataset("d", data=values("<i4", (300, 50)), chunks=(3, 7), maxshape=(None, None))
+    result = thalweg("convert", "--repack", path, tmp_path / "out.h5", "--chunk", "/=16x16", check=False, timeout=60)
+    assert result.returncode == 1 and "addresses of 4 bytes" in result.stderr
+    assert os.listdir(tmp_path) == ["in.h5"]
+
+
 def test_contiguous(thalweg, tmp_path):
     path, out = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(path, "w") as file:

@@ -24,12 +24,13 @@ use hdf5_metno_sys::h5o::H5Oset_comment;
 use hdf5_metno_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_comment, H5Oget_info3, H5Oopen_by_token};
 use hdf5_metno_sys::h5p::{
     H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_attr_creation_order, H5Pget_attr_phase_change,
-    H5Pget_link_creation_order, H5Pget_link_phase_change, H5Pget_mdc_config, H5Pget_obj_track_times, H5Pget_userblock,
-    H5Pset_attr_creation_order, H5Pset_attr_phase_change, H5Pset_libver_bounds, H5Pset_link_creation_order,
-    H5Pset_link_phase_change, H5Pset_mdc_config, H5Pset_meta_block_size, H5Pset_obj_track_times,
+    H5Pget_link_creation_order, H5Pget_link_phase_change, H5Pget_mdc_config, H5Pget_obj_track_times, H5Pget_sizes,
+    H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_attr_phase_change, H5Pset_libver_bounds,
+    H5Pset_link_creation_order, H5Pset_link_phase_change, H5Pset_mdc_config, H5Pset_meta_block_size,
+    H5Pset_obj_track_times,
 };
 
-pub use dataset::{Coder, Form, Lie, Made, Recast};
+pub use dataset::{Form, Lie, Made, Recast};
 
 use super::driver::Sink;
 use super::library::{Id, Refused, access, locked, status};
@@ -117,10 +118,16 @@ impl<'a> Rewrite<'a> {
         control: &Control,
     ) -> Result<Self> {
         let sink = Arc::new(Sink::new(out, name.clone()));
+        let (mut address_bytes, mut length_bytes) = (0, 0);
         let begun = locked(|| -> Result<_, Refused> {
             // SAFETY: under the lock, with lists that are open and numbers that outlive the calls.
             unsafe {
                 let make = Id::new(H5Fget_create_plist(from.id.raw()))?;
+                status(H5Pget_sizes(make.raw(), &raw mut address_bytes, &raw mut length_bytes))?;
+                // Where they are shorter, libhdf5 2 loses its way once there are new chunks.
+                if (address_bytes, length_bytes) != (8, 8) {
+                    return Ok(None);
+                }
                 let mut user_block = 0;
                 status(H5Pget_userblock(make.raw(), &raw mut user_block))?;
                 // Those of the root are the file's.
@@ -148,10 +155,15 @@ impl<'a> Rewrite<'a> {
                 status(H5Pset_meta_block_size(access.raw(), metadata.next_power_of_two().clamp(least, most)))?;
                 let to = sink.create(&make, &access)?;
                 let here = address(&info(to.raw())?.token);
-                Ok((to, address(&info(root.raw())?.token), here, user_block))
+                Ok(Some((to, address(&info(root.raw())?.token), here, user_block)))
             }
         });
-        let (to, root, here, user_block) = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
+        let begun = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
+        let Some((to, root, here, user_block)) = begun else {
+            let what =
+                format!("addresses of {address_bytes} bytes and lengths of {length_bytes} in a file to be made anew");
+            return Err(from.shared.unsupported(what, "make it one of 8 and 8 with h5py first"));
+        };
         Ok(Self {
             from,
             sink,
