@@ -336,6 +336,62 @@ def test_damage_is_found(graph, tmp_path, made):
     assert [answer.stdout for answer in answers()] == sound
 
 
+def test_damage_is_mended(graph, tmp_path, made):
+    store = tmp_path / "s"
+    graph("import", made, store, "--max-astrocytes", 5)
+    graph("add", store, "--edges", "Astrocyte-Neuron:0-1048576,4-1048577")
+    network = network_of(made, 5)
+    neurons = next(edges for edges in network.edges if edges.name == "Astrocyte-Neuron")
+    neurons.sources = np.append(neurons.sources, np.array([0, 4], "u8"))
+    neurons.targets = np.append(neurons.targets, np.array([1 << 20, 1 + (1 << 20)], "u8"))
+    network.types["Neuron"] = np.union1d(network.types["Neuron"], neurons.targets)
+    # Any byte of a segment or of the manifest: nothing is lost.
+    for number, at in enumerate([0.1, 0.3, 0.5, 0.7, 0.99, 1]):
+        for path in sorted(path for path in store.iterdir() if path.suffix == ".seg" or path.name == "manifest"):
+            data = path.read_bytes()
+            damaged = bytearray(data)
+            damaged[int(at * (len(data) - 1))] ^= 0x20
+            path.write_bytes(damaged)
+            out = tmp_path / f"{path.stem}-{number}"
+            before = {p.name: p.read_bytes() for p in store.iterdir()}
+            told = json.loads(graph("check", store, "--repair", out, "--json").stdout)
+            assert told["complete"] and {p.name: p.read_bytes() for p in store.iterdir()} == before
+            assert told["defects"] and {p["name"]: p["kept"] for p in told["populations"]} == {e.name: len(e.sources) for e in network.edges}
+            same_neighbours(graph, out, network, ["auto"])
+            assert "whole" in graph("check", out).stdout
+            path.write_bytes(data)
+    # The log's only change.
+    log = next(path for path in store.iterdir() if path.suffix == ".log")
+    data = log.read_bytes()
+    log.write_bytes(data[:-3] + b"!" + data[-2:])
+    done = graph("check", store, "--repair", tmp_path / "l", check=False)
+    assert done.returncode == 1 and "not all is there" in done.stdout and str(log) in done.stderr
+    assert graph("neighbors", tmp_path / "l", "--from", "Neuron:1048576", "--to", "Astrocyte", check=False).returncode == 1
+    assert "whole" in graph("check", tmp_path / "l").stdout
+    log.write_bytes(data)
+    # The lists of both sides: what is lost is counted, and the rest is there.
+    segment = max((path for path in store.iterdir() if path.suffix == ".seg"), key=lambda path: path.stat().st_size)
+    data = segment.read_bytes()
+    segment.write_bytes(bytes(byte ^ (number % 8192 == 0) for number, byte in enumerate(data)))
+    told = json.loads(graph("check", store, "--repair", tmp_path / "b", "--json", check=False).stdout)
+    assert not told["complete"]
+    for edges in told["populations"]:
+        assert edges["kept"] + sum(lost["count"] for lost in edges["lost"]) == edges["expected"]
+    assert "whole" in graph("check", tmp_path / "b").stdout
+    for kind in ("Synapse", "Neuron"):
+        lists = network.neighbours("Astrocyte", kind, "auto")
+        for line in graph("neighbors", tmp_path / "b", "--from", "Astrocyte", "--to", kind).stdout.splitlines():
+            vertex, _, ids = line.split("\t")
+            assert set(map(int, ids.split())) <= set(lists[int(vertex)].tolist())
+    # What is there is not written over, and where there is nothing to go by, it says so.
+    done = graph("check", store, "--repair", tmp_path / "b", check=False)
+    assert done.returncode == 2 and "there is something already" in done.stderr
+    for name in ("manifest", "manifest.copy"):
+        (store / name).write_bytes(b"?")
+    done = graph("check", store, "--repair", tmp_path / "none", check=False)
+    assert done.returncode == 1 and "nowhere else" in done.stderr and not (tmp_path / "none" / "manifest").exists()
+
+
 def test_an_import_that_is_killed(graph, thalweg, thalweg_binary, tmp_path):
     store, more = tmp_path / "s", tmp_path / "more.h5"
     thalweg("synth", more, "--kind", "neuroglial", "--astrocytes", 300, "--neurons", 6000)

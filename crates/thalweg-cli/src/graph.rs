@@ -12,6 +12,7 @@ mod insert;
 mod neighbors;
 mod open;
 mod remove;
+mod repair;
 mod vertices;
 
 use clap::Subcommand;

@@ -10,12 +10,20 @@ use crate::common::{Failure, Outcome, complain, output};
 
 /// Check a store: every page against its checksum, and whether lists and counts make sense
 ///
+/// With --repair, what is left of a damaged store is written to a new one, and what is lost is told. A list of neighbours that cannot
+/// be read is made out of those of the vertices at the other ends. The damaged store is left as it is. The exit code is 0 if nothing is lost.
+///
 /// Example: thalweg graph check network
+///
+/// Example: thalweg graph check damaged --repair mended
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
+    /// Write what is left to a new store: a folder that is empty or not there
+    #[arg(long, value_name = "OUT")]
+    repair: Option<PathBuf>,
     /// Print a JSON line about it
     #[arg(long)]
     json: bool,
@@ -24,6 +32,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    if let Some(out) = &args.repair {
+        return super::repair::run(&args.store, out, args.json, &args.open.options());
+    }
     let network = args.open.read(&args.store)?;
     let bar =
         std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| crate::progress::bar(network.storage().bytes));

@@ -10,6 +10,8 @@
 //! then        the groups, and at least 8 more bytes
 //! ```
 
+mod left;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};

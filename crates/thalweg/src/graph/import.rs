@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::column::{Coding, Column, ColumnWriter, Meta};
+use super::disk::Disk;
 use super::input::{EdgeSource, Edges as Piece, Input, VertexSource, Vertices as VertexPiece};
 use super::level::{EdgePart, Footer, Level, ListsMeta, ListsWriter, Side, VERSION, VertexPart};
 use super::manifest::Manifest;
@@ -137,15 +138,8 @@ impl Writer {
         Ok(done)
     }
 
-    fn beside(&self) -> PathBuf {
-        match self.network.disk.scratch() {
-            Some(folder) => folder.join(format!("sort.{}.tmp", std::process::id())),
-            None => std::env::temp_dir().join(format!("thalweg.{}.tmp", std::process::id())),
-        }
-    }
-
     fn sorter(&self, is_numbered: bool) -> Sorter {
-        Sorter::new(self.network.fetcher.budget.memory / 2, is_numbered, self.beside())
+        Sorter::new(self.network.fetcher.budget.memory / 2, is_numbered, beside(&*self.network.disk))
     }
 
     fn import_edges(
@@ -286,6 +280,14 @@ impl Writer {
             }
         }
         out.finish(segment)
+    }
+}
+
+/// Where to sort what memory does not hold, on its way to a disk.
+pub(super) fn beside(disk: &dyn Disk) -> PathBuf {
+    match disk.scratch() {
+        Some(folder) => folder.join(format!("sort.{}.tmp", std::process::id())),
+        None => std::env::temp_dir().join(format!("thalweg.{}.tmp", std::process::id())),
     }
 }
 

@@ -9,6 +9,7 @@
 //! What a crash leaves at the end is no whole change, and was never promised. But a change that is not whole, and after which
 //! another one says that it was durable, was damaged later: that is an error.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
@@ -127,6 +128,49 @@ pub(super) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
         }
     }
     Ok(at as u64)
+}
+
+/// What is left of a log: shows `f` the whole changes, those after damage too. Returns the bytes that held others: a damaged head,
+/// changes that `f` refuses or that later ones rely on, and the end, where nobody can tell a damaged change from what a crash leaves.
+pub(super) fn replay_left(disk: &dyn Disk, file: &str, f: &mut Take<'_>) -> Result<Vec<Range<u64>>> {
+    let bytes = bytes_of(&*disk.open(file)?)?;
+    let mut lost = Vec::new();
+    if bytes.get(..MAGIC.len()) != Some(MAGIC) {
+        lost.push(0..START.min(bytes.len() as u64));
+    }
+    let (mut found, mut next, mut promised) = (Vec::new(), START as usize, START);
+    while next < bytes.len() {
+        // What lies in a damaged change, as an attribute may, does not fit between those before and after.
+        let fits = |begin: usize| (promised..=begin as u64).contains(&word(&bytes[begin + 8..begin + 16]));
+        if let Some((change, end)) = whole(&bytes, next).filter(|_| fits(next)) {
+            promised = word(&bytes[next + 8..next + 16]);
+            found.push((next, change));
+            next = end;
+        } else if let Some(more) = bytes.get(next + 5..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
+        {
+            next += 1 + more;
+        } else {
+            break;
+        }
+    }
+    let mut at = START;
+    for (begin, change) in found {
+        // What a crash left unwritten was never promised, and nothing after it was.
+        if begin as u64 > at {
+            if at >= promised {
+                break;
+            }
+            lost.push(at..begin as u64);
+        }
+        at = (begin + HEAD + change.len()) as u64;
+        if f(begin as u64, change).is_err() {
+            lost.push(begin as u64..at);
+        }
+    }
+    if at < bytes.len() as u64 {
+        lost.push(at..bytes.len() as u64);
+    }
+    Ok(lost)
 }
 
 fn bytes_of(store: &dyn Store) -> Result<Vec<u8>> {

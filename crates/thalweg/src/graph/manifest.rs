@@ -16,6 +16,7 @@ use crate::error::{Error, Fault, Result};
 /// The file's name.
 pub(super) const FILE: &str = "manifest";
 const NEW: &str = "manifest.new";
+const COPY: &str = "manifest.copy";
 const VERSION: u32 = 1;
 
 /// A type of vertices.
@@ -91,7 +92,27 @@ impl Manifest {
 
     /// The one in a folder; `None` if there is none.
     pub(super) fn load(disk: &dyn Disk) -> Result<Option<Self>> {
-        let store = match disk.open(FILE) {
+        Self::load_from(disk, FILE)
+    }
+
+    /// The one in a folder or, if that is damaged or gone, its copy; and what is wrong.
+    pub(super) fn load_left(disk: &dyn Disk) -> Result<Option<(Self, Option<Error>)>> {
+        let damage = match Self::load(disk) {
+            Ok(Some(manifest)) => return Ok(Some((manifest, None))),
+            Ok(None) => Error::io(&disk.path_of(FILE), "opening", std::io::ErrorKind::NotFound),
+            Err(damage @ Error::Malformed { .. }) => damage,
+            Err(e) => return Err(e),
+        };
+        match Self::load_from(disk, COPY) {
+            Ok(Some(manifest)) => Ok(Some((manifest, Some(damage)))),
+            // The names of types and populations are nowhere else.
+            _ if matches!(damage, Error::Malformed { .. }) => Err(damage),
+            outcome => Ok(outcome?.map(|manifest| (manifest, Some(damage)))),
+        }
+    }
+
+    fn load_from(disk: &dyn Disk, file: &str) -> Result<Option<Self>> {
+        let store = match disk.open(file) {
             Ok(store) => store,
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(e),
@@ -149,7 +170,10 @@ impl Manifest {
         // What it names has to be there before it is.
         disk.sync()?;
         disk.rename(NEW, FILE)?;
-        disk.sync()
+        disk.sync()?;
+        // For `repair`, should this one be damaged one day: it need not be there.
+        let _ = disk.create(COPY).and_then(|mut sink| sink.write(&bytes));
+        Ok(())
     }
 
     /// A name for a file that there has not been.
@@ -167,13 +191,14 @@ impl Manifest {
     pub(super) fn strays(&self, disk: &dyn Disk) -> Result<Vec<String>> {
         let mut own: HashSet<String> = self.segments.iter().map(|part| part.file.clone()).collect();
         own.insert(self.log_file());
-        let numbered = |name: &String| {
-            let Some((number, ending)) = name.split_once('.') else { return false };
-            number.len() == 8 && number.bytes().all(|b| b.is_ascii_digit()) && matches!(ending, "seg" | "log" | "tmp")
-        };
         let mut names = disk.list()?;
-        names.retain(|name| name == NEW || numbered(name) && !own.contains(name));
+        names.retain(|name| name == NEW || number_of(name).is_some() && !own.contains(name));
         Ok(names)
+    }
+
+    /// Of a folder's files, those that came to be after it.
+    pub(super) fn newer(&self, names: &[String]) -> Vec<String> {
+        names.iter().filter(|name| number_of(name).is_some_and(|number| number >= self.next)).cloned().collect()
     }
 
     /// The number of a type.
@@ -185,4 +210,11 @@ impl Manifest {
     pub(super) fn population(&self, name: &str) -> Option<usize> {
         self.edges.iter().position(|known| known.population.name == name)
     }
+}
+
+/// The number of a segment's or a log's file.
+fn number_of(name: &str) -> Option<u64> {
+    let (number, ending) = name.split_once('.')?;
+    let is_number = number.len() == 8 && number.bytes().all(|b| b.is_ascii_digit());
+    (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
 }

@@ -1,13 +1,14 @@
 //! A file of pages that is written once: columns and tables of a network, and at its end what is in it.
 //!
 //! ```text
-//! pages      4096 bytes each
+//! pages      4096 bytes each; the last ones hold the footer once more: "THALWFTR", number u64 of the first of them, footer's
+//!            bytes u64, XXH3 of footer u64, footer
 //! sums       a u32 for each page: the lower half of its XXH3 hash
 //! footer     JSON: see [`super::level::Footer`]
 //! trailer    40 bytes: pages u64, footer's bytes u64, XXH3 of sums u64, XXH3 of footer u64, "THALWSEG"
 //! ```
 //!
-//! A page is checked when it is first used after the file was opened.
+//! A page is checked when it is first used after the file was opened. The footer's copy is for mending only.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(super) const PAGE: usize = 4096;
 
 const MAGIC: &[u8; 8] = b"THALWSEG";
 const TRAILER: usize = 40;
+const COPY: &[u8; 8] = b"THALWFTR";
+const COPY_HEAD: usize = 32;
 
 fn sum(page: &[u8]) -> u32 {
     XxHash3_64::oneshot(page) as u32
@@ -66,6 +69,13 @@ impl SegmentWriter {
     /// Ends the file; its bytes. It is durable then, but for its name.
     pub(super) fn finish(mut self, footer: &impl Serialize) -> Result<u64> {
         let footer = serde_json::to_vec(footer).map_err(|e| Error::io(&self.name, "writing the footer of", e))?;
+        let mut copy = COPY.to_vec();
+        for number in [self.pages(), footer.len() as u64, XxHash3_64::oneshot(&footer)] {
+            copy.extend_from_slice(&number.to_le_bytes());
+        }
+        copy.extend_from_slice(&footer);
+        copy.resize(copy.len().next_multiple_of(PAGE), 0);
+        self.append(&copy)?;
         let mut tail = std::mem::take(&mut self.sums);
         let (pages, hash) = (tail.len() as u64 / 4, XxHash3_64::oneshot(&tail));
         tail.extend_from_slice(&footer);
@@ -127,8 +137,12 @@ impl Segment {
         }
         let footer = serde_json::from_slice(&bytes)
             .map_err(|e| wrong("footer of a segment", footer_at, e.to_string(), "what this version writes"))?;
-        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(pages.div_ceil(64) as usize).collect();
-        Ok((Self { store, sums, seen }, footer))
+        Ok((Self::new(store, sums), footer))
+    }
+
+    fn new(store: Arc<dyn Store>, sums: Vec<u8>) -> Self {
+        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(sums.len().div_ceil(4 * 64)).collect();
+        Self { store, sums, seen }
     }
 
     /// Where its bytes come from.
@@ -205,6 +219,8 @@ impl Segment {
 }
 
 const ADVICE: &str = "; `thalweg graph check` names all that is damaged";
+
+mod left;
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -20,6 +20,13 @@ pub(super) struct TableMeta {
     batches: Vec<BatchMeta>,
 }
 
+impl TableMeta {
+    /// How many rows.
+    pub(super) fn len(&self) -> u64 {
+        self.rows.len()
+    }
+}
+
 /// A batch of rows: an Arrow IPC stream.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct BatchMeta {
@@ -107,14 +114,24 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn open(meta: &TableMeta, segment: &Segment) -> Result<Self> {
-        let rows = Column::open(&meta.rows, segment)?;
-        let ascends = meta.batches.windows(2).all(|pair| pair[0].first < pair[1].first);
-        let starts = meta.batches.first().is_some_and(|batch| batch.first == 0);
-        if !ascends || !starts || meta.batches.last().is_some_and(|batch| batch.first >= rows.len()) {
+        let table = Self { rows: Column::open(&meta.rows, segment)?, batches: meta.batches.clone() };
+        if !table.is_in_order() {
             let fault = Fault::new(0, "batches out of order", "each after the one before");
             return Err(fault.in_file(segment.store().name(), 0, "footer: a table"));
         }
-        Ok(Self { rows, batches: meta.batches.clone() })
+        Ok(table)
+    }
+
+    /// The same, whatever pages of it are damaged. `None` if its parts do not fit each other.
+    pub(super) fn open_left(meta: &TableMeta, segment: &Segment) -> Option<Self> {
+        let table = Self { rows: Column::open_left(&meta.rows, segment)?, batches: meta.batches.clone() };
+        table.is_in_order().then_some(table)
+    }
+
+    fn is_in_order(&self) -> bool {
+        let ascends = self.batches.windows(2).all(|pair| pair[0].first < pair[1].first);
+        let starts = self.batches.first().is_some_and(|batch| batch.first == 0);
+        ascends && starts && self.batches.last().is_some_and(|batch| batch.first < self.rows.len())
     }
 
     /// How many batches.

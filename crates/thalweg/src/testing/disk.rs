@@ -123,6 +123,24 @@ impl CrashDisk {
         Self { name: self.name.clone(), state: self.state.clone(), failing, is_locked: Arc::default() }
     }
 
+    /// Another one with the same on it.
+    pub fn copy(&self) -> Self {
+        let state = self.lock_state();
+        let file = |contents: &Contents| Contents {
+            now: contents.now.clone(),
+            synced: contents.now.clone(),
+            dirty: Vec::new(),
+        };
+        let (files, names) = (state.files.iter().map(file).collect(), state.names.clone());
+        let state = State { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
+        Self {
+            name: self.name.clone(),
+            state: Arc::new(Mutex::new(state)),
+            failing: Failing::Never,
+            is_locked: Arc::default(),
+        }
+    }
+
     /// A file's bytes, to change them.
     pub fn damage(&self, file: &str, f: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.lock_state();

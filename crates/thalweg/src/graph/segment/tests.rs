@@ -23,7 +23,8 @@ fn pages_come_back() {
     for pages in [0, 1, 3, 70] {
         let disk = written(pages);
         let (segment, footer) = open(&disk).unwrap();
-        assert_eq!((segment.pages(), footer.as_str()), (pages as u64, "footer"));
+        // One more has the footer again.
+        assert_eq!((segment.pages(), footer.as_str()), (pages as u64 + 1, "footer"));
         let expected = crate::testing::sample(pages * PAGE);
         segment
             .with(0..pages as u64, |bytes| {
@@ -31,7 +32,7 @@ fn pages_come_back() {
                 Ok(())
             })
             .unwrap();
-        assert!(segment.with(0..pages as u64 + 1, |_| Ok(())).is_err());
+        assert!(segment.with(0..pages as u64 + 2, |_| Ok(())).is_err());
     }
 }
 
@@ -39,12 +40,12 @@ fn pages_come_back() {
 fn a_damaged_byte_is_found_wherever_it_is() {
     let whole = written(3);
     let len = whole.open("a.seg").unwrap().size() as usize;
-    for at in (0..len).filter(|at| at % 211 == 0 || *at >= 3 * PAGE) {
+    for at in (0..len).filter(|at| at % 211 == 0 || *at >= 4 * PAGE) {
         let disk = written(3);
         disk.damage("a.seg", |bytes| bytes[at] ^= 0x10);
-        let read = open(&disk).and_then(|(segment, _)| segment.with(0..3, |_| Ok(())));
+        let read = open(&disk).and_then(|(segment, _)| segment.with(0..4, |_| Ok(())));
         match read {
-            Err(Error::Malformed { offset, .. }) if at < 3 * PAGE => assert_eq!(offset, (at / PAGE * PAGE) as u64),
+            Err(Error::Malformed { offset, .. }) if at < 4 * PAGE => assert_eq!(offset, (at / PAGE * PAGE) as u64),
             Err(Error::Malformed { .. }) => {}
             other => panic!("byte {at}: {other:?}"),
         }
@@ -60,4 +61,28 @@ fn a_segment_that_is_cut_short_is_an_error() {
         disk.damage("a.seg", |bytes| bytes.truncate(at));
         assert!(matches!(open(&disk), Err(Error::Malformed { .. } | Error::Truncated { .. })), "{at}");
     }
+}
+
+#[test]
+fn pages_are_told_whatever_byte_is_damaged() {
+    let expected = crate::testing::sample(3 * PAGE);
+    let len = written(3).open("a.seg").unwrap().size() as usize;
+    for at in (0..len).filter(|at| at % 211 == 0 || *at >= 4 * PAGE) {
+        let disk = written(3);
+        disk.damage("a.seg", |bytes| bytes[at] ^= 0x10);
+        let (segment, footer, damage) = Segment::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+        assert_eq!((footer.as_str(), damage.is_some()), ("footer", at >= 4 * PAGE), "byte {at}");
+        for page in 0..3 {
+            let same = |bytes: &[u8]| Ok(bytes == &expected[page * PAGE..(page + 1) * PAGE]);
+            let read = segment.with(page as u64..page as u64 + 1, same);
+            let is_damaged =
+                at / PAGE == page || (4 * PAGE..4 * PAGE + 16).contains(&at) && (at - 4 * PAGE) / 4 == page;
+            assert!(if is_damaged { read.is_err() } else { read.unwrap() }, "byte {at}, page {page}");
+        }
+    }
+    // The end is gone, up to the checksums.
+    let disk = written(3);
+    disk.damage("a.seg", |bytes| bytes.truncate(4 * PAGE + 4));
+    let (segment, ..) = Segment::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+    assert!(segment.with(0..1, |_| Ok(())).is_ok() && segment.with(1..2, |_| Ok(())).is_err());
 }
