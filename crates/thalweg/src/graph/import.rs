@@ -44,30 +44,47 @@ impl Writer {
     ///
     /// # Errors
     /// Those of the input; [`Error::Io`], as on a full disk.
-    pub fn import(&mut self, mut input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
+    pub fn import(&mut self, input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
         self.flush()?;
-        let populations: Vec<usize> =
-            input.edges.iter().map(|source| self.population(source.population())).collect::<Result<_>>()?;
+        let outcome = self.bring_in(input, progress);
+        // Unless it is not known which manifest is there.
+        if outcome.is_err() && self.log.check().is_ok() {
+            let _ = self.sweep();
+        }
+        outcome
+    }
+
+    fn bring_in(&mut self, mut input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
+        // Types and populations come to be with what is in them.
+        let mut manifest = (*self.network.state.manifest).clone();
+        let populations: Vec<usize> = input
+            .edges
+            .iter()
+            .map(|source| self.population_in(&mut manifest, source.population()))
+            .collect::<Result<_>>()?;
         if let Some(twice) = (1..populations.len()).find(|i| populations[..*i].contains(&populations[*i])) {
-            let what = format!(
-                "{:?} comes twice: bring in one file at a time",
-                self.network.populations()[populations[twice]].population.name
-            );
-            return Err(Error::Usage(what.into()));
+            let name = &manifest.edges[populations[twice]].population.name;
+            return Err(Error::Usage(format!("{name:?} comes twice: bring in one file at a time").into()));
         }
         let types: Vec<usize> = input
             .vertices
             .iter()
-            .map(|source| self.vertex_type(source.vertex_type(), source.attributes()))
+            .map(|source| self.type_in(&mut manifest, source.vertex_type(), source.attributes()))
             .collect::<Result<_>>()?;
         let disk = self.network.disk.clone();
-        let mut manifest = (*self.network.state.manifest).clone();
         let file = manifest.new_file("seg");
         let mut segment = SegmentWriter::create(&*disk, &file)?;
         let mut done = Imported::default();
         let mut written = Vec::new();
         for (source, population) in input.edges.iter_mut().zip(&populations) {
-            written.push(self.import_edges(&mut segment, &mut **source, *population, &mut done, progress)?);
+            written.push(self.import_edges(
+                &mut segment,
+                &mut **source,
+                *population,
+                &manifest,
+                &mut done,
+                progress,
+            )?);
         }
         let mut vertices = Vec::new();
         for (source, vertex_type) in input.vertices.iter_mut().zip(&types) {
@@ -147,10 +164,11 @@ impl Writer {
         segment: &mut SegmentWriter,
         source: &mut dyn EdgeSource,
         population: usize,
+        manifest: &Manifest,
         done: &mut Imported,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Written> {
-        let known = &self.network.populations()[population];
+        let known = &manifest.edges[population];
         let is_numbered = known.is_numbered();
         let mut lists = Lists {
             writer: self,

@@ -192,7 +192,7 @@ impl Manifest {
         let mut own: HashSet<String> = self.segments.iter().map(|part| part.file.clone()).collect();
         own.insert(self.log_file());
         let mut names = disk.list()?;
-        names.retain(|name| name == NEW || number_of(name).is_some() && !own.contains(name));
+        names.retain(|name| name == NEW || is_to_sort_in(name) || number_of(name).is_some() && !own.contains(name));
         Ok(names)
     }
 
@@ -217,4 +217,9 @@ fn number_of(name: &str) -> Option<u64> {
     let (number, ending) = name.split_once('.')?;
     let is_number = number.len() == 8 && number.bytes().all(|b| b.is_ascii_digit());
     (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
+}
+
+/// Whether a file was about to lose its name, as those to sort in do, when its process ended.
+fn is_to_sort_in(name: &str) -> bool {
+    name.starts_with("sort.") && name.ends_with(".tmp")
 }

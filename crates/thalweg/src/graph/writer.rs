@@ -167,21 +167,28 @@ impl Writer {
     /// # Errors
     /// [`Error::Usage`] if it has other attributes; [`Error::Io`].
     pub fn vertex_type(&mut self, name: &str, attributes: &SchemaRef) -> Result<usize> {
+        let mut manifest = (*self.network.state.manifest).clone();
+        let number = self.type_in(&mut manifest, name, attributes)?;
+        self.define(manifest)?;
+        Ok(number)
+    }
+
+    /// The same in a manifest that is not saved yet.
+    pub(super) fn type_in(&self, manifest: &mut Manifest, name: &str, attributes: &SchemaRef) -> Result<usize> {
         self.check_plain(attributes)?;
-        if let Some(number) = self.network.state.manifest.type_of(name) {
-            let known = &self.network.types()[number].attributes;
-            if known.fields() == attributes.fields() || attributes.fields().is_empty() {
-                return Ok(number);
-            }
-            if !known.fields().is_empty() {
-                return Err(self.differs(&format!("vertices of type {name:?}"), known, attributes));
-            }
-            self.define(|manifest| manifest.types[number].attributes = attributes.clone())?;
+        let Some(number) = manifest.type_of(name) else {
+            manifest.types.push(VertexType { name: name.to_owned(), attributes: attributes.clone(), count: 0 });
+            return Ok(manifest.types.len() - 1);
+        };
+        let known = &mut manifest.types[number].attributes;
+        if known.fields() == attributes.fields() || attributes.fields().is_empty() {
             return Ok(number);
         }
-        let made = VertexType { name: name.to_owned(), attributes: attributes.clone(), count: 0 };
-        self.define(|manifest| manifest.types.push(made))?;
-        Ok(self.network.types().len() - 1)
+        if !known.fields().is_empty() {
+            return Err(self.differs(&format!("vertices of type {name:?}"), known, attributes));
+        }
+        known.clone_from(attributes);
+        Ok(number)
     }
 
     /// The number of a population, which is made if there is none of its name; so are the types of its vertices.
@@ -189,29 +196,33 @@ impl Writer {
     /// # Errors
     /// [`Error::Usage`] if there is another one of its name; [`Error::Io`].
     pub fn population(&mut self, population: &Population) -> Result<usize> {
+        let mut manifest = (*self.network.state.manifest).clone();
+        let number = self.population_in(&mut manifest, population)?;
+        self.define(manifest)?;
+        Ok(number)
+    }
+
+    /// The same in a manifest that is not saved yet.
+    pub(super) fn population_in(&self, manifest: &mut Manifest, population: &Population) -> Result<usize> {
         self.check_plain(&population.attributes)?;
-        if let Some(number) = self.network.state.manifest.population(&population.name) {
-            let known = &self.network.populations()[number].population;
+        if let Some(number) = manifest.population(&population.name) {
+            let known = &manifest.edges[number].population;
             let same = Population { attributes: population.attributes.clone(), ..known.clone() } == *population;
             if !same {
                 let what = format!("{}: there is a population {known:?}, other than {population:?}", self.name());
                 return Err(Error::Usage(what.into()));
             }
             if known.attributes.fields() != population.attributes.fields() {
-                return Err(self.differs(
-                    &format!("edges of {:?}", known.name),
-                    &known.attributes,
-                    &population.attributes,
-                ));
+                let what = format!("edges of {:?}", known.name);
+                return Err(self.differs(&what, &known.attributes, &population.attributes));
             }
             return Ok(number);
         }
         let none = Arc::new(arrow_schema::Schema::empty());
-        let (source, target) =
-            (self.vertex_type(&population.source, &none)?, self.vertex_type(&population.target, &none)?);
-        let made = Edges { population: population.clone(), source, target, count: 0, next: 0 };
-        self.define(|manifest| manifest.edges.push(made))?;
-        Ok(self.network.populations().len() - 1)
+        let source = self.type_in(manifest, &population.source, &none)?;
+        let target = self.type_in(manifest, &population.target, &none)?;
+        manifest.edges.push(Edges { population: population.clone(), source, target, count: 0, next: 0 });
+        Ok(manifest.edges.len() - 1)
     }
 
     fn differs(&self, what: &str, known: &SchemaRef, given: &SchemaRef) -> Error {
@@ -241,11 +252,11 @@ impl Writer {
         }
     }
 
-    fn define(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {
-        let mut manifest = (*self.network.state.manifest).clone();
-        change(&mut manifest);
-        self.save(&mut manifest)?;
-        self.network.state.manifest = Arc::new(manifest);
+    fn define(&mut self, mut manifest: Manifest) -> Result<()> {
+        if manifest != *self.network.state.manifest {
+            self.save(&mut manifest)?;
+            self.network.state.manifest = Arc::new(manifest);
+        }
         Ok(())
     }
 
@@ -574,12 +585,14 @@ impl Writer {
         self.save(&mut manifest)?;
         self.log = log;
         self.network.state = State { manifest: Arc::new(manifest), levels, recent: Arc::default() };
-        let busy = self.background.as_ref().map(|background| &background.file);
-        for stray in self.network.state.manifest.strays(&*disk)? {
-            if Some(&stray) != busy {
-                disk.remove(&stray)?;
-            }
-        }
-        Ok(())
+        self.sweep()
+    }
+
+    /// Removes files that are no part of the network.
+    pub(super) fn sweep(&self) -> Result<()> {
+        let Self { network: Network { disk, state, .. }, background, .. } = self;
+        let busy = background.as_ref().map(|background| &background.file);
+        let strays = state.manifest.strays(&**disk)?;
+        strays.iter().filter(|stray| Some(*stray) != busy).try_for_each(|stray| disk.remove(stray))
     }
 }
