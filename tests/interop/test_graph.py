@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -419,6 +420,43 @@ def test_an_import_that_is_killed(graph, thalweg, thalweg_binary, tmp_path):
     assert found == [row(vertex, ids) for vertex, ids in network_of(more).neighbours("Astrocyte", "Synapse", "auto").items()]
     names = {path.name for path in store.iterdir()}
     assert not any(name.endswith(".tmp") for name in names) and len(names) <= len(files) + 2, names
+
+
+def test_an_import_that_goes_on(graph, thalweg, thalweg_binary, tmp_path):
+    store, more = tmp_path / "s", tmp_path / "more.h5"
+    thalweg("synth", more, "--kind", "neuroglial", "--astrocytes", 300, "--neurons", 6000)
+    command = [thalweg_binary, "graph", "import", more, store, "--keep-every", "0"]
+    for _ in range(10):
+        child = subprocess.Popen([*command, "--anew"], stdout=subprocess.DEVNULL)
+        while child.poll() is None and not ((store / "manifest").exists() and b"unfinished_import" in (store / "manifest").read_bytes()):
+            time.sleep(0.001)
+        child.send_signal(signal.SIGKILL)
+        if child.wait() != 0:
+            break
+        for path in store.iterdir():
+            path.unlink()
+    else:
+        pytest.skip("this machine imports before it can be stopped")
+    # Nothing shows of it, and it goes on with the same file only.
+    info = json.loads(graph("info", store, "--json").stdout)
+    assert info["types"] == info["populations"] == [] and "whole" in graph("check", store).stdout
+    meta = more.stat()
+    more.touch()
+    done = graph("import", more, store, check=False)
+    assert done.returncode != 0 and "--anew" in done.stderr and "1 of its 2 populations" in done.stderr
+    os.utime(more, ns=(meta.st_atime_ns, meta.st_mtime_ns))
+    done = json.loads(graph("import", more, store, "--json").stdout)
+    network = network_of(more)
+    assert done["populations_resumed"] == 1 and done["edges"] == sum(len(edges.sources) for edges in network.edges)
+    for kind in ("Synapse", "Neuron"):
+        found = rows(graph("neighbors", store, "--from", "Astrocyte", "--to", kind, "--digest"))
+        assert found == [row(vertex, ids) for vertex, ids in network.neighbours("Astrocyte", kind, "auto").items()]
+    assert "whole" in graph("check", store).stdout
+    segments = json.loads(graph("info", store, "--json").stdout)["segments"]
+    assert sorted(path.suffix or path.name for path in store.iterdir()) == [".copy", ".log", *[".seg"] * segments, "lock", "manifest"]
+    # Once it is there, it is read again, and nothing is new.
+    again = json.loads(graph("import", more, store, "--json").stdout)
+    assert (again["edges"], again["vertices"], again["populations_resumed"], again["links"]) == (0, 0, 0, done["links"])
 
 
 def test_what_makes_no_sense(graph, tmp_path, made):

@@ -33,7 +33,7 @@ mod writer;
 pub use check::{Checked, Defect};
 pub use column::Coding;
 pub use import::Imported;
-pub use input::{EdgeSource, Edges, Input, Population, VertexSource, Vertices};
+pub use input::{EdgeSource, Edges, Input, Origin, Population, VertexSource, Vertices};
 pub use level::Side;
 pub use manifest::{Edges as EdgeKind, VertexType};
 pub use neighbours::Neighbours;

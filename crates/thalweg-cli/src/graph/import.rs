@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thalweg::graph::{Writer, input};
@@ -17,7 +17,8 @@ use crate::progress::bar;
 ///
 /// Files are neuroglial and vascular connectivity in HDF5, SONATA edges and nodes, and lists of edges in .csv, .tsv or .parquet,
 /// where the columns source and target (or the first two) have ids, and others are attributes. All of a file is there afterwards
-/// or, if something goes wrong, none of it.
+/// or, if something goes wrong, none of it. An import that is stopped goes on when it is called again with the same file: populations that
+/// it had read are kept, out of sight.
 ///
 /// Example: thalweg graph import neuroglial.h5 network
 ///
@@ -33,6 +34,12 @@ pub(super) struct Args {
     /// Only edges of the first N vertices that edges leave from
     #[arg(long, value_name = "N", visible_alias = "max-sources")]
     max_astrocytes: Option<u64>,
+    /// Begin anew, whatever an import of this file that was stopped has kept
+    #[arg(long)]
+    anew: bool,
+    /// How long to work, in seconds, before what was read is kept for an import that goes on
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, help_heading = MEASURING)]
+    keep_every: u64,
     /// How ids are kept
     #[arg(long, value_enum, default_value_t)]
     ids: CodingChoice,
@@ -63,13 +70,19 @@ pub(super) fn run(args: &Args) -> Outcome {
         crate::hdf5::guard(&read);
     }
     let chosen = input::Options { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
-    let found = match Form::of(&args.input) {
+    let mut found = match Form::of(&args.input) {
         Some(form) => edge_list::open(&args.input, form, &chosen, &args.list)?,
         None => open(&args.input, &chosen)?,
     };
+    let how = format!("{:?} {:?} {:?}", chosen.sources, args.list, args.ids);
+    found.origin = Some(input::Origin::of(&args.input, how)?);
     // No store is made for a file that brings nothing.
     let mut writer = Writer::open(&args.store, options.clone())?;
     writer.set_coding(args.ids.into());
+    writer.set_keep_every(Duration::from_secs(args.keep_every));
+    if args.anew {
+        writer.forget_import()?;
+    }
     let total: u64 = found.edges.iter().filter_map(|edges| edges.total()).sum();
     let bar = std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| bar(total * EDGE));
     let done = writer.import(found, &mut |edges| {
@@ -93,6 +106,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             "links": done.read,
             "edges": done.edges,
             "vertices": done.vertices,
+            "populations_resumed": done.resumed,
             "bytes_decoded": 8 * done.read,
             "bytes_stored": bytes,
             "threads": options.budget.threads,
@@ -101,6 +115,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         });
         writeln!(out, "{}", crate::read::with_build(report))?;
     } else {
+        if done.resumed > 0 {
+            writeln!(out, "went on after {} populations that an import which was stopped had read", done.resumed)?;
+        }
         writeln!(
             out,
             "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; the store takes {:.1} MB",

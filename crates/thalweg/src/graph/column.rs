@@ -48,7 +48,7 @@ pub enum Coding {
 }
 
 /// What a footer says of a column.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Meta {
     coding: Coding,
     len: u64,

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
 
 use super::column::{Coding, Column, ColumnWriter, Meta};
 use super::disk::Disk;
-use super::input::{EdgeSource, Edges as Piece, Input, VertexSource, Vertices as VertexPiece};
+use super::input::{EdgeSource, Edges as Piece, Input, Origin, VertexSource, Vertices as VertexPiece};
 use super::level::{EdgePart, Footer, Level, ListsMeta, ListsWriter, Side, VERSION, VertexPart};
 use super::manifest::Manifest;
 use super::merge;
@@ -18,7 +22,7 @@ use super::writer::Writer;
 use crate::error::{Error, Result};
 
 /// What an import did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
     /// Edges that were read.
     pub read: u64,
@@ -26,9 +30,24 @@ pub struct Imported {
     pub edges: u64,
     /// Vertices that are new.
     pub vertices: u64,
+    /// Populations of which an earlier call, that was stopped, had read the edges.
+    pub resumed: u64,
+}
+
+/// An import that is not finished: what it was of, and the pages and populations that it has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Unfinished {
+    origin: Origin,
+    pub(super) file: String,
+    pages: u64,
+    /// The hash of the pages' checksums.
+    hash: u64,
+    written: Vec<Written>,
+    done: Imported,
 }
 
 /// Edges of a population, as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     population: usize,
     parts: [Option<ListsMeta>; 2],
@@ -42,16 +61,79 @@ impl Writer {
     /// vertices; attributes of vertices replace those that they had. All of it is there when this returns, and none of it if
     /// something is wrong. `progress` is told, now and then, how many edges were read.
     ///
+    /// Of an input with an [`Origin`], populations that were read are kept, out of sight, where an import is stopped, fails to write, or its
+    /// process ends; it goes on after them when it is called again, unless the network was changed meanwhile.
+    ///
     /// # Errors
-    /// Those of the input; [`Error::Io`], as on a full disk.
+    /// Those of the input; [`Error::Usage`] if an import of its file was stopped, and the file is not what it was: see
+    /// [`Writer::forget_import`]; [`Error::Io`], as on a full disk.
     pub fn import(&mut self, input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
         self.flush()?;
+        let origin = input.origin.clone();
         let outcome = self.bring_in(input, progress);
-        // Unless it is not known which manifest is there.
-        if outcome.is_err() && self.log.check().is_ok() {
-            let _ = self.sweep();
+        if let Err(e) = &outcome
+            && self.log.check().is_ok()
+        {
+            // An input that is wrong stays so.
+            let is_over = !matches!(e, Error::Cancelled | Error::Io { .. }) && !self.is_of_another(origin.as_ref());
+            let _ = if is_over { self.forget_import() } else { self.sweep() };
         }
         outcome
+    }
+
+    /// Forgets what was kept of an import that was stopped: the next one begins anew.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn forget_import(&mut self) -> Result<()> {
+        let mut manifest = (*self.network.state.manifest).clone();
+        if manifest.unfinished.is_some() {
+            self.save(&mut manifest)?;
+            self.network.state.manifest = Arc::new(manifest);
+        }
+        self.sweep()
+    }
+
+    /// Whether something is kept of the same file as it was once.
+    fn is_of_another(&self, origin: Option<&Origin>) -> bool {
+        let unfinished = &self.network.state.manifest.unfinished;
+        origin.zip(unfinished.as_ref()).is_some_and(|(new, old)| new.path == old.origin.path && *new != old.origin)
+    }
+
+    /// Where an import of these populations goes on, if one was stopped.
+    fn resumed(&self, input: &Input, populations: &[usize]) -> Result<Option<(SegmentWriter, Box<Unfinished>)>> {
+        let Some((origin, old)) = input.origin.as_ref().zip(self.network.state.manifest.unfinished.as_ref()) else {
+            return Ok(None);
+        };
+        if self.is_of_another(Some(origin)) {
+            let what = format!(
+                "{}: the file or the options were others when an import of it into {} was stopped, which kept {} of its {} populations: \
+                 put it back as it was, or forget what was kept (--anew)",
+                origin.path,
+                self.network.disk.name(),
+                old.written.len(),
+                populations.len()
+            );
+            return Err(Error::Usage(what.into()));
+        }
+        let same = old.origin == *origin
+            && old.written.len() <= populations.len()
+            && old.written.iter().zip(populations).all(|(written, population)| written.population == *population);
+        if !same {
+            return Ok(None);
+        }
+        let segment = SegmentWriter::go_on(&*self.network.disk, &old.file, old.pages, old.hash)?;
+        Ok(segment.map(|segment| (segment, old.clone())))
+    }
+
+    /// Makes what there is so far durable, out of sight.
+    fn keep(&mut self, unfinished: Unfinished, next: u64) -> Result<()> {
+        let mut manifest = (*self.network.state.manifest).clone();
+        manifest.next = next;
+        manifest.unfinished = Some(Box::new(unfinished));
+        self.replace(&mut manifest)?;
+        self.network.state.manifest = Arc::new(manifest);
+        Ok(())
     }
 
     fn bring_in(&mut self, mut input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
@@ -72,11 +154,28 @@ impl Writer {
             .map(|source| self.type_in(&mut manifest, source.vertex_type(), source.attributes()))
             .collect::<Result<_>>()?;
         let disk = self.network.disk.clone();
-        let file = manifest.new_file("seg");
-        let mut segment = SegmentWriter::create(&*disk, &file)?;
-        let mut done = Imported::default();
-        let mut written = Vec::new();
-        for (source, population) in input.edges.iter_mut().zip(&populations) {
+        let (file, mut segment, mut written, mut done) = match self.resumed(&input, &populations)? {
+            Some((segment, kept)) => {
+                let Unfinished { file, written, mut done, .. } = *kept;
+                done.resumed = written.len() as u64;
+                (file, segment, written, done)
+            }
+            None => {
+                let file = manifest.new_file("seg");
+                (file.clone(), SegmentWriter::create(&*disk, &file)?, Vec::new(), Imported::default())
+            }
+        };
+        let mut kept = Instant::now();
+        for (source, population) in input.edges.iter_mut().zip(&populations).skip(written.len()) {
+            if let Some(origin) =
+                input.origin.as_ref().filter(|_| !written.is_empty() && kept.elapsed() >= self.keep_every)
+            {
+                let (origin, file, hash) = (origin.clone(), file.clone(), segment.sync()?);
+                let unfinished =
+                    Unfinished { origin, file, pages: segment.pages(), hash, written: written.clone(), done };
+                self.keep(unfinished, manifest.next)?;
+                kept = Instant::now();
+            }
             written.push(self.import_edges(
                 &mut segment,
                 &mut **source,

@@ -14,6 +14,8 @@ mod open;
 mod sonata;
 
 use std::ops::Range;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -133,9 +135,41 @@ pub trait VertexSource: Send {
     fn next(&mut self, vertices: &mut Vertices) -> Result<bool>;
 }
 
+/// Which file an input is of, and how it is read: an import that was stopped goes on only with the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The file.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// When it was changed last, in nanoseconds since 1970.
+    pub modified: u64,
+    /// How it is read, in any words.
+    pub options: String,
+}
+
+impl Origin {
+    /// That of a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub fn of(path: &Path, options: String) -> Result<Self> {
+        let of_file = || {
+            let (path, meta) = (std::fs::canonicalize(path)?, std::fs::metadata(path)?);
+            let modified = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+            Ok((path, meta.len(), modified))
+        };
+        let (path, bytes, modified) =
+            of_file().map_err(|e: std::io::Error| crate::Error::io(&path.to_string_lossy().into(), "opening", e))?;
+        Ok(Self { path: path.to_string_lossy().into_owned(), bytes, modified, options })
+    }
+}
+
 /// What a file brings.
 #[derive(Default)]
 pub struct Input {
+    /// Where it comes from. An import of an input with an origin can be stopped, and goes on when it is called again.
+    pub origin: Option<Origin>,
     /// Vertices of some types. Types that only edges mention need none.
     pub vertices: Vec<Box<dyn VertexSource>>,
     /// Edges of some populations.

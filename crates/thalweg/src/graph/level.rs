@@ -80,7 +80,7 @@ pub(super) struct VertexPart {
 }
 
 /// Lists of neighbours, as the footer describes them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ListsMeta {
     /// Vertices, ascending.
     pub(super) rows: Meta,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::disk::Disk;
+use super::import::Unfinished;
 use super::input::Population;
 use crate::error::{Error, Fault, Result};
 
@@ -79,9 +80,9 @@ pub(super) struct Manifest {
     pub(super) log: u64,
     /// The number of the next file.
     pub(super) next: u64,
-    /// Inputs of an import that is not finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) unfinished: Option<String>,
+    /// An import that is not finished, of which nothing shows yet.
+    #[serde(rename = "unfinished_import", default, skip_serializing_if = "Option::is_none")]
+    pub(super) unfinished: Option<Box<Unfinished>>,
 }
 
 impl Manifest {
@@ -191,6 +192,7 @@ impl Manifest {
     pub(super) fn strays(&self, disk: &dyn Disk) -> Result<Vec<String>> {
         let mut own: HashSet<String> = self.segments.iter().map(|part| part.file.clone()).collect();
         own.insert(self.log_file());
+        own.extend(self.unfinished.iter().map(|unfinished| unfinished.file.clone()));
         let mut names = disk.list()?;
         names.retain(|name| name == NEW || is_to_sort_in(name) || number_of(name).is_some() && !own.contains(name));
         Ok(names)

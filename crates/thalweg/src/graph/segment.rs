@@ -48,6 +48,30 @@ impl SegmentWriter {
         Ok(Self { sink: disk.create(file)?, name: disk.path_of(file), sums: Vec::new() })
     }
 
+    /// Goes on with one after its first pages, which are durable, and whose checksums have this hash; `None` if they are not those.
+    pub(super) fn go_on(disk: &dyn Disk, file: &str, pages: u64, hash: u64) -> Result<Option<Self>> {
+        let store = disk.open_plain(file)?;
+        if pages.checked_mul(PAGE as u64).is_none_or(|bytes| bytes > store.size()) {
+            return Ok(None);
+        }
+        let (mut sums, mut bytes) = (Vec::new(), Vec::new());
+        for first in (0..pages).step_by(256) {
+            bytes.resize((pages - first).min(256) as usize * PAGE, 0);
+            store.read_at(first * PAGE as u64, &mut bytes)?;
+            sums.extend(bytes.chunks(PAGE).flat_map(|page| sum(page).to_le_bytes()));
+        }
+        if XxHash3_64::oneshot(&sums) != hash {
+            return Ok(None);
+        }
+        Ok(Some(Self { sink: disk.append(file, pages * PAGE as u64)?, name: disk.path_of(file), sums }))
+    }
+
+    /// Makes the pages so far durable; the hash of their checksums.
+    pub(super) fn sync(&mut self) -> Result<u64> {
+        self.sink.sync()?;
+        Ok(XxHash3_64::oneshot(&self.sums))
+    }
+
     /// What messages call it.
     pub(super) fn name(&self) -> &Arc<str> {
         &self.name

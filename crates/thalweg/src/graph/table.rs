@@ -13,7 +13,7 @@ use crate::error::{Error, Fault, Result};
 use crate::format::pod5::{Head, Message};
 
 /// A table, as the footer describes it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TableMeta {
     /// The ids, ascending.
     rows: Meta,
@@ -28,7 +28,7 @@ impl TableMeta {
 }
 
 /// A batch of rows: an Arrow IPC stream.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct BatchMeta {
     /// The place of its first row.
     first: u64,

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -95,6 +96,8 @@ pub struct Writer {
     pub(super) log: LogWriter,
     pub(super) coding: super::Coding,
     pub(super) background: Option<Background>,
+    /// How long an import works before it makes sure that it need not do so again.
+    pub(super) keep_every: Duration,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -115,6 +118,9 @@ impl Drop for Writer {
 /// Changes in the log, by edges and vertices, beyond which they go to a segment: what a reader has to keep in memory, about
 /// 100 bytes each.
 const LONG_LOG: usize = 1 << 20;
+
+/// What making sure takes is little beside that.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 impl Writer {
     /// Opens the network in a folder to change it, and makes one if there is none.
@@ -149,7 +155,7 @@ impl Writer {
         // Once more, for what was whole at its end.
         let (_, whole) = State::open(&*disk, (**manifest).clone())?;
         let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
-        Ok(Self { network, log, coding: super::Coding::Packed, background: None, _lock: lock })
+        Ok(Self { network, log, coding: super::Coding::Packed, background: None, keep_every: KEEP_EVERY, _lock: lock })
     }
 
     /// The network as it is now.
@@ -160,6 +166,12 @@ impl Writer {
     /// How the ids of neighbours are kept in segments from now on: packed, unless this says otherwise.
     pub fn set_coding(&mut self, coding: super::Coding) {
         self.coding = coding;
+    }
+
+    /// How long an import of a file works, at least, before it keeps what it has for one that is to go on; a second, unless this says
+    /// otherwise. It does so between populations only.
+    pub fn set_keep_every(&mut self, time: Duration) {
+        self.keep_every = time;
     }
 
     /// The number of the type of a name, which is made if there is none.
@@ -263,6 +275,13 @@ impl Writer {
     /// Puts a manifest in the place of the one that is there. Where that fails, either may be what others find: nothing must be
     /// added to what only one of them names.
     pub(super) fn save(&mut self, manifest: &mut Manifest) -> Result<()> {
+        // What was brought in was new to the network as it was.
+        manifest.unfinished = None;
+        self.replace(manifest)
+    }
+
+    /// The same, with an import that is not finished.
+    pub(super) fn replace(&mut self, manifest: &mut Manifest) -> Result<()> {
         self.log.check()?;
         let outcome = manifest.save(&*self.network.disk);
         if outcome.is_err() {

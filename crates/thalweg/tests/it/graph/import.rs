@@ -1,11 +1,14 @@
 //! Imports that end anywhere: all of an input is there afterwards or nothing of it, and no file that is not of the network.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Schema, SchemaRef};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use thalweg::graph::Origin;
 use thalweg::graph::disk::Disk;
 use thalweg::graph::{
     EdgeSource, Edges, Imported, Input, Network, Options, Population, VertexSource, Vertices, Writer,
@@ -22,6 +25,7 @@ struct Listed {
     place: usize,
     /// Whether it is damaged at its end.
     breaks: bool,
+    reads: Arc<AtomicUsize>,
 }
 
 const PIECE: usize = 500;
@@ -43,6 +47,7 @@ impl EdgeSource for Listed {
 
     fn next(&mut self, edges: &mut Edges) -> thalweg::Result<bool> {
         edges.clear();
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let left = &self.edges[self.place..];
         if left.is_empty() && self.breaks {
             return Err(thalweg::Error::Usage("an input that is damaged".into()));
@@ -86,6 +91,11 @@ impl VertexSource for Described {
 
 /// An input of two populations, of which one may be there, with a type that is not, and of vertices.
 fn input(seed: u64, breaks: bool) -> Input {
+    watched(seed, breaks).0
+}
+
+/// The same, and how often its first population was asked for edges.
+fn watched(seed: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut listed = |name: &str, source: &str, target: &str, is_directed, is_multi, attributes: SchemaRef| {
         let count = rng.random_range(600..2000);
@@ -98,16 +108,30 @@ fn input(seed: u64, breaks: bool) -> Input {
             is_multi,
             attributes,
         };
-        Listed { population, edges, place: 0, breaks: false }
+        Listed { population, edges, place: 0, breaks: false, reads: Arc::default() }
     };
     let none = Arc::new(Schema::empty());
     let first = listed("cell-site", "cell", "site", false, false, none);
     let mut second = listed("new", "cell", "newcomer", true, true, schema());
     second.breaks = breaks;
+    let reads = first.reads.clone();
     let edges: Vec<Box<dyn EdgeSource>> = vec![Box::new(first), Box::new(second)];
     let vertices: Vec<Box<dyn VertexSource>> =
         vec![Box::new(Described { attributes: schema(), ids: (300..500).collect() })];
-    Input { edges, vertices, ..Input::default() }
+    (Input { edges, vertices, ..Input::default() }, reads)
+}
+
+/// The same of a file.
+fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
+    let (mut input, reads) = watched(seed, breaks);
+    input.origin = Some(Origin { path: "a file".into(), bytes: 9, modified, options: String::new() });
+    (input, reads)
+}
+
+fn goes_on(disk: &Arc<CrashDisk>, input: Input) -> thalweg::Result<Imported> {
+    let mut writer = Writer::open_on(disk.clone(), Options::default())?;
+    writer.set_keep_every(Duration::ZERO);
+    writer.import(input, &mut |_| {})
 }
 
 fn bring_in(disk: &Arc<CrashDisk>, seed: u64) -> thalweg::Result<(Writer, Imported)> {
@@ -206,4 +230,104 @@ fn of_an_import_that_fails_nothing_is_left() {
         assert_eq!(contents(&disk).names.len(), before.names.len() + 2);
         assert!(is_tidy(&disk, &writer), "{:?}", disk.list());
     }
+}
+
+#[test]
+fn an_import_that_was_stopped_goes_on() {
+    let (mut resumed, mut anew) = (0, 0);
+    for seed in 0..6 {
+        let base = worked_on(seed);
+        let before = contents(&base);
+        let done = Arc::new(base.copy());
+        let counts = goes_on(&done, of_file(seed, 1, false).0).unwrap();
+        let (steps, after) = (done.steps(), contents(&done));
+        for step in 0..steps {
+            let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
+            let outcome = goes_on(&disk, of_file(seed, 1, false).0);
+            let left = if step % 2 == 0 { disk.after_crash(step, Failing::Never) } else { disk.copy() };
+            let found = contents(&left);
+            assert!(
+                found == after || outcome.is_err() && found == before,
+                "seed {seed}, step {step}: half of it shows"
+            );
+            if found == after {
+                continue;
+            }
+            // Something else meanwhile: what was kept is of no use.
+            if step % 5 == 0 {
+                let other = Arc::new(left.copy());
+                let mut writer = Writer::open_on(other.clone(), Options::default()).unwrap();
+                let gone = thalweg::graph::Change::ClearEdges { population: 0 };
+                if writer.commit(vec![gone]).unwrap().edges_removed > 0 {
+                    drop(writer);
+                    assert_eq!(goes_on(&other, of_file(seed, 1, false).0).unwrap().resumed, 0);
+                    contents(&other);
+                }
+            }
+            let left = Arc::new(left);
+            let (input, reads) = of_file(seed, 1, false);
+            let again = goes_on(&left, input).unwrap();
+            assert_eq!(again, Imported { resumed: again.resumed, ..counts });
+            assert_eq!(reads.load(Ordering::Relaxed) == 0, again.resumed > 0, "what is there is not read again");
+            if again.resumed > 0 {
+                resumed += 1
+            } else {
+                anew += 1
+            }
+            assert!(contents(&left) == after, "seed {seed}, step {step}");
+            let writer = Writer::open_on(left.clone(), Options::default()).unwrap();
+            assert!(is_tidy(&left, &writer), "{:?}", left.list());
+        }
+    }
+    assert!(resumed > 20 && anew > 20, "{resumed} {anew}");
+}
+
+#[test]
+fn an_import_goes_on_with_the_same_file_only() {
+    let (seed, mut stopped) = (3, 0);
+    let base = worked_on(seed);
+    let done = Arc::new(base.copy());
+    goes_on(&done, of_file(seed, 1, false).0).unwrap();
+    let (steps, after) = (done.steps(), contents(&done));
+    for step in 0..steps {
+        let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
+        let _ = goes_on(&disk, of_file(seed, 1, false).0);
+        let left = Arc::new(disk.copy());
+        let before = contents(&left);
+        let Err(changed) = goes_on(&left, of_file(seed, 2, false).0) else { continue };
+        stopped += 1;
+        let words =
+            "the file or the options were others when an import of it into disk was stopped, which kept 1 of its 2";
+        assert!(changed.to_string().contains(words), "{changed}");
+        assert_eq!(contents(&left), before);
+        // It can still go on, or begin anew.
+        let same = Arc::new(left.copy());
+        assert_eq!(goes_on(&same, of_file(seed, 1, false).0).unwrap().resumed, 1);
+        let mut writer = Writer::open_on(left.clone(), Options::default()).unwrap();
+        writer.forget_import().unwrap();
+        assert!(is_tidy(&left, &writer), "{:?}", left.list());
+        drop(writer);
+        assert_eq!(goes_on(&left, of_file(seed, 2, false).0).unwrap().resumed, 0);
+        assert_eq!(contents(&left), after);
+        // Pages that are not as they were are not gone on with.
+        let damaged = Arc::new(disk.copy());
+        let mut kept = String::new();
+        damaged.damage("manifest", |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let (_, import) = text.split_once("unfinished_import").unwrap();
+            let (_, file) = import.split_once("\"file\":\"").unwrap();
+            kept = file[..12].to_owned();
+        });
+        damaged.damage(&kept, |bytes| bytes[99] ^= 1);
+        assert_eq!(goes_on(&damaged, of_file(seed, 1, false).0).unwrap().resumed, 0);
+        assert_eq!(contents(&damaged), after);
+    }
+    assert!(stopped > 4, "{stopped}");
+    // An input that is damaged is not gone on with, and nothing of it is kept.
+    let disk = Arc::new(base.copy());
+    goes_on(&disk, of_file(seed, 1, true).0).unwrap_err();
+    let writer = Writer::open_on(disk.clone(), Options::default()).unwrap();
+    assert!(is_tidy(&disk, &writer), "{:?}", disk.list());
+    drop(writer);
+    assert_eq!(goes_on(&disk, of_file(seed, 2, false).0).unwrap().resumed, 0);
 }
