@@ -9,8 +9,8 @@ use crate::graph::segment::Segment;
 impl Column {
     /// Opens a column whose pages may be damaged. Where those are that say what is in which page, it is counted anew. `None` if its
     /// parts do not fit each other.
-    pub(in crate::graph) fn open_left(meta: Meta, segment: &Segment) -> Option<Self> {
-        if let Ok(whole) = Self::open(meta.clone(), segment) {
+    pub(in crate::graph) fn open_left(meta: &Meta, segment: &Segment) -> Option<Self> {
+        if let Ok(whole) = Self::open(meta, segment) {
             return Some(whole);
         }
         let pages = meta.page_count();
@@ -23,7 +23,7 @@ impl Column {
             return None;
         }
         let is_packed = meta.coding == Coding::Packed;
-        let mut column = Self { meta, places: Vec::new(), keys: Vec::new() };
+        let mut column = Self { meta: meta.clone(), places: Vec::new(), keys: Vec::new() };
         if is_packed {
             column.places = column.places_left(segment, pages)?;
         }

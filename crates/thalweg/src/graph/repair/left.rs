@@ -139,7 +139,7 @@ struct Columns {
 
 impl Columns {
     fn open(meta: &ListsMeta, segment: &Segment) -> Option<Self> {
-        let open = |meta: &Meta| Column::open_left(meta.clone(), segment);
+        let open = |meta: &Meta| Column::open_left(meta, segment);
         let columns = Self {
             rows: open(&meta.rows)?,
             offsets: open(&meta.offsets)?,

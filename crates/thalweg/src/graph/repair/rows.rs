@@ -103,7 +103,7 @@ impl Repair<'_> {
         let parts = parts.filter(|(_, part)| part.population == population && part.side == Side::Out);
         parts
             .filter_map(|(level, part)| {
-                Some(Rows { level, table: Table::open_left(part.table.clone()?, &level.segment) })
+                Some(Rows { level, table: Table::open_left(part.table.as_ref()?, &level.segment) })
             })
             .collect()
     }

@@ -59,11 +59,11 @@ impl Repair<'_> {
             for part in level.footer.vertices.iter().filter(|part| part.vertex_type == vertex_type) {
                 for (says, meta) in [(Says::Removed, &part.removed), (Says::Added, &part.added)] {
                     let Some(meta) = meta else { continue };
-                    let column = Column::open_left(meta.clone(), &level.segment);
+                    let column = Column::open_left(meta, &level.segment);
                     sources.push(Source { level, says, column, table: None, len: meta.len() });
                 }
                 if let Some(meta) = &part.table {
-                    let table = Table::open_left(meta.clone(), &level.segment);
+                    let table = Table::open_left(meta, &level.segment);
                     sources.push(Source { level, says: Says::Described, column: None, table, len: meta.len() });
                 }
             }
@@ -92,14 +92,16 @@ impl Repair<'_> {
                 (source, ids, next, None, unsure)
             })
             .collect();
-        let ends = written.edges.iter().filter(|part| {
+        let mut ends = Vec::new();
+        for part in &written.footer.edges {
             let edges = &self.old.edges[part.population];
-            vertex_type == if part.side == Side::Out { edges.source } else { edges.target }
-        });
-        let mut ends: Vec<_> = ends
-            .filter_map(|part| Some(Ids::new(&part.added.as_ref()?.rows, &written.segment)))
-            .map(|mut ids| (ids.next(), ids))
-            .collect();
+            let here = if part.side == Side::Out { edges.source } else { edges.target };
+            let lists = written.edges(part.population, part.side)?.and_then(|edges| edges.added.as_ref());
+            if let Some(lists) = lists.filter(|_| here == vertex_type) {
+                let mut ids = Ids::new(&lists.rows, &written.segment);
+                ends.push((ids.next(), ids));
+            }
+        }
         let logged = self.recent.vertices(vertex_type);
         let of_log = |logged: &super::super::recent::VertexChanges| -> BTreeSet<u64> {
             logged.is_there.keys().chain(logged.rows.keys()).copied().collect()
@@ -138,7 +140,7 @@ impl Repair<'_> {
                 if let Some(now) = logged.is_there.get(&id) {
                     (is_there, row, is_lost) = (*now, None, false);
                 }
-                if let Some(Some(described)) = logged.rows.get(&id) {
+                if let Some(described) = logged.rows.get(&id) {
                     (is_there, row, is_lost) = (true, Some(described.clone()), false);
                 }
             }

@@ -195,9 +195,9 @@ fn an_import_may_end_anywhere() {
                     "seed {seed}, {fails:?}: half an import"
                 );
                 if found == before {
-                    before_it += 1
+                    before_it += 1;
                 } else {
-                    after_it += 1
+                    after_it += 1;
                 }
                 // Once more, it is there, and all else is gone.
                 let left = Arc::new(left);
@@ -270,9 +270,9 @@ fn an_import_that_was_stopped_goes_on() {
             assert_eq!(again, Imported { resumed: again.resumed, ..counts });
             assert_eq!(reads.load(Ordering::Relaxed) == 0, again.resumed > 0, "what is there is not read again");
             if again.resumed > 0 {
-                resumed += 1
+                resumed += 1;
             } else {
-                anew += 1
+                anew += 1;
             }
             assert!(contents(&left) == after, "seed {seed}, step {step}");
             let writer = Writer::open_on(left.clone(), Options::default()).unwrap();
