@@ -13,12 +13,13 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy unit deny interop mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy unit deny interop kills mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
 	@echo 'make test    formatting, lints, unit tests, dependency policy, interop tests with slow5lib and pyslow5'
 	@echo 'make test-neon  the codec tests on emulated ARM'
+	@echo 'make kills   kill -9 the program 1,000 times and more while it changes stores of networks'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
@@ -66,6 +67,12 @@ interop:
 	@$(MAKE) mpi
 	cargo build --locked --workspace --bins --tests
 	.venv/bin/python -m pytest tests/interop --numprocesses=auto $(PYTEST_ARGS)
+
+# The program is killed while it changes stores, about 1,000 times out of 2,000; `make interop` tries 40 times.
+kills:
+	@peers/build.sh python
+	cargo build --locked --workspace --bins --tests
+	KILLS=2000 .venv/bin/python -m pytest tests/interop/test_graph_kill.py -s
 
 # With an MPI of the machine's where there is one (MPICC=mpicc, and a release build: PROFILE=release), else with the one from
 # peers/requirements.txt. One test is built too: without any, features differ.

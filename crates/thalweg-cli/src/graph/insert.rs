@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// How many at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), help_heading = MEASURING)]
     batch: u64,
+    /// After each commit, print how many edges are durable
+    #[arg(long, conflicts_with = "json", help_heading = MEASURING)]
+    tell: bool,
     /// Print a JSON line about it
     #[arg(long)]
     json: bool,
@@ -50,6 +53,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         let edges: Vec<(u64, u64)> = (first..last).map(|i| (i.wrapping_mul(SCATTER) % astrocytes, NEW + i)).collect();
         let asked = Instant::now();
         writer.commit(vec![Change::AddEdges { population, edges, attributes: None }])?;
+        if args.tell {
+            let mut out = output();
+            writeln!(out, "durable\t{last}")?;
+            out.flush()?;
+        }
         times.push(asked.elapsed().as_secs_f64() / (last - first) as f64);
     }
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), super::neighbors::cpu_s() - cpu);
