@@ -84,7 +84,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         changes.push(Change::AddEdges { population, edges, attributes: None });
     }
     let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    tell(&done, args.json)
+    tell(&done, args.json)?;
+    Ok(writer.finish()?)
 }
 
 pub(super) fn split<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {

@@ -60,6 +60,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         times.push(asked.elapsed().as_secs_f64() / (last - first) as f64);
     }
+    writer.finish()?;
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), super::neighbors::cpu_s() - cpu);
     times.sort_by(f64::total_cmp);
     let quantile = |q: f64| times.get((times.len() as f64 * q) as usize).or(times.last()).copied();

@@ -52,5 +52,6 @@ pub(super) fn run(args: &Args) -> Outcome {
         });
     }
     let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    tell(&done, args.json)
+    tell(&done, args.json)?;
+    Ok(writer.finish()?)
 }

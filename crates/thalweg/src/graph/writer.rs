@@ -119,6 +119,9 @@ impl Drop for Writer {
 /// 100 bytes each.
 const LONG_LOG: usize = 1 << 20;
 
+/// The same, of a log that nobody goes on with: reading it again takes each reader some milliseconds.
+const LEFT_LOG: usize = 1 << 14;
+
 /// What making sure takes is little beside that.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
@@ -374,6 +377,15 @@ impl Writer {
     /// [`Error::Io`].
     pub fn sync(&mut self) -> Result<()> {
         self.log.sync()
+    }
+
+    /// Leaves the network so that it is opened quickly: what is in the log goes to a segment, if it is much. Without it nothing is
+    /// lost.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: what was committed is there all the same.
+    pub fn finish(&mut self) -> Result<()> {
+        if self.network.state.recent.weight > LEFT_LOG { self.flush() } else { Ok(()) }
     }
 
     /// What a change comes to, given what is there.
