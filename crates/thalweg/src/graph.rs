@@ -25,7 +25,10 @@ mod network;
 mod pack;
 mod recent;
 mod repair;
+mod rows;
 mod segment;
+#[cfg(feature = "hdf5")]
+mod sonata;
 mod sort;
 mod table;
 mod writer;
@@ -39,4 +42,7 @@ pub use manifest::{Edges as EdgeKind, VertexType};
 pub use neighbours::Neighbours;
 pub use network::{Direction, Network, Options, Storage, Way};
 pub use repair::{Kept, Lost, Repaired, repair, repair_on};
+pub use rows::EdgeSelection;
+#[cfg(feature = "hdf5")]
+pub use sonata::SonataWriter;
 pub use writer::{Change, Committed, Writer};

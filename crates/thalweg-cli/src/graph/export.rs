@@ -2,26 +2,29 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use thalweg::graph::{Neighbours, Network, Side, Way};
+use thalweg::condition::Condition;
+use thalweg::graph::{EdgeSelection, Network};
 use thalweg::write::NewFile;
 
 use super::open::OpenArgs;
 use super::vertices;
 use crate::common::{Failure, Outcome};
 
-/// Write the edges of a population, or the vertices of a type, to a file: .parquet or .csv
+/// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA), .parquet or .csv
 ///
 /// Edges are ordered by the vertex that they leave, then by the one that they lead to, and have their attributes beside them. With
-/// --between, only those between some vertices are written: the part of the network that these induce.
+/// --between, only those between some vertices are written: the part of the network that these induce. A SONATA file has all
+/// populations and types, unless one is named, and both indices.
 ///
 /// Example: thalweg graph export network synapses.parquet --edges Astrocyte-Synapse
 ///
 /// Example: thalweg graph export network part.csv --edges Astrocyte-Neuron --between Astrocyte:0-9 --and Neuron:0-999
+///
+/// Example: thalweg graph export network network.h5
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The store
@@ -31,7 +34,7 @@ pub(super) struct Args {
     #[arg(value_name = "OUT")]
     out: PathBuf,
     /// Edges of this population
-    #[arg(long, value_name = "POPULATION", required_unless_present = "vertices")]
+    #[arg(long, value_name = "POPULATION")]
     edges: Option<String>,
     /// Vertices of this type
     #[arg(long, value_name = "TYPE", conflicts_with = "edges")]
@@ -42,115 +45,106 @@ pub(super) struct Args {
     /// Only edges that lead to these
     #[arg(long, value_name = "TYPE:IDS", requires = "edges")]
     and: Option<String>,
+    /// Only edges, or vertices, for which this holds: over their columns, and of edges also over from, to and what vertices there
+    /// have, as in "weight > 0.5 and to.layer == 4"
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-/// Vertices whose edges are written together.
-const TOGETHER: usize = 256;
-
 pub(super) fn run(args: &Args) -> Outcome {
+    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let condition = condition.as_ref();
     let network = args.open.read(&args.store)?;
+    let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
+    let population = args.edges.as_ref().map(|name| network.population_of(name)).transpose()?;
+    let ends = population.map(|population| ends(args, &network, population)).transpose()?.unwrap_or_default();
+    let wanted = EdgeSelection { from: ends.0.as_deref(), to: ends.1.as_deref(), condition };
+    let form = args.out.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if matches!(form, "h5" | "hdf5") {
+        return sonata(args, &network, vertex_type, population, wanted);
+    }
     let mut sink = Sink::create(&args.out)?;
-    if let Some(name) = &args.vertices {
-        let vertex_type = network.type_of(name)?;
-        let mut outcome = Ok(());
-        network
-            .vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
-                let written = described(&network, vertex_type, ids).and_then(|batch| sink.push(&batch));
-                written.map_err(|failure| {
-                    outcome = Err(failure);
-                    thalweg::Error::Cancelled
-                })
-            })
-            .map_err(Failure::from)
-            .or_else(|failure| std::mem::replace(&mut outcome, Ok(())).and(Err(failure)))?;
-        if sink.is_empty() {
-            sink.push(&described(&network, vertex_type, &[])?)?;
+    match (vertex_type, population) {
+        (Some(vertex_type), _) => {
+            telling(|f| network.described(vertex_type, condition, f), |batch| sink.push(batch))?;
+            sink.finish(&network.vertex_schema(vertex_type))
         }
-    } else if let Some(name) = &args.edges {
-        let population = network.population_of(name)?;
-        let edges = &network.populations()[population].population;
-        let ids_of = |text: &Option<String>, vertex_type: &str| -> Result<Option<Vec<u64>>, Failure> {
-            let Some(text) = text else { return Ok(None) };
-            let some = vertices::parse(&network, text)?;
-            if network.types()[some.vertex_type].name != vertex_type {
-                return Err(Failure::Usage(format!(
-                    "{text:?}: {name:?} goes from {} to {}",
-                    edges.source, edges.target
-                )));
-            }
-            Ok(some.ids.map(|mut ids| {
-                ids.sort_unstable();
-                ids.dedup();
-                ids
-            }))
-        };
-        let (from, to) = (ids_of(&args.between, &edges.source)?, ids_of(&args.and, &edges.target)?);
-        let mut failed = None;
-        let mut write = |ids: &[u64]| -> thalweg::Result<()> {
-            for ids in ids.chunks(TOGETHER) {
-                let outcome = batch_of(&network, population, ids, to.as_deref()).and_then(|batch| sink.push(&batch));
-                outcome.map_err(|failure| {
-                    failed = Some(failure);
-                    thalweg::Error::Cancelled
-                })?;
-            }
-            Ok(())
-        };
-        let outcome = match &from {
-            Some(ids) => write(ids),
-            None => network.vertices(network.type_of(&edges.source)?, 0..=u64::MAX, &mut write),
-        };
-        outcome.map_err(|error| failed.take().unwrap_or(Failure::Failed(error)))?;
-        if sink.is_empty() {
-            sink.push(&batch_of(&network, population, &[], to.as_deref())?)?;
+        (_, Some(population)) => {
+            telling(|f| network.edges(population, wanted, f), |batch| sink.push(batch))?;
+            sink.finish(&network.edge_schema(population))
+        }
+        _ => {
+            let what =
+                format!("{}: say which, with --edges or --vertices; .h5 holds all of a network", args.out.display());
+            Err(Failure::Usage(what))
         }
     }
-    sink.finish()
 }
 
-fn id_column(name: &str) -> Field {
-    Field::new(name, DataType::UInt64, false)
-}
+/// The vertices that edges are between, if it is said.
+type Ends = (Option<Vec<u64>>, Option<Vec<u64>>);
 
-/// Edges that leave from some vertices.
-fn batch_of(network: &Network, population: usize, ids: &[u64], to: Option<&[u64]>) -> Result<RecordBatch, Failure> {
-    let way = Way { population, side: Side::Out };
-    let mut list = Neighbours::default();
-    match to {
-        Some(to) => network.between(way, ids, to, &mut list)?,
-        None => network.numbered_neighbours(&[way], ids, &mut list)?,
-    }
-    let mut sources = Vec::with_capacity(list.ids.len());
-    for (place, id) in ids.iter().enumerate() {
-        sources.resize(list.offsets.get(place + 1).map_or(0, |end| *end as usize), *id);
-    }
-    let mut fields = vec![id_column("source"), id_column("target")];
-    let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(sources)), Arc::new(UInt64Array::from(list.ids))];
-    if !network.populations()[population].population.attributes.fields().is_empty() {
-        let batch = network.edge_attributes(population, &list.numbers)?;
-        fields.extend(batch.schema().fields().iter().map(|field| field.as_ref().clone()));
-        columns.extend(batch.columns().iter().cloned());
-    }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|e| Failure::Said(e.to_string()))
-}
-
-/// Vertices with their attributes, which are null where one has none.
-fn described(network: &Network, vertex_type: usize, ids: &[u64]) -> Result<RecordBatch, Failure> {
-    let mut fields = vec![id_column("id")];
-    let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(ids.to_vec()))];
-    if !network.types()[vertex_type].attributes.fields().is_empty() {
-        let (places, batch) = network.vertex_attributes(vertex_type, ids)?;
-        let mut rows = vec![None; ids.len()];
-        places.iter().enumerate().for_each(|(row, place)| rows[*place] = Some(row as u64));
-        let rows = UInt64Array::from(rows);
-        for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-            fields.push(field.as_ref().clone().with_nullable(true));
-            columns.push(arrow_select::take::take(column, &rows, None).map_err(|e| Failure::Said(e.to_string()))?);
+fn ends(args: &Args, network: &Network, population: usize) -> Result<Ends, Failure> {
+    let edges = &network.populations()[population].population;
+    let ids_of = |text: &Option<String>, vertex_type: &str| -> Result<Option<Vec<u64>>, Failure> {
+        let Some(text) = text else { return Ok(None) };
+        let some = vertices::parse(network, text)?;
+        if network.types()[some.vertex_type].name != vertex_type {
+            let (name, from, to) = (&edges.name, &edges.source, &edges.target);
+            return Err(Failure::Usage(format!("{text:?}: {name:?} goes from {from} to {to}")));
         }
+        Ok(some.ids.map(|mut ids| {
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        }))
+    };
+    Ok((ids_of(&args.between, &edges.source)?, ids_of(&args.and, &edges.target)?))
+}
+
+/// Batches that the library shows, to one who may fail otherwise than it does.
+fn telling(
+    show: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> thalweg::Result<()>) -> thalweg::Result<()>,
+    mut push: impl FnMut(&RecordBatch) -> Outcome,
+) -> Outcome {
+    let mut failed = None;
+    let shown = show(&mut |batch| {
+        push(batch).map_err(|failure| {
+            failed = Some(failure);
+            thalweg::Error::Cancelled
+        })
+    });
+    shown.map_err(|error| failed.unwrap_or_else(|| Failure::of_argument(error)))
+}
+
+#[cfg(feature = "hdf5")]
+fn sonata(
+    args: &Args,
+    network: &Network,
+    vertex_type: Option<usize>,
+    population: Option<usize>,
+    wanted: EdgeSelection<'_>,
+) -> Outcome {
+    let mut writer = thalweg::graph::SonataWriter::create(&args.out)?;
+    let is_all = vertex_type.is_none() && population.is_none();
+    let all = |one: Option<usize>, count: usize| if is_all { 0..count } else { one.map_or(0..0, |one| one..one + 1) };
+    for population in all(population, network.populations().len()) {
+        writer.edges(network, population, wanted)?;
     }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|e| Failure::Said(e.to_string()))
+    for vertex_type in all(vertex_type, network.types().len()) {
+        writer.nodes(network, vertex_type, wanted.condition.filter(|_| !is_all))?;
+    }
+    for what in writer.finish()? {
+        crate::common::complain(&format!("{}: left out: {what}", args.out.display()));
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "hdf5"))]
+fn sonata(args: &Args, _: &Network, _: Option<usize>, _: Option<usize>, _: EdgeSelection<'_>) -> Outcome {
+    Err(Failure::Usage(format!("{}: this program was built without HDF5; write .parquet or .csv", args.out.display())))
 }
 
 /// Where rows go.
@@ -166,14 +160,9 @@ impl Sink {
         let is_parquet = match path.extension().and_then(|e| e.to_str()) {
             Some("parquet") => true,
             Some("csv") => false,
-            _ => return Err(Failure::Usage(format!("{}: the name must end in .parquet or .csv", path.display()))),
+            _ => return Err(Failure::Usage(format!("{}: the name must end in .h5, .parquet or .csv", path.display()))),
         };
         Ok(Self { file: NewFile::create(path)?, parquet: None, is_parquet, has_head: false })
-    }
-
-    /// Whether nothing was pushed: a file without rows still names its columns.
-    fn is_empty(&self) -> bool {
-        self.parquet.is_none() && !self.has_head
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Outcome {
@@ -215,7 +204,11 @@ impl Sink {
         Ok(self.file.push(&text)?)
     }
 
-    fn finish(mut self) -> Outcome {
+    /// Ends the file. Without rows, it still names its columns.
+    fn finish(mut self, schema: &SchemaRef) -> Outcome {
+        if self.parquet.is_none() && !self.has_head {
+            self.push(&RecordBatch::new_empty(schema.clone()))?;
+        }
         if let Some(writer) = self.parquet.take() {
             let bytes = writer.into_inner().map_err(|e| Failure::Said(format!("writing Parquet: {e}")))?;
             self.file.push(&bytes)?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use thalweg::condition::Condition;
 use thalweg::graph::{Direction, Neighbours, Network, Side, Way};
 
 use super::open::OpenArgs;
@@ -42,6 +43,10 @@ pub(super) struct Args {
     /// Each neighbour once
     #[arg(long)]
     unique: bool,
+    /// Only along edges for which this holds: over their attributes, the ids from and to, and what vertices there have, as in
+    /// "weight > 0.5 and to.layer == 4"
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["hops", "measured"])]
+    condition: Option<String>,
     /// Neighbours of neighbours, so many steps from the vertices, along edges between vertices of one type: each once, without the vertex
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     hops: Option<u16>,
@@ -98,6 +103,7 @@ const TOGETHER: usize = 4096;
 
 pub(super) fn run(args: &Args) -> Outcome {
     let began = (Instant::now(), cpu_s());
+    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
     let options = args.open.options();
     let network = Network::open(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
@@ -159,8 +165,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             });
             let (here, more) = rest.split_at(fits.count().max(1));
             rest = more;
-            if args.hops.is_none() {
-                network.neighbours(&ways, here, &mut list)?;
+            match &condition {
+                Some(condition) => {
+                    network.neighbours_where(&ways, here, condition, &mut list).map_err(Failure::of_argument)?;
+                }
+                None if args.hops.is_none() => network.neighbours(&ways, here, &mut list)?,
+                None => {}
             }
             for (place, vertex) in here.iter().enumerate() {
                 if options.control.is_cancelled() {

@@ -60,4 +60,4 @@ pub use types::{Chunk, Dataset, Storage, Value};
 #[cfg(feature = "hdf5")]
 pub use variable::Variable;
 #[cfg(feature = "hdf5")]
-pub use write::{Enumeration, Group, Number, Stored, Vector, VectorOf, Writer, is_name};
+pub use write::{Enumeration, Group, Number, Rows, RowsOf, Stored, Vector, VectorOf, Writer, is_name};

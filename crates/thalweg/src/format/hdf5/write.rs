@@ -25,8 +25,10 @@ use hdf5_metno_sys::h5z::H5Z_FLAG_OPTIONAL;
 
 use super::library::{Id, Refused, access, locked, status};
 use crate::error::{Error, Result};
+pub use rows::{Rows, RowsOf};
 pub use vector::{Vector, VectorOf};
 
+mod rows;
 mod table;
 #[cfg(test)]
 mod variable;

@@ -1,0 +1,100 @@
+"""`thalweg graph export` to SONATA against h5py and libsonata, and conditions on edges against numpy."""
+
+import h5py
+import libsonata
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from sonata_files import NGV, SONATA, attributes_of, edges_of, network_of
+from test_graph import GRAPHS, graph, row, rows, same_neighbours  # noqa: F401 (a fixture)
+
+NODES = ["archngv/glia_nodes.h5", "libsonata/nodes1.h5", "snap/nodes.h5"]
+
+
+def same_values(found, expected):
+    if expected.dtype == object:
+        return list(found) == list(expected)
+    return found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("name", [*SONATA, *NODES])
+def test_others_read_what_was_exported(graph, tmp_path, name):  # noqa: F811
+    path, out = GRAPHS / name, tmp_path / "out.h5"
+    graph("import", path, tmp_path / "s")
+    graph("export", tmp_path / "s", out)
+    written = {(kind, population): (ids, columns) for kind, population, ids, columns in attributes_of(out)}
+    for kind, population, ids, columns in attributes_of(path):
+        found_ids, found = written[kind, population]
+        for expected, values in ((ids, found_ids), (columns, found)):
+            assert set(values) == set(expected), (kind, population)
+            assert all(same_values(values[name], expected[name]) for name in expected)
+    if name in NODES:
+        return
+    storage = libsonata.EdgeStorage(str(out))
+    for edges in edges_of(path):
+        if len(edges.sources) == 0:
+            continue
+        population = storage.open_population(edges.name)
+        assert (population.source, population.target) == (edges.source, edges.target)
+        every = population.select_all()
+        order = np.lexsort((edges.targets, edges.sources))
+        sources, targets = edges.sources[order], edges.targets[order]
+        assert np.array_equal(population.source_nodes(every), sources)
+        assert np.array_equal(population.target_nodes(every), targets)
+        for vertex in np.unique(np.append(sources, targets)).tolist():
+            after = population.efferent_edges([vertex]) if vertex <= sources.max() else libsonata.Selection([])
+            before = population.afferent_edges([vertex]) if vertex <= targets.max() else libsonata.Selection([])
+            assert np.array_equal(after.flatten(), np.flatnonzero(sources == vertex))
+            assert np.array_equal(np.sort(before.flatten()), np.flatnonzero(targets == vertex))
+
+
+@pytest.mark.parametrize("name", [*SONATA, *NGV])
+def test_what_was_exported_comes_back(graph, tmp_path, name):  # noqa: F811
+    path, out = GRAPHS / name, tmp_path / "out.h5"
+    graph("import", path, tmp_path / "s")
+    graph("export", tmp_path / "s", out)
+    graph("import", out, tmp_path / "again")
+    network = network_of(path)
+    for edges in network.edges:
+        # SONATA's edges have a direction.
+        edges.directed = True
+    same_neighbours(graph, tmp_path / "again", network)
+
+
+def test_edges_for_which_a_condition_holds(graph, tmp_path):  # noqa: F811
+    path = GRAPHS / "snap/edges.h5"
+    graph("import", path, tmp_path / "s")
+    asked = 0
+    for kind, population, ids, columns in attributes_of(path):
+        numbers = {name: values for name, values in columns.items() if values.dtype.kind == "f" and len(np.unique(values)) > 1}
+        if kind != "edges" or not numbers:
+            continue
+        name, values = next(iter(numbers.items()))
+        least = float(np.median(values))
+        last = int(ids["target"].max())
+        kept = (values >= least) & (ids["target"] < last)
+        assert 0 < kept.sum() < len(kept)
+        condition, out = f"{name} >= {least!r} and to < {last}", tmp_path / "kept.parquet"
+        graph("export", tmp_path / "s", out, "--edges", population, "--where", condition)
+        table = pyarrow.parquet.read_table(out)
+        assert np.array_equal(table["source"].to_numpy(), ids["source"][kept])
+        assert table[name].to_numpy().tobytes() == values[kept].tobytes()
+        edges = next(edges for edges in edges_of(path) if edges.name == population)
+        done = graph("neighbors", tmp_path / "s", "--from", edges.source, "--to", edges.target, "--direction", "out", "--where", condition, "--digest")
+        lists = {vertex: ids["target"][kept & (ids["source"] == vertex)] for vertex in network_of(path).types[edges.source].tolist()}
+        assert rows(done) == [row(vertex, some) for vertex, some in lists.items()]
+        wrong = graph("neighbors", tmp_path / "s", "--from", edges.source, "--where", "nothing == 1", check=False)
+        assert wrong.returncode == 2 and "nothing" in wrong.stderr
+        asked += 1
+    assert asked > 0
+
+
+def test_attributes_that_sonata_has_not_are_refused(graph, tmp_path):  # noqa: F811
+    (tmp_path / "e.csv").write_text("source,target,weight\n1,2,0.5\n1,3,\n")
+    graph("import", tmp_path / "e.csv", tmp_path / "s")
+    done = graph("export", tmp_path / "s", tmp_path / "out.h5", check=False)
+    assert done.returncode != 0 and "weight" in done.stderr and not (tmp_path / "out.h5").exists()
+    assert not [left for left in tmp_path.iterdir() if left.name.startswith("out.h5")]
+    with pytest.raises(OSError):
+        h5py.File(tmp_path / "out.h5")
