@@ -72,19 +72,27 @@ def test_edges_for_which_a_condition_holds(graph, tmp_path):  # noqa: F811
             continue
         name, values = next(iter(numbers.items()))
         least = float(np.median(values))
-        last = int(ids["target"].max())
-        kept = (values >= least) & (ids["target"] < last)
+        last = int(ids["target"][np.argmin(values)])
+        kept = (values >= least) | (ids["target"] == last)
         assert 0 < kept.sum() < len(kept)
-        condition, out = f"{name} >= {least!r} and to < {last}", tmp_path / "kept.parquet"
+        condition, out = f"{name} >= {least!r} or to == {last}", tmp_path / "kept.parquet"
         graph("export", tmp_path / "s", out, "--edges", population, "--where", condition)
         table = pyarrow.parquet.read_table(out)
         assert np.array_equal(table["source"].to_numpy(), ids["source"][kept])
         assert table[name].to_numpy().tobytes() == values[kept].tobytes()
-        edges = next(edges for edges in edges_of(path) if edges.name == population)
-        done = graph("neighbors", tmp_path / "s", "--from", edges.source, "--to", edges.target, "--direction", "out", "--where", condition, "--digest")
-        lists = {vertex: ids["target"][kept & (ids["source"] == vertex)] for vertex in network_of(path).types[edges.source].tolist()}
-        assert rows(done) == [row(vertex, some) for vertex, some in lists.items()]
-        wrong = graph("neighbors", tmp_path / "s", "--from", edges.source, "--where", "nothing == 1", check=False)
+        ends = {edges.name: (edges.source, edges.target) for edges in edges_of(path)}
+        source, target = ends[population]
+        # Populations between the same types are asked together.
+        sources, targets = [], []
+        for other, name_of_other, other_ids, other_columns in attributes_of(path):
+            if other == "edges" and ends[name_of_other] == (source, target):
+                held = (other_columns[name] >= least) | (other_ids["target"] == last)
+                sources.append(other_ids["source"][held])
+                targets.append(other_ids["target"][held])
+        sources, targets = np.concatenate(sources), np.concatenate(targets)
+        done = graph("neighbors", tmp_path / "s", "--from", source, "--to", target, "--direction", "out", "--where", condition, "--digest")
+        assert rows(done) == [row(vertex, targets[sources == vertex]) for vertex in network_of(path).types[source].tolist()]
+        wrong = graph("neighbors", tmp_path / "s", "--from", source, "--where", "nothing == 1", check=False)
         assert wrong.returncode == 2 and "nothing" in wrong.stderr
         asked += 1
     assert asked > 0
