@@ -148,6 +148,8 @@ impl Team {
         if let Self::Mpi(universe) = self {
             use mpi::traits::Communicator;
             crate::common::exit(Err(failure));
+            // What ends the others ends the launcher too, with what it has not passed on of the message.
+            std::thread::sleep(std::time::Duration::from_millis(300));
             universe.world().abort(1)
         }
         failure
