@@ -352,6 +352,8 @@ impl Column {
                     && (meta.len == 0) == places.is_empty()
             }
         };
+        let last_run = meta.runs.last().map(|first| meta.end.saturating_sub(*first));
+        let fits = fits && last_run.is_none_or(|pages| (1..=RUN as u64).contains(&pages));
         if !fits || !keys.is_empty() && keys.len() as u64 != pages {
             return Err(wrong(format!("{} numbers in {pages} pages", meta.len), "as many as there is room for"));
         }
@@ -386,7 +388,7 @@ impl Column {
             }
             let run = page / RUN as u64;
             let stop = ((run + 1) * RUN as u64).min(end);
-            let in_file = self.meta.runs.get(run as usize)? + page % RUN as u64;
+            let in_file = self.in_file(page);
             let span = Span {
                 pages: in_file..in_file + (stop - page),
                 page,
@@ -485,7 +487,7 @@ impl Column {
     /// The pages in the file that a number can be in, in a column whose numbers ascend.
     pub(super) fn page_of(&self, value: u64) -> Option<Range<u64>> {
         let page = self.keys.partition_point(|key| *key <= value).checked_sub(1)? as u64;
-        let first = self.meta.runs.get(page as usize / RUN)? + page % RUN as u64;
+        let first = self.in_file(page);
         Some(first..first + 1)
     }
 
@@ -495,7 +497,11 @@ impl Column {
             let place = value.saturating_sub(start).min(self.meta.len);
             return Ok(if value >= start && place < self.meta.len { Ok(place) } else { Err(place) });
         }
-        let numbers = self.page_with(value);
+        if self.meta.coding == Coding::Packed && self.meta.len > 0 {
+            return self.finder(segment).find(value);
+        }
+        let page = self.page_with(value);
+        let numbers = self.first(page)..self.first(page + 1);
         let mut values = vec![0; (numbers.end - numbers.start) as usize];
         self.read(segment, numbers.clone(), &mut values)?;
         Ok(match values.binary_search(&value) {
@@ -505,43 +511,72 @@ impl Column {
     }
 }
 
-/// Reads numbers of a column one by one, and keeps the page that the last was in: for those who ask for many in order.
+/// Reads numbers of a column one by one. Of a packed one it keeps the group that the last was in, and goes on from there: for those who
+/// ask for many in order.
 pub(super) struct Finder<'a> {
     column: &'a Column,
     segment: &'a Segment,
-    /// Places of the numbers below.
+    /// Where the group below lies: the page in the column, the byte in that.
+    page: u64,
+    at: usize,
+    /// Places of its numbers; none before the first is read.
     held: Range<u64>,
-    values: Vec<u64>,
+    values: [u64; GROUP],
 }
 
 impl Finder<'_> {
-    fn hold(&mut self, numbers: Range<u64>) -> Result<()> {
-        if self.held != numbers {
-            self.values.resize((numbers.end - numbers.start) as usize, 0);
-            self.held = 0..0;
-            self.column.read(self.segment, numbers.clone(), &mut self.values)?;
-            self.held = numbers;
-        }
+    /// Holds the last group of a page of which `is_before` holds, given the place of its first number and that number; the first group
+    /// if it holds of none. It holds of no group behind one of which it does not.
+    fn hold(&mut self, page: u64, is_before: impl Fn(u64, u64) -> bool) -> Result<()> {
+        let (first, end) = (self.column.first(page), self.column.first(page + 1));
+        let goes_on = self.page == page && !self.held.is_empty() && is_before(self.held.start, self.values[0]);
+        let from = if goes_on { (self.at, self.held.start) } else { (PAGE_HEAD, first) };
+        let in_file = self.column.in_file(page);
+        let Self { segment, values, held, .. } = self;
+        let (at, place) = segment.with(in_file..in_file + 1, |bytes| {
+            let damaged = |fault: Fault| fault.in_file(segment.store().name(), in_file * PAGE as u64, "a column");
+            let (mut at, mut place) = from;
+            loop {
+                let len = pack::packed_len(bytes.get(at..).unwrap_or_default()).map_err(damaged)?;
+                let (next, later) = (at + len, place + GROUP as u64);
+                if later >= end || !is_before(later, pack::base(bytes.get(next..).unwrap_or_default())) {
+                    break;
+                }
+                (at, place) = (next, later);
+            }
+            if !goes_on || place != held.start {
+                *held = 0..0;
+                pack::unpack(bytes.get(at..).unwrap_or_default(), values).map_err(damaged)?;
+            }
+            Ok((at, place))
+        })?;
+        (self.page, self.at, self.held) = (page, at, place..(place + GROUP as u64).min(end));
         Ok(())
+    }
+
+    fn values(&self) -> &[u64] {
+        &self.values[..(self.held.end - self.held.start) as usize]
     }
 
     /// As [`Column::find`].
     pub(super) fn find(&mut self, value: u64) -> Result<Result<u64, u64>> {
-        if self.column.is_range() {
+        if self.column.meta.coding != Coding::Packed || self.column.len() == 0 {
             return self.column.find(self.segment, value);
         }
-        self.hold(self.column.page_with(value))?;
-        let place = self.values.binary_search(&value);
-        Ok(place.map(|place| self.held.start + place as u64).map_err(|place| self.held.start + place as u64))
+        if !matches!(self.values(), [first, .., last] if (*first..=*last).contains(&value)) {
+            self.hold(self.column.page_with(value), |_, first| first <= value)?;
+        }
+        let start = self.held.start;
+        Ok(self.values().binary_search(&value).map(|i| start + i as u64).map_err(|i| start + i as u64))
     }
 
     /// As [`Column::get`].
     pub(super) fn get(&mut self, number: u64) -> Result<u64> {
-        if self.column.is_range() {
+        if self.column.meta.coding != Coding::Packed || number >= self.column.len() {
             return self.column.get(self.segment, number);
         }
         if !self.held.contains(&number) {
-            self.hold(self.column.page_around(number))?;
+            self.hold(self.column.page_around(number), |place, _| place <= number)?;
         }
         Ok(self.values[(number - self.held.start) as usize])
     }
@@ -550,22 +585,22 @@ impl Finder<'_> {
 impl Column {
     /// A way to read many numbers in order.
     pub(super) fn finder<'a>(&'a self, segment: &'a Segment) -> Finder<'a> {
-        Finder { column: self, segment, held: 0..0, values: Vec::new() }
+        Finder { column: self, segment, page: 0, at: 0, held: 0..0, values: [0; GROUP] }
     }
 
-    /// Numbers of the page that a number of an ascending column can be in.
-    fn page_with(&self, value: u64) -> Range<u64> {
-        let page = self.keys.partition_point(|key| *key <= value).saturating_sub(1) as u64;
-        self.first(page)..self.first(page + 1)
+    /// The page that a number of an ascending column can be in.
+    fn page_with(&self, value: u64) -> u64 {
+        self.keys.partition_point(|key| *key <= value).saturating_sub(1) as u64
     }
 
-    /// Numbers of the page that has the one at a place.
-    fn page_around(&self, number: u64) -> Range<u64> {
-        let page = match self.meta.coding {
-            Coding::Packed => self.places.partition_point(|place| *place <= number).saturating_sub(1) as u64,
-            _ => number / RAW,
-        };
-        self.first(page)..self.first(page + 1)
+    /// The page of a packed column that has the number at a place.
+    fn page_around(&self, number: u64) -> u64 {
+        self.places.partition_point(|place| *place <= number).saturating_sub(1) as u64
+    }
+
+    /// Where a page lies in the file.
+    fn in_file(&self, page: u64) -> u64 {
+        self.meta.runs.get(page as usize / RUN).map_or(self.meta.end, |first| first + page % RUN as u64)
     }
 
     /// Where a number stands among those in `range`, which ascend.

@@ -100,6 +100,11 @@ pub(super) fn packed_len(bytes: &[u8]) -> Result<usize, Fault> {
     Ok(HEAD + GROUP / 8 * bits)
 }
 
+/// The least number of the group that starts with `bytes`; where they ascend, the first.
+pub(super) fn base(bytes: &[u8]) -> u64 {
+    crate::splitmix::word(bytes.get(1..HEAD).unwrap_or_default())
+}
+
 /// Reads the group that starts with `bytes`, which go on for [`SLACK`] bytes after it.
 pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Fault> {
     let len = packed_len(bytes)?;
@@ -107,7 +112,7 @@ pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
         return Err(Fault::new(0, format!("{} bytes", bytes.len()), format!("a group of {len} and {SLACK} more")));
     }
     let bits = usize::from(bytes[0] & !OVER_THE_LAST);
-    let base = crate::splitmix::word(&bytes[1..HEAD]);
+    let base = base(bytes);
     let packed = &bytes[HEAD..];
     match UNPACKERS.get(bits) {
         Some(kernel) => kernel(packed, out),

@@ -63,7 +63,9 @@ proptest! {
     }
 
     #[test]
-    fn numbers_are_found_where_they_are(mut values in numbers(), raw in any::<bool>(), other in any::<u64>()) {
+    fn numbers_are_found_where_they_are(mut values in numbers(), raw in any::<bool>(), other in any::<u64>(),
+        steps in prop::collection::vec(0.0..1.0_f64, 40),
+    ) {
         values.sort_unstable();
         values.dedup();
         let (segment, column) = column(&values, if raw { Coding::Raw } else { Coding::Packed }, true, 100);
@@ -75,6 +77,20 @@ proptest! {
             let place = expected.unwrap_or_else(|place| place);
             prop_assert_eq!(range, place..place + u64::from(expected.is_ok()));
         }
+        // One after the other, up and down, near and far.
+        let mut finder = column.finder(&segment);
+        for step in steps {
+            let place = (values.len() as f64 * step) as usize;
+            for place in [place, place + 1, place + 130].into_iter().filter(|place| *place < values.len()) {
+                let value = values[place];
+                prop_assert_eq!(finder.get(place as u64).unwrap(), value);
+                for value in [value, value.saturating_add(1), value ^ other] {
+                    let expected = values.binary_search(&value).map(|i| i as u64).map_err(|i| i as u64);
+                    prop_assert_eq!(finder.find(value).unwrap(), expected);
+                }
+            }
+        }
+        prop_assert!(finder.get(values.len() as u64).is_err());
     }
 }
 
