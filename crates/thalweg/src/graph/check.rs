@@ -2,6 +2,7 @@
 
 use super::level::{Level, Lists, ListsMeta, Side};
 use super::network::{Network, Way};
+use super::segment::TOGETHER;
 use crate::error::{Error, Result};
 
 /// What a check found.
@@ -40,21 +41,26 @@ impl Network {
         let mut checked = Checked::default();
         let mut bytes = 0;
         for level in &self.state.levels {
-            // In pieces, so that memory is bounded, and each damaged page is named.
-            for first in 0..level.segment.pages() {
-                if first.is_multiple_of(1024) {
-                    if self.fetcher.control.is_cancelled() {
-                        return Err(Error::Cancelled);
-                    }
-                    progress(bytes);
+            let all = level.segment.pages();
+            for first in (0..all).step_by(TOGETHER as usize) {
+                if self.fetcher.control.is_cancelled() {
+                    return Err(Error::Cancelled);
                 }
-                if let Err(error) = level.segment.with(first..first + 1, |page| {
-                    bytes += page.len() as u64;
-                    Ok(())
-                }) {
+                progress(bytes);
+                let pages = first..all.min(first + TOGETHER);
+                checked.pages += pages.end - pages.start;
+                if let Err(error) = level.segment.sums((first / TOGETHER) as usize) {
                     checked.note(level, error);
+                    continue;
                 }
-                checked.pages += 1;
+                // One by one, so that each damaged page is named.
+                for page in pages {
+                    let read = level.segment.with(page..page + 1, |page| {
+                        bytes += page.len() as u64;
+                        Ok(())
+                    });
+                    read.unwrap_or_else(|error| checked.note(level, error));
+                }
             }
         }
         if !checked.defects.is_empty() {

@@ -161,7 +161,7 @@ pub fn seeds() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let segment = bytes_of(&*disk, &file);
     let word = |at: usize| crate::splitmix::word(&segment[at..at + 8]) as usize;
     let (pages, json) = (word(segment.len() - 40), word(segment.len() - 32));
-    let footer = &segment[pages * (PAGE + 4)..pages * (PAGE + 4) + json];
+    let footer = &segment[segment.len() - 40 - json..segment.len() - 40];
     let split = [footer, &[0], &segment[..pages * PAGE]].concat();
     vec![
         ("graph_change", "edges", first),

@@ -4,15 +4,17 @@
 //! pages      4096 bytes each; the last ones hold the footer once more: "THALWFTR", number u64 of the first of them, footer's
 //!            bytes u64, XXH3 of footer u64, footer
 //! sums       a u32 for each page: the lower half of its XXH3 hash
+//! hashes     the same for each 4096 bytes of these sums
 //! footer     JSON: see [`super::level::Footer`]
-//! trailer    40 bytes: pages u64, footer's bytes u64, XXH3 of sums u64, XXH3 of footer u64, "THALWSEG"
+//! trailer    40 bytes: pages u64, footer's bytes u64, XXH3 of hashes u64, XXH3 of footer u64, "THALWSG2"
 //! ```
 //!
-//! A page is checked when it is first used after the file was opened. The footer's copy is for mending only.
+//! A page is checked when it is first used after the file was opened, and its part of the sums is read then. The footer's copy is for
+//! mending only.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +28,13 @@ use crate::store::Store;
 /// Bytes of a page.
 pub(super) const PAGE: usize = 4096;
 
-const MAGIC: &[u8; 8] = b"THALWSEG";
+/// Pages whose checksums are read together.
+pub(super) const TOGETHER: u64 = PAGE as u64 / 4;
+
+/// Parts of the checksums with fewer than so many others between are read in one.
+const NEAR: usize = 16;
+
+const MAGIC: &[u8; 8] = b"THALWSG2";
 const TRAILER: usize = 40;
 const COPY: &[u8; 8] = b"THALWFTR";
 const COPY_HEAD: usize = 32;
@@ -101,7 +109,10 @@ impl SegmentWriter {
         copy.resize(copy.len().next_multiple_of(PAGE), 0);
         self.append(&copy)?;
         let mut tail = std::mem::take(&mut self.sums);
-        let (pages, hash) = (tail.len() as u64 / 4, XxHash3_64::oneshot(&tail));
+        let pages = tail.len() as u64 / 4;
+        let hashes: Vec<u8> = tail.chunks(PAGE).flat_map(|sums| sum(sums).to_le_bytes()).collect();
+        let hash = XxHash3_64::oneshot(&hashes);
+        tail.extend_from_slice(&hashes);
         tail.extend_from_slice(&footer);
         for number in [pages, footer.len() as u64, hash, XxHash3_64::oneshot(&footer)] {
             tail.extend_from_slice(&number.to_le_bytes());
@@ -117,7 +128,10 @@ impl SegmentWriter {
 #[derive(Debug)]
 pub(super) struct Segment {
     store: Arc<dyn Store>,
-    sums: Vec<u8>,
+    pages: u64,
+    /// Checksums of the pages, in parts that are read when they are first needed, and of each part.
+    sums: Vec<OnceLock<Vec<u8>>>,
+    hashes: Vec<u8>,
     /// A bit for each page that was found as it was written.
     seen: Vec<AtomicU64>,
 }
@@ -135,11 +149,16 @@ impl Segment {
         let mut trailer = [0; TRAILER];
         store.read_at(at, &mut trailer)?;
         if &trailer[32..] != MAGIC {
-            return Err(wrong("trailer of a segment", at + 32, format!("{:02x?}", &trailer[32..]), "\"THALWSEG\""));
+            let expected = "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: import it anew";
+            return Err(wrong(
+                "trailer of a segment",
+                at + 32,
+                format!("{:?}", trailer[32..].escape_ascii().to_string()),
+                expected,
+            ));
         }
-        let [pages, footer, sums_hash, footer_hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
-        let bytes = pages.checked_mul(PAGE as u64 + 4).and_then(|bytes| bytes.checked_add(footer));
-        if bytes != Some(at) {
+        let [pages, footer, hash, footer_hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
+        if tail_of(pages).and_then(|tail| tail.end.checked_add(footer)) != Some(at) {
             return Err(wrong(
                 "trailer of a segment",
                 at,
@@ -147,26 +166,25 @@ impl Segment {
                 "as many as the file has room for",
             ));
         }
-        let sums_at = pages * PAGE as u64;
-        let mut sums = vec![0; pages as usize * 4];
-        store.read_at(sums_at, &mut sums)?;
-        if XxHash3_64::oneshot(&sums) != sums_hash {
-            return Err(wrong("checksums of the pages", sums_at, "others".into(), "those that were written"));
+        let tail = tail_of(pages).unwrap_or_default();
+        let mut hashes = vec![0; (at - tail.start) as usize];
+        store.read_at(tail.start, &mut hashes)?;
+        let footer = hashes.split_off((tail.end - tail.start) as usize);
+        if XxHash3_64::oneshot(&hashes) != hash {
+            return Err(wrong("hashes of the checksums", tail.start, "others".into(), "those that were written"));
         }
-        let footer_at = sums_at + sums.len() as u64;
-        let mut bytes = vec![0; footer as usize];
-        store.read_at(footer_at, &mut bytes)?;
-        if XxHash3_64::oneshot(&bytes) != footer_hash {
-            return Err(wrong("footer of a segment", footer_at, "another checksum".into(), "that of what was written"));
+        if XxHash3_64::oneshot(&footer) != footer_hash {
+            return Err(wrong("footer of a segment", tail.end, "another checksum".into(), "that of what was written"));
         }
-        let footer = serde_json::from_slice(&bytes)
-            .map_err(|e| wrong("footer of a segment", footer_at, e.to_string(), "what this version writes"))?;
-        Ok((Self::new(store, sums), footer))
+        let footer = serde_json::from_slice(&footer)
+            .map_err(|e| wrong("footer of a segment", tail.end, e.to_string(), "what this version writes"))?;
+        Ok((Self::new(store, pages, hashes), footer))
     }
 
-    fn new(store: Arc<dyn Store>, sums: Vec<u8>) -> Self {
-        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(sums.len().div_ceil(4 * 64)).collect();
-        Self { store, sums, seen }
+    fn new(store: Arc<dyn Store>, pages: u64, hashes: Vec<u8>) -> Self {
+        let sums = std::iter::repeat_with(OnceLock::new).take(hashes.len() / 4).collect();
+        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(pages.div_ceil(64) as usize).collect();
+        Self { store, pages, sums, hashes, seen }
     }
 
     /// Where its bytes come from.
@@ -176,7 +194,7 @@ impl Segment {
 
     /// Pages that it has.
     pub(super) fn pages(&self) -> u64 {
-        self.sums.len() as u64 / 4
+        self.pages
     }
 
     /// The bytes of these pages, checked. Those that were not used before are read rather than touched in a map: a fault would bring in
@@ -233,13 +251,69 @@ impl Segment {
     }
 
     fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
-        let (found, expected) = (sum(bytes), word(&self.sums[page as usize * 4..page as usize * 4 + 4]) as u32);
+        let sums = self.sums((page / TOGETHER) as usize)?;
+        let at = (page % TOGETHER) as usize * 4;
+        let (found, expected) = (sum(bytes), word(&sums[at..at + 4]) as u32);
         if found == expected {
             return Ok(());
         }
         let fault = Fault::new(0, format!("the checksum {found:08x}"), format!("{expected:08x}{ADVICE}"));
         Err(fault.in_file(self.store.name(), page * PAGE as u64, format!("page {page}")))
     }
+
+    /// A part of the checksums: those of [`TOGETHER`] pages.
+    pub(super) fn sums(&self, part: usize) -> Result<&[u8]> {
+        if self.sums[part].get().is_none() {
+            self.read_sums(part..part + 1)?;
+        }
+        Ok(self.sums[part].get().map_or(&[], |sums| sums))
+    }
+
+    /// Reads what is not known of the checksums of pages that will be used, which are in order: each part when its first page is
+    /// checked would be one read after the other. What cannot be read is told then.
+    pub(super) fn expect(&self, pages: &[Range<u64>]) {
+        let mut missing: Vec<Range<usize>> = Vec::new();
+        let parts = pages.iter().filter(|pages| !pages.is_empty());
+        for part in parts.flat_map(|pages| pages.start / TOGETHER..(pages.end - 1) / TOGETHER + 1) {
+            let part = part as usize;
+            if self.sums.get(part).is_none_or(|sums| sums.get().is_some()) {
+                continue;
+            }
+            match missing.last_mut() {
+                Some(parts) if part < parts.end + NEAR => parts.end = parts.end.max(part + 1),
+                _ => missing.push(part..part + 1),
+            }
+        }
+        for parts in missing {
+            let _ = self.read_sums(parts);
+        }
+    }
+
+    /// Reads parts of the checksums; those that are as they were written are known then.
+    fn read_sums(&self, parts: Range<usize>) -> Result<()> {
+        let start = self.pages * PAGE as u64 + (parts.start * PAGE) as u64;
+        let mut bytes = vec![0; (self.pages as usize * 4).min(parts.end * PAGE) - parts.start * PAGE];
+        self.store.read_at(start, &mut bytes)?;
+        let mut damage = Ok(());
+        for (part, sums) in parts.zip(bytes.chunks(PAGE)) {
+            let (found, expected) = (sum(sums), word(&self.hashes[part * 4..part * 4 + 4]) as u32);
+            if found != expected {
+                let fault = Fault::new(0, format!("the checksum {found:08x}"), format!("{expected:08x}{ADVICE}"));
+                let at = (self.pages as usize + part) * PAGE;
+                damage = damage.and(Err(fault.in_file(self.store.name(), at as u64, "checksums of pages")));
+                continue;
+            }
+            // Another thread may have read the same.
+            let _ = self.sums[part].set(sums.to_vec());
+        }
+        damage
+    }
+}
+
+/// Where the hashes of the checksums of so many pages lie.
+fn tail_of(pages: u64) -> Option<Range<u64>> {
+    let start = pages.checked_mul(PAGE as u64 + 4)?;
+    Some(start..start.checked_add(pages.div_ceil(TOGETHER) * 4)?)
 }
 
 const ADVICE: &str = "; `thalweg graph check` names all that is damaged";

@@ -1,11 +1,11 @@
 //! What is left of a segment whose end is damaged.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use twox_hash::XxHash3_64;
 
-use super::{COPY, COPY_HEAD, MAGIC, PAGE, Segment, TRAILER};
+use super::{COPY, COPY_HEAD, MAGIC, PAGE, Segment, TOGETHER, TRAILER, tail_of};
 use crate::error::{Error, Fault, Result};
 use crate::splitmix::word;
 use crate::store::Store;
@@ -20,23 +20,35 @@ impl Segment {
     /// # Errors
     /// If there is neither a footer nor its copy.
     pub(in crate::graph) fn open_left<T: DeserializeOwned>(store: Arc<dyn Store>) -> Result<(Self, T, Option<Error>)> {
-        let damage = match Self::open(store.clone()) {
-            Ok((segment, footer)) => return Ok((segment, footer, None)),
+        let (mut segment, footer, mut damage) = match Self::open(store.clone()) {
+            Ok((segment, footer)) => (segment, footer, None),
             Err(Error::Unsupported { file, what, advice }) => return Err(Error::Unsupported { file, what, advice }),
-            Err(damage) => damage,
+            Err(damage) => {
+                let Some((pages, json)) = at_the_end(&*store).or_else(|| copied(&*store)) else { return Err(damage) };
+                let footer = serde_json::from_slice(&json).map_err(|e| {
+                    let fault = Fault::new(0, e.to_string(), "what this version writes");
+                    fault.in_file(store.name(), 0, "footer of a segment")
+                })?;
+                let hashes = vec![0; pages.div_ceil(TOGETHER) as usize * 4];
+                (Self::new(store, pages, hashes), footer, Some(damage))
+            }
         };
-        let (pages, json) = match at_the_end(&*store).or_else(|| copied(&*store)) {
-            Some(found) => found,
-            None => return Err(damage),
-        };
-        let footer = serde_json::from_slice(&json).map_err(|e| {
-            Fault::new(0, e.to_string(), "what this version writes").in_file(store.name(), 0, "footer of a segment")
-        })?;
-        let (start, len) = (pages * PAGE as u64, pages as usize * 4);
-        // Where the file ends before them, those pages count as damaged.
-        let mut sums = read(&*store, start, (store.size().saturating_sub(start)).min(len as u64)).unwrap_or_default();
-        sums.resize(len, 0);
-        Ok((Self::new(store, sums), footer, Some(damage)))
+        for part in 0..segment.sums.len() {
+            if let Err(wrong) = segment.read_sums(part..part + 1) {
+                damage.get_or_insert(wrong);
+                segment.sums[part] = OnceLock::from(segment.sums_left(part));
+            }
+        }
+        Ok((segment, footer, damage))
+    }
+
+    /// Checksums as they stand in the file. Where it ends before them, their pages count as damaged.
+    fn sums_left(&self, part: usize) -> Vec<u8> {
+        let start = (self.pages as usize + part) as u64 * PAGE as u64;
+        let there = self.store.size().saturating_sub(start).min(PAGE as u64);
+        let mut sums = read(&*self.store, start, there).unwrap_or_default();
+        sums.resize(PAGE, 0);
+        sums
     }
 }
 
@@ -54,7 +66,7 @@ fn at_the_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
     let at = store.size().checked_sub(TRAILER as u64)?;
     let trailer = read(store, at, TRAILER as u64)?;
     let [pages, len, _, hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
-    let bytes = pages.checked_mul(PAGE as u64 + 4)?.checked_add(len)?;
+    let bytes = tail_of(pages)?.end.checked_add(len)?;
     let footer = read(store, at.checked_sub(len)?, len)?;
     (&trailer[32..] == MAGIC && bytes == at && XxHash3_64::oneshot(&footer) == hash).then_some((pages, footer))
 }

@@ -20,7 +20,7 @@ fn open(disk: &CrashDisk) -> Result<(Segment, String)> {
 
 #[test]
 fn pages_come_back() {
-    for pages in [0, 1, 3, 70] {
+    for pages in [0, 1, 3, 70, 1023, 2500] {
         let disk = written(pages);
         let (segment, footer) = open(&disk).unwrap();
         // One more has the footer again.
@@ -33,6 +33,25 @@ fn pages_come_back() {
             })
             .unwrap();
         assert!(segment.with(0..pages as u64 + 2, |_| Ok(())).is_err());
+    }
+}
+
+#[test]
+fn damaged_checksums_are_named_and_cost_only_their_own_pages() {
+    let disk = written(2500);
+    let at = 2501 * PAGE + PAGE + 8;
+    disk.damage("a.seg", |bytes| bytes[at] ^= 1);
+    let (segment, _) = open(&disk).unwrap();
+    segment.expect(&[0..1000, 2048..2501]);
+    assert!(segment.with(0..1024, |_| Ok(())).is_ok() && segment.with(2048..2501, |_| Ok(())).is_ok());
+    match segment.with(2047..2048, |_| Ok(())) {
+        Err(Error::Malformed { offset, .. }) => assert_eq!(offset, (2502 * PAGE) as u64),
+        other => panic!("{other:?}"),
+    }
+    let (left, _, damage) = Segment::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+    assert!(damage.is_some());
+    for page in 0..2500 {
+        assert_eq!(left.with(page..page + 1, |_| Ok(())).is_ok(), page != 1026, "{page}");
     }
 }
 
