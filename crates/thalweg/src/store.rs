@@ -48,6 +48,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether the byte at `offset` is known to come without waiting for a device.
+    fn is_at_hand(&self, _offset: u64) -> bool {
+        false
+    }
+
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.
     ///
     /// # Errors

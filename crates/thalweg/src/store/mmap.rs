@@ -139,6 +139,10 @@ impl Store for MmapStore {
         Some(self.map.as_ref().map_or(&[], |map| &map[..len]))
     }
 
+    fn is_at_hand(&self, offset: u64) -> bool {
+        self.file.is_at_hand(offset)
+    }
+
     fn touch(&self, offset: u64, len: usize) -> Result<()> {
         check_inside(self.name(), self.size(), offset, len)?;
         let Some(map) = self.map.as_ref().filter(|_| len > 0) else { return Ok(()) };

@@ -44,6 +44,20 @@ fn file() {
 }
 
 #[test]
+fn what_was_just_written_is_at_hand() {
+    let dir = dir();
+    let path = written(&dir, &[7; 10_000]);
+    let stores: [(&dyn Store, bool); 3] = [
+        (&FileStore::open(&path).unwrap(), true),
+        (&MmapStore::open(&path).unwrap(), true),
+        (&FileStore::open_direct(&path).unwrap(), false),
+    ];
+    for (store, expected) in stores {
+        assert_eq!([0, 9_999, 10_000].map(|at| store.is_at_hand(at)), [expected, expected, false], "{store:?}");
+    }
+}
+
+#[test]
 fn file_direct() {
     suites(|path| Ok(Arc::new(FileStore::open_direct(path)?)));
 }
