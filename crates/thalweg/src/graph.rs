@@ -5,6 +5,7 @@
 
 mod attributes;
 mod check;
+mod clear;
 mod column;
 mod compact;
 pub mod disk;

@@ -12,6 +12,7 @@ use super::disk::Disk;
 use super::level::{EdgePart, Footer, Level, ListsWriter, Side, VERSION, VertexPart};
 use super::manifest::{Manifest, Part};
 use super::merge;
+use super::network::State;
 use super::recent::Recent;
 use super::segment::SegmentWriter;
 use super::table::{TableMeta, TableWriter};
@@ -276,8 +277,8 @@ impl Writer {
     /// Puts a segment in the place of the oldest ones, whose sum it is. The log stays.
     fn exchange(&mut self, count: usize, part: Part) -> Result<()> {
         let disk = self.network.disk.clone();
-        let level = Level::open(&*disk, &part.file)?;
         let mut manifest = (*self.network.state.manifest).clone();
+        let level = Level::open(&*disk, &part.file, &manifest)?;
         let old: Vec<Part> = manifest.segments.splice(..count, [part]).collect();
         self.save(&mut manifest)?;
         self.network.state.manifest = Arc::new(manifest);
@@ -321,7 +322,8 @@ impl Writer {
         if let Some(background) = self.background.take() {
             background.stop(&*self.network.disk);
         }
-        if self.network.state.levels.len() + usize::from(!self.network.state.recent.is_empty()) < 2 {
+        let State { levels, recent, .. } = &self.network.state;
+        if levels.len() + usize::from(!recent.is_empty()) < 2 && !levels.iter().any(|level| level.is_partial) {
             return self.flush();
         }
         self.log.sync()?;

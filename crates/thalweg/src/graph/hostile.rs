@@ -65,7 +65,7 @@ pub fn segment(data: &[u8]) {
     if segment.append(&pages).is_err() || segment.finish(&Footer { version: VERSION, ..footer }).is_err() {
         return;
     }
-    let Ok(level) = Level::open(&disk, "00000001.seg") else { return };
+    let Ok(level) = Level::open(&disk, "00000001.seg", &Manifest::new()) else { return };
     for edges in level.all_edges().flatten() {
         for lists in [&edges.added, &edges.removed].into_iter().flatten() {
             let mut cursor = lists.cursor();
@@ -108,7 +108,12 @@ fn network(disk: Arc<CrashDisk>, level: Arc<Level>) -> Network {
     let mut manifest = Manifest::new();
     let attributes = Arc::new(Schema::new(vec![Field::new("weight", DataType::Int64, true)]));
     for number in 0..3 {
-        manifest.types.push(VertexType { name: format!("{number}"), attributes: attributes.clone(), count: 0 });
+        manifest.types.push(VertexType {
+            name: format!("{number}"),
+            attributes: attributes.clone(),
+            count: 0,
+            since: 0,
+        });
         let population = Population {
             name: format!("{number}"),
             source: "0".into(),
@@ -117,7 +122,7 @@ fn network(disk: Arc<CrashDisk>, level: Arc<Level>) -> Network {
             is_multi: true,
             attributes: attributes.clone(),
         };
-        manifest.edges.push(Edges { population, source: 0, target: 1, count: 0, next: 1 });
+        manifest.edges.push(Edges { population, source: 0, target: 1, count: 0, next: 1, since: 0 });
     }
     manifest.segments.push(Part { file: level.file.clone(), bytes: 0 });
     let state = State { manifest: Arc::new(manifest), levels: vec![level], recent: Arc::default() };

@@ -221,7 +221,7 @@ impl Writer {
         let mut parts = vec![super::manifest::Part { bytes: segment.finish(&footer)?, file: file.clone() }];
         if !later.is_empty() {
             disk.sync()?;
-            let level = Level::open(&*disk, &file)?;
+            let level = Level::open(&*disk, &file, &manifest)?;
             let file = manifest.new_file("seg");
             let mut segment = SegmentWriter::create(&*disk, &file)?;
             let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::column::{Coding, Column, ColumnWriter, Meta};
 use super::disk::Disk;
+use super::manifest::Manifest;
 use super::segment::{Segment, SegmentWriter};
 use super::sort::Grouped;
 use super::table::{Table, TableMeta};
@@ -14,7 +15,7 @@ use crate::error::{Error, Fault, Result};
 use crate::store::Store;
 
 /// The number of this layout.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Which end of its edges a vertex is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -366,14 +367,16 @@ pub(super) struct Level {
     /// To fetch by what is not in memory.
     pub(super) plain: Arc<dyn Store>,
     pub(super) footer: Footer,
+    /// Whether there is something in it that is gone.
+    pub(super) is_partial: bool,
     edges: Vec<OnceLock<Edges>>,
     vertices: Vec<OnceLock<Vertices>>,
 }
 
 impl Level {
-    /// Opens a segment of a network.
-    pub(super) fn open(disk: &dyn Disk, file: &str) -> Result<Arc<Self>> {
-        let (segment, footer) = Segment::open::<Footer>(disk.open(file)?)?;
+    /// Opens a segment of a network, as its manifest has it.
+    pub(super) fn open(disk: &dyn Disk, file: &str, manifest: &Manifest) -> Result<Arc<Self>> {
+        let (segment, mut footer) = Segment::open::<Footer>(disk.open(file)?)?;
         if footer.version != VERSION {
             return Err(Error::Unsupported {
                 file: segment.store().name().clone(),
@@ -381,10 +384,13 @@ impl Level {
                 advice: format!("this program reads version {VERSION}").into(),
             });
         }
+        let parts = footer.edges.len() + footer.vertices.len();
+        manifest.hide(file, &mut footer);
+        let is_partial = footer.edges.len() + footer.vertices.len() < parts;
         let plain = disk.open_plain(file)?;
         let edges = footer.edges.iter().map(|_| OnceLock::new()).collect();
         let vertices = footer.vertices.iter().map(|_| OnceLock::new()).collect();
-        Ok(Arc::new(Self { file: file.to_owned(), segment, plain, footer, edges, vertices }))
+        Ok(Arc::new(Self { file: file.to_owned(), segment, plain, footer, is_partial, edges, vertices }))
     }
 
     /// Edges of a population on a side, if it says anything of them.

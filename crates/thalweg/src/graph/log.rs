@@ -135,7 +135,7 @@ pub(super) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
 pub(super) fn replay_left(disk: &dyn Disk, file: &str, f: &mut Take<'_>) -> Result<Vec<Range<u64>>> {
     let bytes = bytes_of(&*disk.open(file)?)?;
     let mut lost = Vec::new();
-    if bytes.get(..MAGIC.len()) != Some(MAGIC) {
+    if bytes.get(..MAGIC.len()) != Some(MAGIC) || bytes.len() < START as usize {
         lost.push(0..START.min(bytes.len() as u64));
     }
     let (mut found, mut next, mut promised) = (Vec::new(), START as usize, START);

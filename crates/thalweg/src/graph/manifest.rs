@@ -12,6 +12,7 @@ use twox_hash::XxHash3_64;
 use super::disk::Disk;
 use super::import::Unfinished;
 use super::input::Population;
+use super::level::Footer;
 use crate::error::{Error, Fault, Result};
 
 /// The file's name.
@@ -29,6 +30,9 @@ pub struct VertexType {
     pub attributes: SchemaRef,
     /// How many there are in the segments.
     pub(super) count: u64,
+    /// What segments before this number say of them is gone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) since: u64,
 }
 
 /// A population of edges, and what there is of it.
@@ -45,6 +49,13 @@ pub struct Edges {
     pub(super) count: u64,
     /// The number of the next edge, where edges have numbers.
     pub(super) next: u64,
+    /// What segments before this number say of them is gone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) since: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Edges {
@@ -201,6 +212,13 @@ impl Manifest {
     /// Of a folder's files, those that came to be after it.
     pub(super) fn newer(&self, names: &[String]) -> Vec<String> {
         names.iter().filter(|name| number_of(name).is_some_and(|number| number >= self.next)).cloned().collect()
+    }
+
+    /// Takes out of a segment's footer what is gone.
+    pub(super) fn hide(&self, file: &str, footer: &mut Footer) {
+        let number = number_of(file).unwrap_or_default();
+        footer.edges.retain(|part| self.edges.get(part.population).is_none_or(|edges| edges.since <= number));
+        footer.vertices.retain(|part| self.types.get(part.vertex_type).is_none_or(|known| known.since <= number));
     }
 
     /// The number of a type.

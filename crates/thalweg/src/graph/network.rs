@@ -365,7 +365,11 @@ pub struct Storage {
 impl State {
     /// Opens what a manifest names; and the log's bytes that are whole.
     pub(super) fn open(disk: &dyn Disk, manifest: Manifest) -> Result<(Self, u64)> {
-        let levels = manifest.segments.iter().map(|part| Level::open(disk, &part.file)).collect::<Result<Vec<_>>>()?;
+        let levels = manifest
+            .segments
+            .iter()
+            .map(|part| Level::open(disk, &part.file, &manifest))
+            .collect::<Result<Vec<_>>>()?;
         for level in &levels {
             if let Some(edges) = level.footer.edges.iter().find(|edges| edges.population >= manifest.edges.len()) {
                 return Err(unknown(level, "population", edges.population));

@@ -180,9 +180,10 @@ impl<'a> Repair<'a> {
         }
         let mut levels = Vec::new();
         for part in &old.segments {
-            let left =
-                from.open(&part.file).and_then(Segment::open_left::<Footer>).and_then(|(segment, footer, damage)| {
+            let left = from.open(&part.file).and_then(Segment::open_left::<Footer>).and_then(
+                |(segment, mut footer, damage)| {
                     if footer.version == VERSION {
+                        old.hide(&part.file, &mut footer);
                         return Ok((Left { file: part.file.clone(), segment, footer }, damage));
                     }
                     Err(Error::Unsupported {
@@ -190,7 +191,8 @@ impl<'a> Repair<'a> {
                         what: format!("version {} of segments", footer.version).into(),
                         advice: format!("this program reads version {VERSION}").into(),
                     })
-                });
+                },
+            );
             let left = match left {
                 Ok((left, damage)) => {
                     damage.into_iter().for_each(|damage| note(&part.file, damage));
@@ -283,6 +285,8 @@ impl<'a> Repair<'a> {
     fn write(&self, manifest: &mut Manifest, report: &mut Repaired) -> Result<()> {
         manifest.types.clone_from(&self.old.types);
         manifest.edges.clone_from(&self.old.edges);
+        manifest.types.iter_mut().for_each(|known| known.since = 0);
+        manifest.edges.iter_mut().for_each(|known| known.since = 0);
         let mut parts = Vec::new();
         let file = manifest.new_file("seg");
         let mut segment = SegmentWriter::create(self.to, &file)?;
@@ -294,7 +298,7 @@ impl<'a> Repair<'a> {
         }
         parts.push(Part { bytes: segment.finish(&footer)?, file: file.clone() });
         self.to.sync()?;
-        let level = Level::open(self.to, &file)?;
+        let level = Level::open(self.to, &file, manifest)?;
         let file = manifest.new_file("seg");
         let mut segment = SegmentWriter::create(self.to, &file)?;
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };

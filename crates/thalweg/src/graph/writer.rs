@@ -192,7 +192,12 @@ impl Writer {
     pub(super) fn type_in(&self, manifest: &mut Manifest, name: &str, attributes: &SchemaRef) -> Result<usize> {
         self.check_plain(attributes)?;
         let Some(number) = manifest.type_of(name) else {
-            manifest.types.push(VertexType { name: name.to_owned(), attributes: attributes.clone(), count: 0 });
+            manifest.types.push(VertexType {
+                name: name.to_owned(),
+                attributes: attributes.clone(),
+                count: 0,
+                since: 0,
+            });
             return Ok(manifest.types.len() - 1);
         };
         let known = &mut manifest.types[number].attributes;
@@ -236,7 +241,7 @@ impl Writer {
         let none = Arc::new(arrow_schema::Schema::empty());
         let source = self.type_in(manifest, &population.source, &none)?;
         let target = self.type_in(manifest, &population.target, &none)?;
-        manifest.edges.push(Edges { population: population.clone(), source, target, count: 0, next: 0 });
+        manifest.edges.push(Edges { population: population.clone(), source, target, count: 0, next: 0, since: 0 });
         Ok(manifest.edges.len() - 1)
     }
 
@@ -303,6 +308,11 @@ impl Writer {
     /// [`Error::Usage`] for what cannot be done: nothing is. [`Error::Io`]: whether the changes are there shows when the network is
     /// opened again.
     pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
+        match changes[..] {
+            [Change::ClearEdges { population }] => return self.clear_edges(population),
+            [Change::ClearVertices { vertex_type }] => return self.clear_vertices(vertex_type),
+            _ => {}
+        }
         let committed = self.push(changes)?;
         self.log.sync()?;
         if self.network.state.recent.weight > LONG_LOG {
@@ -467,14 +477,14 @@ impl Writer {
         }
     }
 
-    fn type_at(&self, number: usize) -> Result<&VertexType> {
+    pub(super) fn type_at(&self, number: usize) -> Result<&VertexType> {
         self.network
             .types()
             .get(number)
             .ok_or_else(|| Error::Usage(format!("{}: no type {number}", self.name()).into()))
     }
 
-    fn population_at(&self, number: usize) -> Result<&Edges> {
+    pub(super) fn population_at(&self, number: usize) -> Result<&Edges> {
         let edges = self.network.populations().get(number);
         edges.ok_or_else(|| Error::Usage(format!("{}: no population {number}", self.name()).into()))
     }
@@ -610,7 +620,7 @@ impl Writer {
             let known = self.network.state.levels.iter().find(|level| level.file == part.file);
             levels.push(match known {
                 Some(level) => level.clone(),
-                None => Level::open(&*disk, &part.file)?,
+                None => Level::open(&*disk, &part.file, &manifest)?,
             });
         }
         self.save(&mut manifest)?;

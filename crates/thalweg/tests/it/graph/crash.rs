@@ -25,7 +25,10 @@ fn open(disk: &CrashDisk, failing: Failing) -> thalweg::Result<(Writer, Arc<Cras
 fn work(writer: &mut Writer, model: &mut Model, rng: &mut SmallRng) -> Vec<Model> {
     for _ in 0..COMMITS {
         let mut after = model.clone();
-        let changes = (0..rng.random_range(1..6)).map(|_| after.step(rng)).collect();
+        let changes = match rng.random_range(1..7) {
+            6 => vec![after.clear(rng)],
+            count => (0..count).map(|_| after.step(rng)).collect(),
+        };
         // Once it is in the log, it may be there.
         let outcome = writer.commit(changes);
         if outcome.is_err() {

@@ -100,15 +100,7 @@ impl Model {
                 }
                 Change::RemoveEdges { population, edges: pairs }
             }
-            40 if rng.random_bool(0.2) => {
-                self.edges[population].clear();
-                Change::ClearEdges { population }
-            }
-            41 if rng.random_bool(0.2) => {
-                let ids: Vec<u64> = self.vertices[vertex_type].keys().copied().collect();
-                self.remove(vertex_type, &ids);
-                Change::ClearVertices { vertex_type }
-            }
+            40 if rng.random_bool(0.4) => self.clear(rng),
             _ => {
                 for (pair, value) in pairs.iter().zip(&values) {
                     let (s, t) = in_order(*pair);
@@ -122,6 +114,19 @@ impl Model {
                 Change::AddEdges { population, edges: pairs, attributes: attributed.then(|| batch(&values)) }
             }
         }
+    }
+
+    /// The same, of which nothing is left of a population or a type.
+    pub(super) fn clear(&mut self, rng: &mut SmallRng) -> Change {
+        if rng.random_bool(0.5) {
+            let population = rng.random_range(0..POPULATIONS.len());
+            self.edges[population].clear();
+            return Change::ClearEdges { population };
+        }
+        let vertex_type = rng.random_range(0..TYPES.len());
+        let ids: Vec<u64> = self.vertices[vertex_type].keys().copied().collect();
+        self.remove(vertex_type, &ids);
+        Change::ClearVertices { vertex_type }
     }
 
     fn remove(&mut self, vertex_type: usize, ids: &[u64]) {

@@ -37,7 +37,8 @@ fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, 
         let all = if kept.is_in_doubt { &ever.edges[number] } else { &truth.edges[number] };
         is_part(&found.edges[number], all, false);
         assert_eq!(kept.kept, found.edges[number].len() as u64);
-        assert!(kept.expected.is_none_or(|expected| expected == truth.edges[number].len() as u64));
+        let count = truth.edges[number].len() as u64;
+        assert!(kept.expected.is_none_or(|expected| expected == count), "{number}: {count} edges, {report:?}");
         let nulls = |of: &Contents| of.edges[number].values().filter(|value| value.is_none()).count() as u64;
         if !kept.is_in_doubt && kept.attributes_lost == 0 && kept.lost.is_empty() {
             assert_eq!(nulls(&found), nulls(truth), "{}", kept.name);

@@ -45,6 +45,11 @@ fn a_network_is_what_a_model_in_memory_is() {
                         8 => model.check(
                             &Network::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap(),
                         ),
+                        9 if rng.random_bool(0.3) => {
+                            let change = model.clear(&mut rng);
+                            writer.commit(vec![change]).unwrap();
+                            model.check(writer.network());
+                        }
                         _ => {}
                     }
                 }
