@@ -606,8 +606,21 @@ impl Column {
     /// Where a number stands among those in `range`, which ascend.
     pub(super) fn find_in(&self, segment: &Segment, range: Range<u64>, value: u64) -> Result<Range<u64>> {
         let first = |from: Range<u64>, is_before: &dyn Fn(u64) -> bool| -> Result<u64> {
-            // To the group in which it changes, then in that.
             let Range { mut start, mut end } = from;
+            // To the page in which it changes: the first numbers of pages are found soonest.
+            if self.meta.coding == Coding::Packed && start < end {
+                let (mut low, mut high) = (self.page_around(start), self.page_around(end - 1));
+                while low < high {
+                    let middle = (low + high).div_ceil(2);
+                    let place = self.first(middle);
+                    if is_before(self.get(segment, place)?) {
+                        (low, start) = (middle, place + 1);
+                    } else {
+                        (high, end) = (middle - 1, place);
+                    }
+                }
+            }
+            // Then to the group, and in that.
             while end - start > GROUP as u64 {
                 let middle = start.midpoint(end);
                 if is_before(self.get(segment, middle)?) { start = middle + 1 } else { end = middle }
@@ -618,8 +631,11 @@ impl Column {
             Ok(start + values.partition_point(|value| is_before(*value)) as u64)
         };
         let start = first(range.clone(), &|known| known < value)?;
-        let end = first(start..range.end, &|known| known <= value)?;
-        Ok(start..end)
+        // Mostly it is not there.
+        if start == range.end || self.get(segment, start)? != value {
+            return Ok(start..start);
+        }
+        Ok(start..first(start + 1..range.end, &|known| known <= value)?)
     }
 }
 
