@@ -26,6 +26,7 @@ mod network;
 mod pack;
 mod recent;
 mod repair;
+mod resolve;
 mod rows;
 mod segment;
 #[cfg(feature = "hdf5")]
