@@ -109,6 +109,10 @@ pub(super) fn of_bytes(bytes: &[u8], populations: usize, types: usize) -> Result
             let (sources, targets) = (numbers()?, numbers()?);
             let numbers = if kind & NUMBERED == 0 { vec![0; len] } else { numbers()? };
             edges = sources.into_iter().zip(targets).zip(numbers).map(|((s, t), n)| (s, t, n)).collect();
+            // The next one must have a number, too.
+            if edges.iter().any(|edge| edge.2 == u64::MAX) {
+                return Err(Fault::new(here, format!("an edge of number {}", u64::MAX), "a lesser number"));
+            }
         } else {
             ids = numbers()?;
         }
