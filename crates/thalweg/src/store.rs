@@ -14,6 +14,8 @@ pub mod uring;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Scope;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
@@ -86,18 +88,32 @@ pub trait Store: Send + Sync + fmt::Debug {
 }
 
 fn serve_with_threads<S: Store + ?Sized>(store: &S, depth: usize, feed: &dyn Feed) {
-    std::thread::scope(|scope| {
-        for _ in 1..depth {
-            scope.spawn(|| serve_here(store, feed));
-        }
-        serve_here(store, feed);
-    });
+    let left = AtomicUsize::new(depth.saturating_sub(1));
+    std::thread::scope(|scope| serve_here(scope, store, feed, &left, feed.next(true)));
 }
 
-fn serve_here<S: Store + ?Sized>(store: &S, feed: &dyn Feed) {
-    while let Next::Read(mut request) = feed.next(true) {
+/// Answers requests from `next` on. A thread is started for each that is there at the same time, as long as some are left to start: of
+/// a read of one request, starting all would take most of the time.
+fn serve_here<'scope, S: Store + ?Sized>(
+    scope: &'scope Scope<'scope, '_>,
+    store: &'scope S,
+    feed: &'scope dyn Feed,
+    left: &'scope AtomicUsize,
+    mut next: Next,
+) {
+    while let Next::Read(mut request) = next {
+        while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            match feed.next(false) {
+                more @ Next::Read(_) => drop(scope.spawn(move || serve_here(scope, store, feed, left, more))),
+                Next::Later | Next::End => {
+                    left.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+            }
+        }
         let outcome = store.answer(&mut request);
         feed.done(request, outcome);
+        next = feed.next(true);
     }
 }
 
