@@ -87,7 +87,8 @@ def test_neighbours_are_those_of_libsonata(graph, tmp_path, name):
     storage = libsonata.EdgeStorage(str(path))
     for edges in edges_of(path):
         out = tmp_path / f"{edges.name}.parquet"
-        graph("export", tmp_path / "s", out, "--edges", edges.name)
+        told = graph("export", tmp_path / "s", out, "--edges", edges.name).stdout
+        assert told.startswith(f"{out}: {len(edges.sources)} edges and 0 vertices, ")
         table = pyarrow.parquet.read_table(out)
         sources, targets = table["source"].to_numpy(), table["target"].to_numpy()
         if len(edges.sources) == 0:

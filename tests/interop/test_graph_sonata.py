@@ -1,5 +1,7 @@
 """`thalweg graph export` to SONATA against h5py and libsonata, and conditions on edges against numpy."""
 
+import json
+
 import h5py
 import libsonata
 import numpy as np
@@ -22,7 +24,10 @@ def same_values(found, expected):
 def test_others_read_what_was_exported(graph, tmp_path, name):  # noqa: F811
     path, out = GRAPHS / name, tmp_path / "out.h5"
     graph("import", path, tmp_path / "s")
-    graph("export", tmp_path / "s", out)
+    told = json.loads(graph("export", tmp_path / "s", out, "--json").stdout)
+    with h5py.File(out) as file:
+        lengths = {kind: sum(len(one[f"{kind}_type_id"]) for one in file.get(f"{kind}s", {}).values()) for kind in ("edge", "node")}
+    assert (told["edges"], told["vertices"], told["bytes"]) == (lengths["edge"], lengths["node"], out.stat().st_size)
     written = {(kind, population): (ids, columns) for kind, population, ids, columns in attributes_of(out)}
     for kind, population, ids, columns in attributes_of(path):
         found_ids, found = written[kind, population]

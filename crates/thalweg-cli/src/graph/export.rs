@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use indicatif::ProgressBar;
 use parquet::arrow::ArrowWriter;
+use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::graph::{EdgeSelection, Network};
 use thalweg::write::NewFile;
 
 use super::open::OpenArgs;
 use super::vertices;
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, Outcome, complain, output};
 
 /// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA), .parquet or .csv
 ///
@@ -49,6 +51,9 @@ pub(super) struct Args {
     /// have, as in "weight > 0.5 and to.layer == 4"
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
+    /// Print a JSON line about it
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -62,25 +67,99 @@ pub(super) fn run(args: &Args) -> Outcome {
     let ends = population.map(|population| ends(args, &network, population)).transpose()?.unwrap_or_default();
     let wanted = EdgeSelection { from: ends.0.as_deref(), to: ends.1.as_deref(), condition };
     let form = args.out.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    if matches!(form, "h5" | "hdf5") {
-        return sonata(args, &network, vertex_type, population, wanted);
+    let written = if matches!(form, "h5" | "hdf5") {
+        sonata(args, &network, vertex_type, population, wanted)?
+    } else {
+        table(args, &network, vertex_type, population, wanted)?
+    };
+    let bytes = std::fs::metadata(&args.out)?.len();
+    let mut out = output();
+    if args.json {
+        let Written { edges, vertices, left_out } = written;
+        let line = json!({ "edges": edges, "vertices": vertices, "bytes": bytes, "left_out": left_out });
+        writeln!(out, "{line}")?;
+    } else {
+        written.left_out.iter().for_each(|what| complain(&format!("{}: left out: {what}", args.out.display())));
+        let (edges, vertices, size) = (written.edges, written.vertices, bytes as f64 / 1e6);
+        writeln!(out, "{}: {edges} edges and {vertices} vertices, {size:.1} MB", args.out.display())?;
     }
+    out.flush()?;
+    Ok(())
+}
+
+/// What was written.
+#[derive(Default)]
+struct Written {
+    edges: u64,
+    vertices: u64,
+    /// What was not, in words.
+    left_out: Vec<String>,
+}
+
+/// Two ids, for the bar.
+const ROW: u64 = 16;
+
+/// Work of so many rows, shown on a terminal.
+struct Rows(Option<ProgressBar>);
+
+impl Rows {
+    fn of(total: u64) -> Self {
+        Self(std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| crate::progress::bar(total * ROW)))
+    }
+
+    fn done(&self, rows: u64) {
+        self.0.iter().for_each(|bar| bar.inc(rows * ROW));
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// Writes Parquet or CSV.
+fn table(
+    args: &Args,
+    network: &Network,
+    vertex_type: Option<usize>,
+    population: Option<usize>,
+    wanted: EdgeSelection<'_>,
+) -> Result<Written, Failure> {
     let mut sink = Sink::create(&args.out)?;
+    let mut written = Written::default();
     match (vertex_type, population) {
         (Some(vertex_type), _) => {
-            telling(|f| network.described(vertex_type, condition, f), |batch| sink.push(batch))?;
-            sink.finish(&network.vertex_schema(vertex_type))
+            let rows = Rows::of(network.vertex_count(vertex_type));
+            telling(
+                |f| network.described(vertex_type, wanted.condition, f),
+                |batch| {
+                    written.vertices += batch.num_rows() as u64;
+                    rows.done(batch.num_rows() as u64);
+                    sink.push(batch)
+                },
+            )?;
+            sink.finish(&network.vertex_schema(vertex_type))?;
         }
         (_, Some(population)) => {
-            telling(|f| network.edges(population, wanted, f), |batch| sink.push(batch))?;
-            sink.finish(&network.edge_schema(population))
+            let rows = Rows::of(network.edge_count(population));
+            telling(
+                |f| network.edges(population, wanted, f),
+                |batch| {
+                    written.edges += batch.num_rows() as u64;
+                    rows.done(batch.num_rows() as u64);
+                    sink.push(batch)
+                },
+            )?;
+            sink.finish(&network.edge_schema(population))?;
         }
         _ => {
             let what =
                 format!("{}: say which, with --edges or --vertices; .h5 holds all of a network", args.out.display());
-            Err(Failure::Usage(what))
+            return Err(Failure::Usage(what));
         }
     }
+    Ok(written)
 }
 
 /// The vertices that edges are between, if it is said.
@@ -126,24 +205,35 @@ fn sonata(
     vertex_type: Option<usize>,
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
-) -> Outcome {
+) -> Result<Written, Failure> {
     let mut writer = thalweg::graph::SonataWriter::create(&args.out)?;
     let is_all = vertex_type.is_none() && population.is_none();
     let all = |one: Option<usize>, count: usize| if is_all { 0..count } else { one.map_or(0..0, |one| one..one + 1) };
-    for population in all(population, network.populations().len()) {
-        writer.edges(network, population, wanted)?;
+    let populations = all(population, network.populations().len());
+    let types = all(vertex_type, network.types().len());
+    let edges: u64 = populations.clone().map(|population| network.edge_count(population)).sum();
+    let vertices: u64 = types.clone().map(|vertex_type| network.vertex_count(vertex_type)).sum();
+    let rows = Rows::of(2 * edges + vertices);
+    let mut written = Written::default();
+    for population in populations {
+        written.edges += writer.edges(network, population, wanted, &mut |more| rows.done(more))?;
     }
-    for vertex_type in all(vertex_type, network.types().len()) {
-        writer.nodes(network, vertex_type, wanted.condition.filter(|_| !is_all))?;
+    for vertex_type in types {
+        let condition = wanted.condition.filter(|_| !is_all);
+        written.vertices += writer.nodes(network, vertex_type, condition, &mut |more| rows.done(more))?;
     }
-    for what in writer.finish()? {
-        crate::common::complain(&format!("{}: left out: {what}", args.out.display()));
-    }
-    Ok(())
+    written.left_out = writer.finish()?;
+    Ok(written)
 }
 
 #[cfg(not(feature = "hdf5"))]
-fn sonata(args: &Args, _: &Network, _: Option<usize>, _: Option<usize>, _: EdgeSelection<'_>) -> Outcome {
+fn sonata(
+    args: &Args,
+    _: &Network,
+    _: Option<usize>,
+    _: Option<usize>,
+    _: EdgeSelection<'_>,
+) -> Result<Written, Failure> {
     Err(Failure::Usage(format!("{}: this program was built without HDF5; write .parquet or .csv", args.out.display())))
 }
 

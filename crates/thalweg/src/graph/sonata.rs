@@ -106,12 +106,19 @@ impl SonataWriter {
         self.writer.group(slot.as_ref(), name)
     }
 
-    /// Writes the vertices of a type as nodes, or those for which a condition holds, as for [`Network::described`].
+    /// Writes the vertices of a type as nodes, or those for which a condition holds, as for [`Network::described`]; how many. `progress` is
+    /// told of each, some at a time.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for attributes that SONATA does not have: other than numbers, truths and strings, and missing numbers;
     /// [`Error::Io`], as on a full disk; those of the network.
-    pub fn nodes(&mut self, network: &Network, vertex_type: usize, condition: Option<&Condition>) -> Result<()> {
+    pub fn nodes(
+        &mut self,
+        network: &Network,
+        vertex_type: usize,
+        condition: Option<&Condition>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         let kind = &network.types()[vertex_type];
         let group = self.group(false, &kind.name)?;
         let count = network.vertex_count(vertex_type);
@@ -136,16 +143,25 @@ impl SonataWriter {
             heads.push(&self.writer, ids.len() as u64)?;
             columns.push(&self.writer, batch, 1, &|row| format!("{:?} {}", kind.name, ids[row]))?;
             rows += ids.len() as u64;
+            progress(ids.len() as u64);
             Ok(())
         })?;
-        columns.finish(&self.writer)
+        columns.finish(&self.writer)?;
+        Ok(rows)
     }
 
-    /// Writes edges of a population, with both indices.
+    /// Writes edges of a population, with both indices; how many. `progress` is told of each twice, the second time for the index by
+    /// target, which comes after all of them.
     ///
     /// # Errors
     /// As [`SonataWriter::nodes`].
-    pub fn edges(&mut self, network: &Network, population: usize, wanted: EdgeSelection<'_>) -> Result<()> {
+    pub fn edges(
+        &mut self,
+        network: &Network,
+        population: usize,
+        wanted: EdgeSelection<'_>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         let edges = &network.populations()[population].population;
         let group = self.group(true, &edges.name)?;
         let (count, writer) = (network.edge_count(population), &self.writer);
@@ -197,6 +213,7 @@ impl SonataWriter {
                 at += same.len();
             }
             rows += at as u64;
+            progress(at as u64);
             Ok(())
         })?;
         if let Some(mut index) = by_source {
@@ -214,14 +231,17 @@ impl SonataWriter {
                         edges.chunk_by(|one, two| one + 1 == *two).map(|run| run[0]..run[0] + run.len() as u64),
                     );
                     index.push(writer, target, &ranges)?;
+                    progress(edges.len() as u64);
                 }
                 Ok(())
             })?;
             index.finish(writer)?;
+        } else {
+            progress(rows);
         }
         columns.finish(writer)?;
         self.left_out.extend(left_out);
-        Ok(())
+        Ok(rows)
     }
 
     fn columns(&self, network: &Network, group: &Group, fields: &Fields, rows: u64) -> Result<Columns> {
