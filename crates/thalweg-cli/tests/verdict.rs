@@ -47,7 +47,16 @@ fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison
         throttle: throttle.map(|limits| limits.parse().unwrap()),
     };
     let plan = Plan::new("verdict", vec![arm]).rounds(3).control(false).probe(probe);
-    run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()
+    let measured = || run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap();
+    // A system short of memory may take pages away that were read a moment before: a hot trial is rejected then, rightly.
+    let mut found = measured();
+    for _ in 0..2 {
+        if found.trials.iter().all(|trial| trial.rejected.is_none()) {
+            break;
+        }
+        found = measured();
+    }
+    found
 }
 
 fn throttled(folder: &Folder, limits: &str, args: &[&str]) -> Verdict {
