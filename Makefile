@@ -38,14 +38,13 @@ peers: system
 rocksdb basalt: system
 	@peers/build.sh python $@
 
-# One after the other, cheapest first; a second core does not help, for cargo uses them all.
+# One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not.
 test:
 	@$(MAKE) system
 	@$(MAKE) fmt
-	@$(MAKE) clippy
-	@$(MAKE) unit
-	@$(MAKE) peers
+	@$(MAKE) --jobs=2 --output-sync clippy peers
 	@$(MAKE) deny
+	@$(MAKE) unit
 	@$(MAKE) interop
 
 fmt:
@@ -66,7 +65,8 @@ interop:
 	@$(MAKE) peers
 	@$(MAKE) mpi
 	cargo build --locked --workspace --bins --tests
-	.venv/bin/python -m pytest tests/interop --numprocesses=auto $(PYTEST_ARGS)
+	# More of them than cores: they wait for discs and throttles, too.
+	.venv/bin/python -m pytest tests/interop --numprocesses=$$(($$(nproc) * 3 / 2)) $(PYTEST_ARGS)
 
 # The program is killed while it changes stores, about 1,000 times out of 2,000; `make interop` tries 40 times.
 kills:

@@ -19,7 +19,7 @@ HDF5 = SHARED.parent / "hdf5"
 SMALL = sorted(p for p in HDF5.rglob("*") if p.is_file() and p.suffix != ".md" and p.stat().st_size <= 64 << 10) if HDF5.exists() else []
 
 # Seconds that the mutants may take in all; more with the variable.
-SECONDS = float(os.environ.get("THALWEG_MUTANT_SECONDS", "40"))
+SECONDS = float(os.environ.get("THALWEG_MUTANT_SECONDS", "20"))
 # No mutant may take longer: it would hang.
 HANG = 100
 

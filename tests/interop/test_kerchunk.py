@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hdf5_rows import datasets, has_arrays
-from test_arrays import SOUND, TYPES, values
+from test_arrays import HUGE, SOUND, TYPES, values
 
 # There are none for Python before 3.11.
 fsspec, zarr = pytest.importorskip("fsspec"), pytest.importorskip("zarr")
@@ -40,8 +40,10 @@ def compare(thalweg, path: pathlib.Path, folder: pathlib.Path) -> tuple[int, dic
                 continue
             assert has_arrays(dataset), name
             array = group[name.strip("/")]
-            expected = np.asarray(dataset[()])
-            found = np.asarray(array[()])
+            # The last of thousands of millions: test_arrays reads them all.
+            part = slice(-1_000_000, None) if path.name in HUGE and dataset.ndim else ()
+            expected = np.asarray(dataset[part])
+            found = np.asarray(array[part])
             assert found.shape == expected.shape, name
             if expected.dtype.kind == "V" or expected.dtype.kind == "S":
                 assert np.array_equal(found.astype(f"V{expected.itemsize}").tobytes(), expected.tobytes()) or np.array_equal(found, expected), name

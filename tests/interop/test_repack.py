@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hdf5_same import same
-from test_arrays import FILES, SOUND, values
+from test_arrays import FILES, HUGE, SOUND, values
 
 WISHES = {
     "order": [],
@@ -56,8 +56,6 @@ def repack(thalweg, path, out, *arguments, **options):
 
 # libhdf5 2 refuses strings in it, which h5py's libhdf5 reads.
 REFUSED = ("var-length-strings-reused.hdf5",)
-# Thousands of millions of elements, nearly none of them stored: nobody wants to read them all.
-HUGE = ("100B_max_dimension_size.hdf5", "tiny_huge_1d_over_maxint.hdf5")
 REAL = [path for path in SOUND if path.name not in REFUSED + HUGE]
 
 

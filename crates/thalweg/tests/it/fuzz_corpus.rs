@@ -15,7 +15,7 @@ fn damaged_seeds_hold() {
         // Files go through threads, and HDF5's are large for what is in them: a sample of the damage is enough there.
         let step = match target.0 {
             "whole_file" | "pod5" | "graph_segment" => 97,
-            "hdf5_meta" => 11,
+            "hdf5_meta" => 31,
             _ => 1,
         };
         holds_damaged(target, step, &[0x01, 0x80, 0xff]);
