@@ -22,8 +22,8 @@ IN_WRITING = "test_byteshuffle_compressed_datasets_latest.hdf5"
 
 FILES = sorted(path for path in HDF5.rglob("*") if path.is_file() and path.suffix != ".md") if HDF5.exists() else []
 SOUND = [path for path in FILES if not set(MALFORMED) & set(path.parts) and path.name != IN_WRITING]
-# Thousands of millions of elements, nearly none of them stored: to read them all once is enough.
-HUGE = ("tiny_huge_1d_over_maxint.hdf5",)
+# 2,000 million elements, nearly none of them stored: to read them all once is enough.
+HUGE = "tiny_huge_1d_over_maxint.hdf5"
 
 CODED = {
     "gzip": {"compression": "gzip"},

@@ -40,8 +40,7 @@ def compare(thalweg, path: pathlib.Path, folder: pathlib.Path) -> tuple[int, dic
                 continue
             assert has_arrays(dataset), name
             array = group[name.strip("/")]
-            # The last of thousands of millions: test_arrays reads them all.
-            part = slice(-1_000_000, None) if path.name in HUGE and dataset.ndim else ()
+            part = slice(-1_000_000, None) if path.name == HUGE else ()
             expected = np.asarray(dataset[part])
             found = np.asarray(array[part])
             assert found.shape == expected.shape, name

@@ -84,6 +84,8 @@ pub struct Rewrite<'a> {
     from: &'a File,
     sink: Arc<Sink>,
     to: Id,
+    /// The earliest version whose structures it may have.
+    low: H5F_libver_t,
     /// By the address of the original.
     twins: HashMap<u64, u64>,
     /// In the order in which they were made.
@@ -155,11 +157,11 @@ impl<'a> Rewrite<'a> {
                 status(H5Pset_meta_block_size(access.raw(), metadata.next_power_of_two().clamp(least, most)))?;
                 let to = sink.create(&make, &access)?;
                 let here = address(&info(to.raw())?.token);
-                Ok(Some((to, address(&info(root.raw())?.token), here, user_block)))
+                Ok(Some((to, low, address(&info(root.raw())?.token), here, user_block)))
             }
         });
         let begun = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
-        let Some((to, root, here, user_block)) = begun else {
+        let Some((to, low, root, here, user_block)) = begun else {
             let what =
                 format!("addresses of {address_bytes} bytes and lengths of {length_bytes} in a file to be made anew");
             return Err(from.shared.unsupported(what, "make it one of 8 and 8 with h5py first"));
@@ -168,6 +170,7 @@ impl<'a> Rewrite<'a> {
             from,
             sink,
             to,
+            low,
             twins: HashMap::from([(root, here)]),
             made: vec![Twin { from: root, to: here, path: "/".into() }],
             user_block,

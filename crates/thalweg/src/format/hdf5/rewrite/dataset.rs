@@ -6,11 +6,12 @@ use hdf5_metno_sys::h5d::{
     H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_space, H5Dget_type,
     H5Dwrite, H5Dwrite_chunk,
 };
+use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2,
-    H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts,
-    H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_fill_value,
+    H5Pget_filter2, H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
+    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
 };
 use hdf5_metno_sys::h5s::{
     H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
@@ -33,6 +34,14 @@ use crate::format::hdf5::types::{Chunk, NOWHERE};
 
 /// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
 const MOST_RANK: usize = 32;
+
+/// Up to so many chunks an index with places for all of them is 16 MiB at most.
+const MANY_CHUNKS: u64 = 1 << 20;
+
+unsafe extern "C" {
+    /// The bindings leave it out.
+    fn H5Fset_libver_bounds(file: hid_t, low: H5F_libver_t, high: H5F_libver_t) -> i32;
+}
 
 /// How a dataset is stored.
 #[derive(Debug)]
@@ -110,6 +119,21 @@ impl Form {
     pub fn bytes(&self) -> u64 {
         self.shape.iter().product::<u64>() * self.element as u64
     }
+
+    /// Whether there may come to be many chunks of this shape, though not without end, and far more than there are. From version
+    /// 1.10 on libhdf5 takes room, and time, for all of them at once.
+    fn may_become_far_more(&self, recast: &Recast, chunk: &[u64]) -> bool {
+        let cells = |lengths: &mut dyn Iterator<Item = u64>| {
+            lengths.zip(chunk).map(|(length, chunk)| length.div_ceil((*chunk).max(1))).fold(1, u64::saturating_mul)
+        };
+        let there = match (recast, &self.lie) {
+            (Recast::Chunked { numbers, .. }, _) => numbers.len() as u64,
+            (_, Lie::Chunked(_, chunks)) => chunks.len() as u64,
+            _ => cells(&mut self.shape.iter().copied()),
+        };
+        let most = cells(&mut self.most.iter().map(|most| most.unwrap_or(0)));
+        most > MANY_CHUNKS.max(there.saturating_mul(8))
+    }
 }
 
 impl Rewrite<'_> {
@@ -133,7 +157,17 @@ impl Rewrite<'_> {
             stand_in(&make)?;
             let kind = self.kind(&stored, path)?;
             let (to, defaults) = (self.to.raw(), H5P_DEFAULT);
-            let made = Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults))?;
+            let create = || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
+            let chunk = chunk(&make, form.shape.len())?;
+            let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&recast, &chunk)) {
+                // A B-tree then, of the chunks that there are.
+                status(H5Fset_libver_bounds(to, H5F_libver_t::H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST))?;
+                let made = create();
+                status(H5Fset_libver_bounds(to, self.low, H5F_LIBVER_LATEST))?;
+                made?
+            } else {
+                create()?
+            };
             let places = self.places(&made, &form, &recast, &stored)?;
             let to = self.met(address, &made, path)?;
             Ok((Made { form, recast, places, from: address, to }, made))
@@ -345,7 +379,6 @@ unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> 
         if let Recast::Chunked { chunk, coders, .. } = recast {
             status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
             status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
-            status(H5Pset_chunk_opts(make.raw(), 0))?;
             for coder in coders {
                 status(match *coder {
                     Coder::Shuffle => H5Pset_shuffle(make.raw()),
@@ -359,6 +392,17 @@ unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> 
                 })?;
             }
         }
+        if let Recast::Keep = recast
+            && let Some(chunk) = chunk(make, form.shape.len())?
+        {
+            // The list remembers the version of its dataset, which is at least 1.10's once options are set, even to none.
+            let mut options = 0;
+            status(H5Pget_chunk_opts(make.raw(), &raw mut options))?;
+            status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
+            if options != 0 {
+                status(H5Pset_chunk_opts(make.raw(), options))?;
+            }
+        }
         let is_chunked = match recast {
             Recast::Keep => matches!(form.lie, Lie::Chunked(..)),
             Recast::Contiguous => false,
@@ -370,6 +414,22 @@ unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> 
         }
     }
     Ok(())
+}
+
+/// The shape of the chunks that a creation list asks for.
+///
+/// # Safety
+/// The lock is held; `make` is a dataset's creation list.
+unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, Refused> {
+    let mut chunk = vec![0; rank];
+    // SAFETY: as the caller says; the shape is as long as the call is told.
+    unsafe {
+        if H5Pget_layout(make.raw()) != H5D_layout_t::H5D_CHUNKED {
+            return Ok(None);
+        }
+        status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+    }
+    Ok(Some(chunk))
 }
 
 /// The filters of a creation list, if all of them can be applied here.
