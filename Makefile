@@ -42,7 +42,7 @@ rocksdb basalt: system
 test:
 	@$(MAKE) system
 	@$(MAKE) fmt
-	@$(MAKE) --jobs=2 --output-sync clippy peers
+	@$(MAKE) --jobs=2 clippy peers
 	@$(MAKE) deny
 	@$(MAKE) unit
 	@$(MAKE) interop

@@ -13,8 +13,7 @@ rm -f .venv/complete
 [[ -x .venv/bin/python ]] || python3 -m venv .venv
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 pip install --quiet --upgrade pip
-# Most of it is never imported: what is gets compiled then.
-pip install --quiet --no-compile --no-deps --requirement peers/requirements.txt
+pip install --quiet --no-deps --requirement peers/requirements.txt
 # no cache: a wheel that was built earlier without zstd must not be reused
 PYSLOW5_ZSTD=1 CFLAGS="-I$zstd/include" LDFLAGS="-L$zstd/lib" pip install --quiet --no-cache-dir --no-deps \
     --no-build-isolation --no-binary pyslow5 --force-reinstall --require-hashes --requirement peers/slow5lib/source.txt

@@ -547,6 +547,12 @@ def test_plots(thalweg, tmp_path, style):
     assert ids["y"] == np.histogram(bank.ids, edges)[0].tolist()
 
 
+def test_plots_say_that_weights_do_not_count(thalweg, tmp_path):
+    path, plot = weighted("sns", tmp_path / "run.nxs"), tmp_path / "plot.svg"
+    assert "each event counts as one here" in thalweg("plot", path, "--to", plot).stderr
+    assert thalweg("plot", path, "--bank", "bank2*", "--to", plot).stderr == ""
+
+
 def charts(page: str) -> dict[str, dict]:
     """The data of a page's figures by their titles."""
     titles = re.findall("<figcaption>(.*?)</figcaption>", page)

@@ -95,6 +95,11 @@ pub(super) fn panels(file: &ArrayFile, banks: &[String], bars: usize) -> Result<
         Ok(())
     })?;
     tell(name, &findings);
+    if banks.iter().any(|bank| bank.number(Column::Weight).is_some()) {
+        complain(
+            &"each event counts as one here, whatever its event_weight; `thalweg read --events --to` has the weights",
+        );
+    }
     let events: u64 = banks.iter().map(|bank| bank.events()).sum();
     let plural = if banks.len() == 1 { "" } else { "s" };
     let title = format!("{} events of {} bank{plural}", rounded(events as f64), banks.len());
