@@ -29,4 +29,4 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 # Fewer property-test cases than natively: each instruction costs ten or more.
 export PROPTEST_CASES="${PROPTEST_CASES:-128}"
-exec /usr/bin/cargo test --target "$target" -p thalweg --test it codec_ "$@"
+exec /usr/bin/cargo test --target "$target" -p thalweg-codec "$@"

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::bam`.
+//! Fuzzes `thalweg_testing::fuzz::bam`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::bam(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::bam(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::condition`.
+//! Fuzzes `thalweg_testing::fuzz::condition`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::condition(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::condition(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::deflate`.
+//! Fuzzes `thalweg_testing::fuzz::deflate`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::deflate(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::deflate(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::ex_zd`.
+//! Fuzzes `thalweg_testing::fuzz::ex_zd`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::ex_zd(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::ex_zd(data));

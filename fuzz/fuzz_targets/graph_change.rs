@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::graph_change`.
+//! Fuzzes `thalweg_testing::fuzz::graph_change`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::graph_change(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::graph_change(data));

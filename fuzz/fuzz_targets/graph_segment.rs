@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::graph_segment`.
+//! Fuzzes `thalweg_testing::fuzz::graph_segment`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::graph_segment(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::graph_segment(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::hdf5_extents`.
+//! Fuzzes `thalweg_testing::fuzz::hdf5_extents`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::hdf5_extents(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::hdf5_extents(data));

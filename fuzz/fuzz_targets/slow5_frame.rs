@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::slow5_frame`.
+//! Fuzzes `thalweg_testing::fuzz::slow5_frame`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::slow5_frame(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::slow5_frame(data));

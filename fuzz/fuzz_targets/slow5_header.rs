@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::slow5_header`.
+//! Fuzzes `thalweg_testing::fuzz::slow5_header`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::slow5_header(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::slow5_header(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::slow5_index`.
+//! Fuzzes `thalweg_testing::fuzz::slow5_index`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::slow5_index(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::slow5_index(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::slow5_record`.
+//! Fuzzes `thalweg_testing::fuzz::slow5_record`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::slow5_record(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::slow5_record(data));

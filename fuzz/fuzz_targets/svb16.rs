@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::svb16`.
+//! Fuzzes `thalweg_testing::fuzz::svb16`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::svb16(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::svb16(data));

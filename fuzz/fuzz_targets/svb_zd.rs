@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::svb_zd`.
+//! Fuzzes `thalweg_testing::fuzz::svb_zd`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::svb_zd(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::svb_zd(data));

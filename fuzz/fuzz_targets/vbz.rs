@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::vbz`.
+//! Fuzzes `thalweg_testing::fuzz::vbz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::vbz(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::vbz(data));

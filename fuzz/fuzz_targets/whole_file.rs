@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::whole_file`.
+//! Fuzzes `thalweg_testing::fuzz::whole_file`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::whole_file(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::whole_file(data));

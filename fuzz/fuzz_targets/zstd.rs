@@ -1,4 +1,4 @@
-//! Fuzzes `thalweg::testing::fuzz::zstd`.
+//! Fuzzes `thalweg_testing::fuzz::zstd`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg::testing::fuzz::zstd(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| thalweg_testing::fuzz::zstd(data));

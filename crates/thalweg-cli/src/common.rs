@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
-use thalweg::engine::{Control, default_threads};
+use thalweg::control::Control;
+use thalweg::engine::default_threads;
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 use thalweg::reads::{Options, ReadFile, ReadSet, StoreKind};
 use thalweg::store::throttled::Limits;
+
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
 /// Why a verb stopped short.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::doctor::{Costs, Diagnosis, Finding, Layout, Predicted, diagnose};
-use thalweg::format::hdf5::Found;
+use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::Options;
 use thalweg::residency::resident;

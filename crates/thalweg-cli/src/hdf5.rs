@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use thalweg::arrays::{ArrayFile, is_hdf5};
-use thalweg::engine::Control;
+use thalweg::control::Control;
 use thalweg::format::Format;
-use thalweg::format::hdf5::Reach;
 use thalweg::guard::Guard;
+use thalweg::hdf5::libhdf5::Reach;
 use thalweg::reads::Options;
 use thalweg::store::FileStore;
 
@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path, options: &Options, is_trusted: bool) -> Result<O
     }
     let reach = if is_trusted { Reach::Anywhere } else { Reach::Folder };
     let file = ArrayFile::open_reaching(path, reach, options.clone())?;
-    Ok(if file.is_fast5()? { None } else { Some(file) })
+    Ok(if thalweg::format::fast5::has_reads(&file)? { None } else { Some(file) })
 }
 
 /// A process of this program that looks through a file, and through its own indexes even where there is one beside it.
@@ -37,7 +37,7 @@ fn looker(program: PathBuf, own_index: bool) -> Guard {
 /// Has a process of this program look through what libhdf5 is going to open.
 pub(crate) fn guard(options: &Options) {
     if let Ok(program) = std::env::current_exe() {
-        options.control.guard_with(looker(program, options.own_index));
+        looker(program, options.own_index).watch(&options.control);
     }
 }
 

@@ -6,18 +6,19 @@ use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
-#[cfg(feature = "hdf5")]
-use thalweg::arrays::References;
 use thalweg::reads::{Options, find, index_path};
-#[cfg(feature = "hdf5")]
-use thalweg::write::NewFile;
 
 use crate::common::{Failure, Outcome, ReadArgs, open};
+use crate::progress::Progress;
+
 #[cfg(feature = "hdf5")]
 use crate::common::{complain, output};
 #[cfg(feature = "hdf5")]
 use crate::hdf5;
-use crate::progress::Progress;
+#[cfg(feature = "hdf5")]
+use thalweg::arrays::References;
+#[cfg(feature = "hdf5")]
+use thalweg::new_file::NewFile;
 
 /// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our own; or where the chunks of
 /// HDF5 arrays lie, so that opening the file takes no time

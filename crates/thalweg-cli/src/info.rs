@@ -21,9 +21,10 @@ use thalweg_gauge::units::{decimal_bytes, digits};
 
 use crate::common::{Failure, Outcome, cancel_on_interrupt, complain, open, output};
 use crate::evict;
+use crate::progress::Progress;
+
 #[cfg(feature = "hdf5")]
 use crate::hdf5;
-use crate::progress::Progress;
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is cached of it
 ///

@@ -12,13 +12,14 @@ mod run;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use thalweg::write::NewFile;
+use thalweg::new_file::NewFile;
 
 use crate::common::{Failure, Outcome, ReadArgs, open_set};
-#[cfg(feature = "hdf5")]
-use crate::hdf5;
 use crate::progress::Progress;
 use panel::{Axis, Marks, Panel};
+
+#[cfg(feature = "hdf5")]
+use crate::hdf5;
 
 /// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events (rate, time of flight, detectors)
 ///

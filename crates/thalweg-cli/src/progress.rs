@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use thalweg::engine::Control;
+use thalweg::control::Control;
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(700);

@@ -16,25 +16,25 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use thalweg::new_file::ArrowWriter;
+use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema};
+
+use crate::common::{Failure, MEASURING, Outcome, ReadArgs, alone, open_set, output, read_ids};
+use crate::progress::Progress;
+use crate::{digest, explain};
+use measured::{Job, Started, one_by_one, whole};
+
+#[cfg(feature = "hdf5")]
+use crate::hdf5;
+#[cfg(feature = "hdf5")]
+pub(crate) use events::{as_json as finding_as_json, tell};
+pub(crate) use measured::with_build;
+#[cfg(feature = "hdf5")]
+use team::Team;
 #[cfg(feature = "hdf5")]
 use thalweg::plan::Budget;
 #[cfg(feature = "hdf5")]
 use thalweg::reads::Options;
-use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema};
-use thalweg::write::ArrowWriter;
-
-use crate::common::{Failure, MEASURING, Outcome, ReadArgs, alone, open_set, output, read_ids};
-use crate::digest;
-use crate::explain;
-#[cfg(feature = "hdf5")]
-use crate::hdf5;
-use crate::progress::Progress;
-#[cfg(feature = "hdf5")]
-pub(crate) use events::{as_json as finding_as_json, tell};
-pub(crate) use measured::with_build;
-use measured::{Job, Started, one_by_one, whole};
-#[cfg(feature = "hdf5")]
-use team::Team;
 
 /// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
@@ -209,7 +209,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.vet {
         let [path, datasets @ ..] = &args.paths[..] else { return Ok(()) };
         let datasets: Vec<String> = datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        return Ok(thalweg::guard::look(path, &datasets, options)?);
+        return Ok(thalweg::guard::look(path, &datasets, options, thalweg::format::fast5::try_reads)?);
     }
     #[cfg(feature = "hdf5")]
     if let [path, within @ ..] = &args.paths[..]

@@ -8,12 +8,14 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
+use thalweg::Error;
+use thalweg::codec::deflate;
 use thalweg::engine::default_threads;
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{Header, RecordPress, SignalPress};
+use thalweg::new_file::NewFile;
 use thalweg::synth::{Basecalls, Recipe, Synth, SynthRead};
-use thalweg::write::{Coding, NewFile, Target};
-use thalweg::{Error, codec::deflate};
+use thalweg::write::{Coding, Target};
 use thalweg_gauge::suite::Synthetic;
 
 use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};

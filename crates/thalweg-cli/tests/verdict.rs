@@ -9,11 +9,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use common::Folder;
 use thalweg_gauge::comparison::{Arm, Comparison, Counterfactuals, Plan, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::{ProbeOptions, Term};
 use thalweg_gauge::verdict::Verdict;
+
+use common::Folder;
 
 /// What measures wants the machine for itself.
 fn alone() -> MutexGuard<'static, ()> {

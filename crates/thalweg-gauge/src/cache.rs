@@ -19,6 +19,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, sys};
+
 pub use beneath::{ReadTwice, read_twice};
 pub use folder::{files_of, largest_of, state_of};
 pub use holders::{Hold, Holder, Holders, holders};
@@ -94,7 +95,7 @@ fn residency_of(file: &File) -> std::io::Result<Residency> {
             method: Method::Unknown("not a regular file".into()),
         });
     }
-    if thalweg::residency::is_stacked(file) {
+    if thalweg_io::residency::is_stacked(file) {
         return sampled(file, pages_total);
     }
     match sys::cachestat(file.as_fd()) {

@@ -8,10 +8,10 @@ mod condition;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use condition::{Condition, Verdict};
-
 use crate::results::{Entry, Run};
 use crate::stats::{CONFIDENCE, Finding, Ratio, sign_interval};
+
+pub use condition::{Condition, Verdict};
 
 /// Version of a line of [`Row::line`].
 pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";

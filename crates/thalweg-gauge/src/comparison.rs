@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::level::Level;
 use crate::verdict::Role;
 use crate::workload::Workload;
+
 pub use flags::Flag;
 pub use plan::{InSuite, Pairs, Plan};
 pub use read::{Earlier, Records, parse, read, read_text};

@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// A store that is being probed failed.
     #[error(transparent)]
-    Store(#[from] thalweg::Error),
+    Store(#[from] thalweg_io::Error),
     /// A workload ended with a failure of its own.
     #[error("{command}: {how}{}", stderr_note(stderr))]
     Failed {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use thalweg::reads::index_places;
+use thalweg_io::sidecar::index_places;
 
 use crate::Result;
 use crate::cache::{self, EvictOptions, Eviction, Residency};

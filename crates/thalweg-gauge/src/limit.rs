@@ -11,6 +11,7 @@ mod probe;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::ReadTwice;
+
 pub use probe::{ProbeOptions, probe};
 
 /// Reads of `block_bytes`, `depth` of them in flight.

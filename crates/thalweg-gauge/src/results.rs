@@ -6,11 +6,11 @@ mod remarks;
 
 use std::path::{Path, PathBuf};
 
-pub use entry::Entry;
-pub use published::Published;
-
 use crate::comparison::{self, Comparison};
 use crate::{Error, Result};
+
+pub use entry::Entry;
+pub use published::Published;
 
 /// The results of one file or folder.
 #[derive(Debug, Clone, Default)]

@@ -11,6 +11,7 @@ pub(crate) mod trend;
 use serde::{Deserialize, Serialize};
 
 use looks::ranks;
+
 pub use looks::{Look, looks};
 
 /// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to miss.

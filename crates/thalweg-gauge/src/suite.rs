@@ -37,6 +37,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::comparison::{Needs, Pairs};
+use template::Template;
+
 pub use guess::Guess;
 pub use ids::{IdList, Many};
 pub use make::{Make, Needed, Synthetic};
@@ -44,9 +47,6 @@ pub use parse::AUTO;
 pub use record::SuiteRecord;
 pub use resolve::{Context, Job, Peer};
 pub use value::Scalar;
-
-use crate::comparison::{Needs, Pairs};
-use template::Template;
 
 /// A part of the suite's text, in bytes.
 type Span = Range<usize>;

@@ -1,8 +1,7 @@
 //! What must hold for any bytes whatsoever; the fuzz targets in `fuzz/` call this, and so does a test that replays their
 //! corpora on a stable toolchain.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Error;
 use crate::suite::{Context, Peer, Suite};

@@ -7,15 +7,15 @@ use std::fs;
 use std::path::PathBuf;
 
 use thalweg::codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
-use thalweg::format::hdf5::extents::{Grid, State};
-use thalweg::format::hdf5::{Chunk, Extents};
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{
     Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version, ascii,
 };
+use thalweg::hdf5::extents::{Extents, Grid, State};
+use thalweg::hdf5::types::Chunk;
 use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::testing::fuzz::every_field;
-use thalweg::testing::pod5;
+use thalweg_testing::fuzz::every_field;
+use thalweg_testing::pod5;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -57,7 +57,7 @@ fn main() -> Outcome {
     put("slow5_row", "missing", missing_row().as_bytes())?;
     pod5_files(&put)?;
     extents(&put)?;
-    thalweg::graph::hostile::seeds().iter().try_for_each(|(target, name, bytes)| put(target, name, bytes))?;
+    thalweg_testing::fuzz::graph_seeds().iter().try_for_each(|(target, name, bytes)| put(target, name, bytes))?;
     files(&synth, &put)
 }
 

@@ -3,45 +3,41 @@
 //! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into requests, a *store*
 //! answers them, a *codec* turns stored bytes into values, and a sink hands them to the caller. The engine knows no
 //! format; a format opens no threads. `docs/design.md` has the words and the rules.
+//!
+//! This crate is the front door: everything that it names lives in one of `thalweg-codec`, `thalweg-io`, `thalweg-hdf5`,
+//! `thalweg-nanopore` and `thalweg-graph`.
 
+#[doc(inline)]
+pub use thalweg_codec as codec;
+#[doc(inline)]
+pub use thalweg_graph as graph;
+#[doc(inline)]
+pub use thalweg_hdf5 as hdf5;
 #[cfg(feature = "hdf5")]
-pub mod arrays;
-mod cells;
-pub mod codec;
-pub mod condition;
-pub mod convert;
-#[cfg(feature = "hdf5")]
-pub mod doctor;
-pub mod engine;
-pub mod error;
-pub mod extent;
-pub mod format;
-pub mod graph;
-#[cfg(feature = "hdf5")]
-pub mod guard;
-pub mod model;
-#[cfg(feature = "hdf5")]
-pub mod nexus;
-pub mod plan;
-pub mod reads;
-#[cfg(feature = "hdf5")]
-pub mod repack;
-pub mod residency;
-mod splitmix;
-pub mod store;
-pub mod synth;
-#[doc(hidden)]
-mod sys;
-pub mod testing;
+#[doc(inline)]
+pub use thalweg_hdf5::{arrays, doctor, guard, nexus, repack};
+#[doc(inline)]
+pub use thalweg_io::{
+    Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent, model, new_file, open,
+    plan, residency, sidecar, store,
+};
+#[doc(inline)]
+pub use thalweg_nanopore::{convert, reads, write};
 
-pub mod write;
+/// File formats as pure functions over bytes: what a file says about itself, and where its records lie.
+pub mod format {
+    #[doc(inline)]
+    pub use thalweg_nanopore::format::*;
+    #[doc(inline)]
+    pub use thalweg_nanopore::{bam, fast5, pod5, slow5};
+}
 
-pub use error::{Error, Fault, Result};
-
-/// The user's cache folder for this program: indexes of files in read-only folders, store models, synthetic files.
-/// `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`; `None` where neither variable is set.
-pub fn cache_folder() -> Option<std::path::PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(base.join("thalweg"))
+/// Synthetic files of any size, the same on every machine.
+pub mod synth {
+    #[doc(inline)]
+    pub use thalweg_graph::synth as neuroglial;
+    #[doc(inline)]
+    pub use thalweg_hdf5::synth as nexus;
+    #[doc(inline)]
+    pub use thalweg_nanopore::synth::*;
 }

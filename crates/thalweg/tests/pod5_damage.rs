@@ -10,8 +10,8 @@ use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::plan::Budget;
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
-use thalweg::testing::{no_hang, pod5};
 use thalweg::{Error, Result};
+use thalweg_testing::{no_hang, pod5};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

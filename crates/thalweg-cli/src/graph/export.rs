@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::graph::{EdgeSelection, Network};
-use thalweg::write::NewFile;
+use thalweg::new_file::NewFile;
 
 use super::open::OpenArgs;
 use super::vertices;
@@ -198,7 +198,6 @@ fn telling(
     shown.map_err(|error| failed.unwrap_or_else(|| Failure::of_argument(error)))
 }
 
-#[cfg(feature = "hdf5")]
 fn sonata(
     args: &Args,
     network: &Network,
@@ -224,17 +223,6 @@ fn sonata(
     }
     written.left_out = writer.finish()?;
     Ok(written)
-}
-
-#[cfg(not(feature = "hdf5"))]
-fn sonata(
-    args: &Args,
-    _: &Network,
-    _: Option<usize>,
-    _: Option<usize>,
-    _: EdgeSelection<'_>,
-) -> Result<Written, Failure> {
-    Err(Failure::Usage(format!("{}: this program was built without HDF5; write .parquet or .csv", args.out.display())))
 }
 
 /// Where rows go.

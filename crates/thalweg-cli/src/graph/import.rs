@@ -131,12 +131,6 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-#[cfg(feature = "hdf5")]
 fn open(path: &std::path::Path, options: &input::Options) -> Result<thalweg::graph::Input, Failure> {
     Ok(input::open(path, options)?)
-}
-
-#[cfg(not(feature = "hdf5"))]
-fn open(path: &std::path::Path, _: &input::Options) -> Result<thalweg::graph::Input, Failure> {
-    Err(Failure::Said(format!("{}: this thalweg was built without HDF5", path.display())))
 }

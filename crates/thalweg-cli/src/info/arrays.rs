@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::format::hdf5::{Array, Found, Place, Variable};
+use thalweg::hdf5::libhdf5::{Array, Found, Place, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use thalweg::arrays::{ArrayFile, Dataset, Memory, Selection, Want};
 use thalweg::engine::Clocks;
-use thalweg::format::hdf5::{Array, Found};
+use thalweg::hdf5::libhdf5::{Array, Found};
 
 use super::measured::{Started, stages, with_build};
 use super::select::Select;

@@ -11,8 +11,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use serde_json::json;
 use thalweg::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
-use thalweg::format::hdf5::{Array, Found, Place};
-use thalweg::write::{NpyArray, NpyFolder};
+use thalweg::hdf5::libhdf5::{Array, Found, Place};
+use thalweg::new_file::{NpyArray, NpyFolder};
 
 use self::numbers::Element;
 use super::arrays::wanted;

@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter as ParquetWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use thalweg::write::{ArrowWriter, NewFile};
+use thalweg::new_file::{ArrowWriter, NewFile};
 
 use crate::common::{Failure, Outcome, output};
 

@@ -29,7 +29,6 @@ impl NeuroglialArgs {
 }
 
 /// Lists are made by all cores, and written in the order of the file by this one.
-#[cfg(feature = "hdf5")]
 pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
     use thalweg::synth::neuroglial::{Network, NeuroglialWriter};
 
@@ -44,9 +43,4 @@ pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> 
     })?;
     out.finish()?;
     Ok(())
-}
-
-#[cfg(not(feature = "hdf5"))]
-pub(super) fn write(_: &Path, _: Recipe, _: &dyn Fn() -> bool) -> Outcome {
-    Err(crate::common::Failure::Said("this thalweg was built without HDF5, which such files are made of".into()))
 }

@@ -62,7 +62,6 @@ impl NexusArgs {
 }
 
 /// Pieces are made by all cores, and written in the order of the file by this one.
-#[cfg(feature = "hdf5")]
 pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
     use thalweg::synth::nexus::{Encoded, Encoder, NexusWriter, Run};
 
@@ -93,9 +92,4 @@ pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> 
     })?;
     out.finish()?;
     Ok(())
-}
-
-#[cfg(not(feature = "hdf5"))]
-pub(super) fn write(_: &Path, _: Recipe, _: &dyn Fn() -> bool) -> Outcome {
-    Err(crate::common::Failure::Said("this thalweg was built without HDF5, which NeXus files are made of".into()))
 }

@@ -1,13 +1,14 @@
 //! What can be chosen about each format that is written.
 
 use thalweg::format::Format;
-#[cfg(feature = "hdf5")]
-use thalweg::format::fast5::Compression;
 use thalweg::format::pod5::write::{Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use thalweg::write::Coding;
 
 use crate::common::Failure;
+
+#[cfg(feature = "hdf5")]
+use thalweg::format::fast5::Compression;
 
 /// What ONT's own tools compress with.
 #[cfg(feature = "hdf5")]

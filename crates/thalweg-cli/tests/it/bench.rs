@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{Folder, json};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::common::{Folder, json};
 
 /// Two ways that agree, on a file.
 const TWO: &str = r#"

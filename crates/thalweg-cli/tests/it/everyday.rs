@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 
-use crate::common::Folder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type};
 use arrow_ipc::reader::FileReader;
 use flate2::{Compression, GzBuilder};
+
+use crate::common::Folder;
 
 /// Digest rows of files, sorted: what was read, whatever the order.
 fn digests(folder: &Folder, path: &str) -> BTreeSet<String> {

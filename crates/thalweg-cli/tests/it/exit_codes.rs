@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
+
 use crate::command::{Ended, THALWEG, run, thalweg, wait};
 use crate::files::{frame, header, headers, sample};
-use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
 
 fn write(path: &Path, bytes: &[u8]) -> String {
     fs::write(path, bytes).unwrap();

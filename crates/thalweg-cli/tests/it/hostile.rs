@@ -4,9 +4,10 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
+
 use crate::command::{after, as_nobody, nobody_can_run, thalweg};
 use crate::files::{self, header, id, sample};
-use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
 
 pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 
-use crate::common::Folder;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_ipc::reader::FileReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::common::Folder;
 
 /// Rows of a table in text, the header first.
 fn table(text: &str, delimiter: char) -> Vec<Vec<String>> {

@@ -1,7 +1,8 @@
 //! `info`, `evict`, `probe` and the plan of `read`, as their users meet them.
 
-use crate::common::{Folder, json};
 use std::fs;
+
+use crate::common::{Folder, json};
 
 #[test]
 fn every_verb_has_help_with_an_example() {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use thalweg::store::{AlignedBuf, FileStore, Store};
+use thalweg_io::store::{AlignedBuf, FileStore, Store};
 
 use crate::{Error, Result, stats};
 

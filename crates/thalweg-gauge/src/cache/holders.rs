@@ -1,9 +1,8 @@
 //! Who keeps a file in memory: a mapped page survives every request to evict it.
 
-use std::fmt;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
 

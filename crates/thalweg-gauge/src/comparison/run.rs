@@ -11,8 +11,10 @@ use serde::Serialize;
 use super::flags::{CLOCK_STEP_S, LEAST};
 use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session};
-use super::{Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed, TRIAL_SCHEMA, Trial};
-use super::{standing, summarise, summary, without};
+use super::{
+    Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed, TRIAL_SCHEMA, Trial, standing,
+    summarise, summary, without,
+};
 use crate::cache::{self, EvictOptions, ReadTwice};
 use crate::level::{Judgement, Level, judge, prepare};
 use crate::limit::probe;

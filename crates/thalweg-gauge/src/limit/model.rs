@@ -1,6 +1,6 @@
 //! From a probe's table to the four numbers that the engine plans by.
 
-use thalweg::model::StoreModel;
+use thalweg_io::model::StoreModel;
 
 use super::{Point, Probe};
 

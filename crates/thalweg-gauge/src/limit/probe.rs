@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use thalweg::store::throttled::Limits;
-use thalweg::store::{AlignedBuf, FileStore, Store, ThrottledStore};
+use thalweg_io::store::throttled::Limits;
+use thalweg_io::store::{AlignedBuf, FileStore, Store, ThrottledStore};
 
 use super::{MemoryPoint, Point, Probe, Window};
 use crate::cache::{EvictOptions, evict};

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Located, Settings, Span, value::Scalar};
+use super::value::Scalar;
+use super::{Located, Settings, Span};
 
 /// What is wrong with a suite, and where.
 #[derive(Debug, Default)]

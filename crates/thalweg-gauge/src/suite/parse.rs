@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use super::check::references;
 use super::ids::IdList;
 use super::make::Synthetic;
 use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::template::Template;
 use super::value::{KNOWN, Scalar, check, level};
-use super::{
-    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite, Sweep,
-    check::references,
-};
+use super::{ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite, Sweep};
 use crate::comparison::Pairs;
 use crate::stats::MIN_PAIRS;
 use crate::units::parse_duration;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::Value;
-use thalweg::store::throttled::Limits;
+use thalweg_io::store::throttled::Limits;
 
 use super::make::Needed;
 use super::node::{Problems, suggestion};
@@ -14,12 +14,11 @@ use super::parse::DEFAULT_PLACE;
 use super::sweep::Point;
 use super::template::Template;
 use super::{ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value};
-use crate::cache;
 use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, Pairs, Plan};
 use crate::level::Level;
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
-use crate::{Error, Result};
+use crate::{Error, Result, cache};
 use scope::{Scope, removal};
 
 /// What a suite does not say: this machine, and what the command line adds.

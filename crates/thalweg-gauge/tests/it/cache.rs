@@ -2,8 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use super::common::{data_file, scratch};
 use thalweg_gauge::cache::{EvictOptions, Hold, Method, evict, holders, residency, warm};
+
+use super::common::{data_file, scratch};
 
 /// Whether pages can leave memory here at all; prints why not.
 fn evictable(path: &std::path::Path) -> bool {

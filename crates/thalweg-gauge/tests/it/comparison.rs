@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::common::{data_file, scratch};
 use thalweg_gauge::comparison::{Arm, Clock, Comparison, Ended, Plan, Progress, Trial, read, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
+
+use super::common::{data_file, scratch};
 
 /// Reads the file and claims to have taken `seconds`, with `digest`.
 fn arm(name: &str, file: &std::path::Path, seconds: f64, digest: &str) -> Arm {

@@ -3,11 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::common::{data_file, scratch};
 use thalweg_gauge::comparison::{Arm, Comparison, Plan, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::report::{html, machine, markdown, text};
+
+use super::common::{data_file, scratch};
 
 fn comparison() -> Comparison {
     let dir = scratch();

@@ -6,11 +6,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::common::{data_file, scratch};
 use thalweg_gauge::comparison::{Arm, Comparison, Ended, Flag, Pairs, Plan, Progress, read, reopen, run};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
+
+use super::common::{data_file, scratch};
 
 /// Says that it took `seconds`, whatever it took.
 fn arm(name: &str, file: &Path, seconds: f64) -> Arm {

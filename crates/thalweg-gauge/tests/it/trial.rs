@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::common::{data_file, scratch};
 use thalweg_gauge::cache::{EvictOptions, evict};
 use thalweg_gauge::trial::run;
 use thalweg_gauge::workload::Workload;
 use thalweg_gauge::{Error, Result};
+
+use super::common::{data_file, scratch};
 
 fn sh(script: &str) -> Workload {
     Workload::new(["sh", "-c", script])

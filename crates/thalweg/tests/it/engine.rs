@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use thalweg::engine::{Control, Decoder, Delivery, Run, Shape};
+use thalweg::control::Control;
+use thalweg::engine::{Decoder, Delivery, Run, Shape};
 use thalweg::extent::{Fetch, Framer, Group, Source, Step, Wanted};
 use thalweg::store::throttled::Limits;
 use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};

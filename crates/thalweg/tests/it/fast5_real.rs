@@ -12,7 +12,7 @@ use thalweg::format::Format;
 use thalweg::plan::Budget;
 use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection, StoreKind};
 use thalweg::store::MemoryStore;
-use thalweg::testing::no_hang;
+use thalweg_testing::no_hang;
 
 use crate::real::nanopore;
 

@@ -1,6 +1,6 @@
 //! The library's fuzz targets over their corpora.
 
-use thalweg::testing::fuzz::TARGETS;
+use thalweg_testing::fuzz::TARGETS;
 
 use crate::corpus::{holds, holds_damaged, is_complete};
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use thalweg::Error;
-use thalweg::format::hdf5::{Group, Number, VectorOf, Writer};
 use thalweg::graph::input::{Options, ngv, open};
 use thalweg::graph::{Edges, Input, Vertices};
+use thalweg::hdf5::libhdf5::{Group, Number, VectorOf, Writer};
 
 use crate::real::shared;
 

@@ -12,8 +12,8 @@ use thalweg::format::slow5::{Encoding, Framing, Header, Index, RecordPress, Sign
 use thalweg::plan::Budget;
 use thalweg::reads::{IndexOrigin, Options, Read, ReadFile, Selection, Visitor, index_path};
 use thalweg::store::MemoryStore;
-use thalweg::testing::no_hang;
 use thalweg::{Error, Result};
+use thalweg_testing::no_hang;
 
 use crate::files::{Sample, frame, header, headers, id, sample, samples};
 

@@ -2,8 +2,6 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
 
 mod check;
-mod codec_bytes;
-mod codec_signal;
 mod columns;
 mod columns_real;
 mod convert;

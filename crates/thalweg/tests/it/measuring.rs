@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg::Error;
-use thalweg::engine::Control;
+use thalweg::control::Control;
 use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection, StoreKind, Visitor};
 use thalweg::store::throttled::Limits;

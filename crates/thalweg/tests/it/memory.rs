@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg::convert::{Conversion, convert};
-#[cfg(feature = "hdf5")]
-use thalweg::format::fast5::Compression;
 use thalweg::format::pod5::write::Layout;
 use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
 use thalweg::plan::Budget;
 use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, ReadSet, Selection, Visitor, index_path};
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::{Coding, ReadWriter, save_index};
+
+#[cfg(feature = "hdf5")]
+use thalweg::format::fast5::Compression;
 
 pub(crate) const MIB: u64 = 1 << 20;
 

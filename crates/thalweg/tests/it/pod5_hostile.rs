@@ -8,8 +8,8 @@ use std::sync::Arc;
 use thalweg::plan::Budget;
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
-use thalweg::testing::no_hang;
 use thalweg::{Error, Result};
+use thalweg_testing::no_hang;
 
 use crate::real::nanopore;
 

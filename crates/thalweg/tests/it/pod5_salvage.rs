@@ -8,7 +8,7 @@ use std::path::Path;
 use thalweg::Error;
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::reads::{LostReads, Options, ReadFile, Report, Selection};
-use thalweg::testing::pod5;
+use thalweg_testing::pod5;
 
 const LENGTHS: [usize; 9] = [120, 0, 250, 30, 100, 410, 7, 90, 333];
 

@@ -13,8 +13,9 @@ use thalweg::condition::Condition;
 use thalweg::format::slow5::{
     AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar, SignalPress, Version,
 };
+use thalweg::new_file::ArrowWriter;
 use thalweg::reads::{BatchOptions, Options, Order, Read, ReadSet, ScanOptions, Selection, Strings, Visitor};
-use thalweg::write::{ArrowWriter, ReadWriter};
+use thalweg::write::ReadWriter;
 
 fn header(aux: Vec<AuxField>) -> Header {
     Header {

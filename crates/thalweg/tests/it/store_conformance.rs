@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use thalweg::Result;
 use thalweg::store::throttled::Limits;
 use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
-use thalweg::testing::{Fault, Faulty, path_suite, race_suite, shrink_suite, store_suite};
+use thalweg_testing::{Fault, Faulty, path_suite, race_suite, shrink_suite, store_suite};
 
 fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

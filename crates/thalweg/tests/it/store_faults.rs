@@ -3,11 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use thalweg::engine::{Control, Decoder, Delivery, Run, Shape};
+use thalweg::control::Control;
+use thalweg::engine::{Decoder, Delivery, Run, Shape};
 use thalweg::extent::{Fetch, Framer, Group, Source, Step, Wanted};
 use thalweg::store::{MemoryStore, Store};
-use thalweg::testing::{Fault, Faulty, no_hang, sample};
 use thalweg::{Error, Result};
+use thalweg_testing::{Fault, Faulty, no_hang, sample};
 
 const RECORD: usize = 1000;
 const SIZE: usize = 400 * RECORD;

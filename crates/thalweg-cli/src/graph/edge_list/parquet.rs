@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use thalweg::graph::input::Options;
 use thalweg::graph::{EdgeSource, Edges, Population};
-use thalweg::{Error, Fault, Result};
+use thalweg::{Error, Fault, InFile, Result};
 
 use super::EdgeListArgs;
 

@@ -13,10 +13,10 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringB
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use csv::{Reader, ReaderBuilder, StringRecord};
-use thalweg::engine::Control;
+use thalweg::control::Control;
 use thalweg::graph::input::Options;
 use thalweg::graph::{EdgeSource, Edges, Population};
-use thalweg::{Error, Fault, Result};
+use thalweg::{Error, Fault, InFile, Result};
 
 use super::EdgeListArgs;
 

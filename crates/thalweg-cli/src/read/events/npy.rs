@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use thalweg::new_file::{NpyArray, NpyFolder};
 use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
-use thalweg::write::{NpyArray, NpyFolder};
 
 use super::columns::{read, seconds};
 use crate::common::Outcome;

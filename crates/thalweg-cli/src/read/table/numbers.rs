@@ -9,7 +9,7 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{ArrowError, DataType, Field};
-use thalweg::format::hdf5::Array;
+use thalweg::hdf5::libhdf5::Array;
 use thalweg::nexus::Number;
 
 /// Arrow's name of a type of numbers.

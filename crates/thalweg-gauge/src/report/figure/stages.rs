@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis, times::limits};
+use super::times::limits;
+use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis};
 use crate::comparison::{Comparison, Summary};
 use crate::units::seconds;
 use crate::workload::Stage;

@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::Error;
 use thalweg::graph::{Network, Options, Writer};
-use thalweg::testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define, try_define};
 

@@ -8,12 +8,11 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Schema, SchemaRef};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thalweg::graph::Origin;
-use thalweg::graph::disk::Disk;
+use thalweg::disk::Disk;
 use thalweg::graph::{
-    EdgeSource, Edges, Imported, Input, Network, Options, Population, VertexSource, Vertices, Writer,
+    EdgeSource, Edges, Imported, Input, Network, Options, Origin, Population, VertexSource, Vertices, Writer,
 };
-use thalweg::testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing};
 
 use super::contents::Contents;
 use super::model::{Model, define, schema};

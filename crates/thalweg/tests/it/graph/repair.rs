@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thalweg::graph::disk::Disk;
+use thalweg::disk::Disk;
 use thalweg::graph::{Change, Network, Options, Population, Repaired, Writer, repair_on};
-use thalweg::testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing};
 
 use super::contents::Contents;
 use super::model::{Model, define, schema};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::graph::{Coding, Network, Options, Writer};
-use thalweg::testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define};
 

@@ -1,0 +1,239 @@
+//! Attributes: datasets with an element for each edge or vertex, as the columns of Arrow batches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use thalweg_hdf5::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
+use thalweg_hdf5::libhdf5::Found;
+use thalweg_hdf5::types::Value;
+use thalweg_io::{Error, Result};
+
+/// A string takes about so many bytes: for how many rows are read at a time.
+const TEXT: u64 = 64;
+
+/// Bytes of attributes that are read at a time, about.
+const PIECE: u64 = 8 << 20;
+
+/// Names of codes beyond this many are not kept.
+const MOST_NAMES: u64 = 1 << 20;
+
+/// A dataset that is a column.
+#[derive(Debug)]
+struct Column {
+    dataset: Dataset,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Number(DataType, usize),
+    Boolean,
+    /// Strings of one size.
+    Text(usize),
+    /// Strings of any length.
+    Texts,
+    /// Codes, of these names.
+    Codes(DataType, usize, Vec<String>),
+}
+
+/// Datasets as columns.
+#[derive(Debug)]
+pub(super) struct Columns {
+    file: Arc<ArrayFile>,
+    columns: Vec<Column>,
+    /// What they are.
+    pub(super) schema: SchemaRef,
+}
+
+/// Collects columns.
+pub(super) struct Making {
+    file: Arc<ArrayFile>,
+    rows: u64,
+    columns: Vec<Column>,
+    fields: Vec<Field>,
+}
+
+impl Making {
+    /// Columns of so many rows.
+    pub(super) fn new(file: &Arc<ArrayFile>, rows: u64) -> Self {
+        Self { file: file.clone(), rows, columns: Vec::new(), fields: Vec::new() }
+    }
+
+    /// Adds a dataset, whose elements are codes if there are names for them; or says why not.
+    pub(super) fn add(&mut self, name: &str, dataset: Dataset, names: Option<&Dataset>) -> Result<Result<(), String>> {
+        let kind = match &dataset.found {
+            Found::Array(array) if array.shape != [self.rows] => {
+                return Ok(Err(format!("the shape {:?}, not an element for each of {}", array.shape, self.rows)));
+            }
+            Found::Array(array) => {
+                let (name, size) = (array.dtype.to_string(), array.dtype.size());
+                match number(&name) {
+                    Some(kind) if names.is_some() && kind.is_integer() => {
+                        Kind::Codes(kind, size, self.names(names)?.unwrap_or_default())
+                    }
+                    Some(kind) => Kind::Number(kind, size),
+                    None if name == "|b1" => Kind::Boolean,
+                    None if name.starts_with("|S") => Kind::Text(size),
+                    None => return Ok(Err(format!("elements of type {name}"))),
+                }
+            }
+            Found::Other(what) => match self.file.variable(&dataset)? {
+                Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => Kind::Texts,
+                Some(texts) if texts.item.is_none() => {
+                    return Ok(Err(format!("the shape {:?}, not an element for each of {}", texts.shape, self.rows)));
+                }
+                _ => return Ok(Err(what.clone())),
+            },
+        };
+        let (of, nullable) = match &kind {
+            Kind::Number(kind, _) => (kind.clone(), false),
+            Kind::Boolean => (DataType::Boolean, false),
+            Kind::Text(_) | Kind::Texts => (DataType::Utf8, false),
+            Kind::Codes(..) => (DataType::Utf8, true),
+        };
+        self.fields.push(Field::new(name, of, nullable));
+        self.columns.push(Column { dataset, kind });
+        Ok(Ok(()))
+    }
+
+    /// The names of codes.
+    fn names(&self, dataset: Option<&Dataset>) -> Result<Option<Vec<String>>> {
+        let Some(dataset) = dataset else { return Ok(None) };
+        let Some(texts) = self.file.variable(dataset)? else { return Ok(None) };
+        if texts.item.is_some() || texts.len() > MOST_NAMES {
+            return Ok(None);
+        }
+        let names = self.file.strings(dataset)?;
+        Ok(Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
+    }
+
+    pub(super) fn done(self) -> Columns {
+        Columns { file: self.file, columns: self.columns, schema: Arc::new(Schema::new(self.fields)) }
+    }
+}
+
+/// Arrow's word for numpy's.
+fn number(dtype: &str) -> Option<DataType> {
+    Some(match dtype {
+        "|u1" => DataType::UInt8,
+        "<u2" => DataType::UInt16,
+        "<u4" => DataType::UInt32,
+        "<u8" => DataType::UInt64,
+        "|i1" => DataType::Int8,
+        "<i2" => DataType::Int16,
+        "<i4" => DataType::Int32,
+        "<i8" => DataType::Int64,
+        "<f4" => DataType::Float32,
+        "<f8" => DataType::Float64,
+        _ => return None,
+    })
+}
+
+fn primitive<T: ArrowPrimitiveType>(bytes: Buffer, len: usize) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::new(bytes, 0, len), None))
+}
+
+/// A column of numbers, of their bytes as this machine has them.
+fn numbers(kind: &DataType, bytes: Buffer, len: usize) -> ArrayRef {
+    match kind {
+        DataType::UInt8 => primitive::<UInt8Type>(bytes, len),
+        DataType::UInt16 => primitive::<UInt16Type>(bytes, len),
+        DataType::UInt32 => primitive::<UInt32Type>(bytes, len),
+        DataType::UInt64 => primitive::<UInt64Type>(bytes, len),
+        DataType::Int8 => primitive::<Int8Type>(bytes, len),
+        DataType::Int16 => primitive::<Int16Type>(bytes, len),
+        DataType::Int32 => primitive::<Int32Type>(bytes, len),
+        DataType::Int64 => primitive::<Int64Type>(bytes, len),
+        DataType::Float32 => primitive::<Float32Type>(bytes, len),
+        _ => primitive::<Float64Type>(bytes, len),
+    }
+}
+
+/// A code of so many bytes, little-endian.
+fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
+    let mut wide = [0; 8];
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    let is_negative = is_signed && bytes.last().is_some_and(|last| last & 0x80 != 0);
+    if is_negative { None } else { usize::try_from(u64::from_le_bytes(wide)).ok() }
+}
+
+impl Columns {
+    /// Rows that are read at a time.
+    pub(super) fn rows(&self) -> u64 {
+        let size = |column: &Column| match column.kind {
+            Kind::Number(_, size) => size as u64,
+            Kind::Boolean => 1,
+            Kind::Text(size) => size as u64,
+            Kind::Texts | Kind::Codes(..) => TEXT,
+        };
+        (PIECE / self.columns.iter().map(size).sum::<u64>().max(1)).max(1)
+    }
+
+    /// Some rows; `None` where there is no column.
+    pub(super) fn read(&self, rows: &Range<u64>) -> Result<Option<RecordBatch>> {
+        if self.columns.is_empty() {
+            return Ok(None);
+        }
+        let len = (rows.end - rows.start) as usize;
+        let columns = self.columns.iter().map(|column| self.column(column, rows, len)).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(len));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
+        batch.map(Some).map_err(|wrong| Error::Usage(format!("{}: {wrong}", self.file.store().name()).into()))
+    }
+
+    fn column(&self, column: &Column, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
+        let Column { dataset, kind } = column;
+        let bytes = |size: usize| {
+            let mut bytes = MutableBuffer::from_len_zeroed(len * size);
+            let (selection, out) = (Selection::Slab(vec![Slab::from(rows.clone())]), bytes.as_slice_mut());
+            self.file.read(&mut [Want { dataset, selection, out }]).map(|_| bytes)
+        };
+        Ok(match kind {
+            Kind::Number(kind, size) => {
+                let mut bytes = bytes(*size)?;
+                if cfg!(target_endian = "big") {
+                    bytes.as_slice_mut().chunks_exact_mut(*size).for_each(<[u8]>::reverse);
+                }
+                numbers(kind, bytes.into(), len)
+            }
+            Kind::Boolean => Arc::new(bytes(1)?.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>()),
+            Kind::Text(size) => {
+                let bytes = bytes(*size)?;
+                let texts = bytes.chunks_exact((*size).max(1)).map(|text| {
+                    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                    String::from_utf8_lossy(&text[..end])
+                });
+                Arc::new(StringArray::from_iter_values(texts))
+            }
+            Kind::Texts => {
+                let mut texts = Vec::with_capacity(len);
+                self.file.strings_of(dataset, rows.clone(), &mut |text| {
+                    texts.push(String::from_utf8_lossy(text).into_owned());
+                    Ok(())
+                })?;
+                Arc::new(StringArray::from_iter_values(texts))
+            }
+            Kind::Codes(kind, size, names) => {
+                let bytes = bytes(*size)?;
+                // A code without a name is no value.
+                let name = |bytes: &[u8]| names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str);
+                Arc::new(bytes.chunks_exact((*size).max(1)).map(name).collect::<StringArray>())
+            }
+        })
+    }
+}
+
+/// The text of an attribute.
+pub(super) fn text(value: Option<Value>) -> Option<String> {
+    match value {
+        Some(Value::Text(text)) if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,315 @@
+//! Edges as lists one after the other, with places where each begins: CSR, as it is called.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+use thalweg_io::Result;
+
+use super::numbers::Numbers;
+use super::{EdgeSource, Edges, Population, VertexSource, Vertices};
+
+/// Edges of a piece, about, at least: 4 MiB of ids.
+pub(super) const PIECE: u64 = 1 << 19;
+
+/// Places that are read at a time.
+const PLACES: u64 = 1 << 15;
+
+/// Where each vertex's list begins, and where the last one ends.
+#[derive(Debug)]
+pub(super) struct Offsets {
+    /// The dataset and its column; without, each vertex has one edge.
+    from: Option<(Numbers, u64)>,
+    /// Vertices.
+    pub(super) count: u64,
+    /// Some of them, from this one on.
+    block: (u64, Vec<u64>),
+}
+
+impl Offsets {
+    /// Those of a column of a dataset, which has one more than there are vertices.
+    pub(super) fn new(numbers: Numbers, column: u64) -> Result<Self> {
+        let Some(count) = numbers.rows.checked_sub(1) else {
+            return Err(numbers.wrong(0, "no offset".into(), "one more than there are vertices"));
+        };
+        Ok(Self { count, from: Some((numbers, column)), block: (0, Vec::new()) })
+    }
+
+    /// One edge of each of so many vertices.
+    pub(super) fn one_each(count: u64) -> Self {
+        Self { from: None, count, block: (0, Vec::new()) }
+    }
+
+    /// Where a vertex's list begins.
+    pub(super) fn at(&mut self, vertex: u64) -> Result<u64> {
+        let Some((numbers, column)) = &mut self.from else { return Ok(vertex) };
+        let (first, block) = &mut self.block;
+        if !(*first..*first + block.len() as u64).contains(&vertex) {
+            let rows = vertex..vertex.saturating_add(PLACES).min(numbers.rows);
+            if rows.is_empty() {
+                let found = format!("{} offsets", numbers.rows);
+                return Err(numbers.wrong(numbers.rows, found, format!("one for vertex {vertex}")));
+            }
+            numbers.read(rows, block)?;
+            if numbers.columns > 1 {
+                let (every, from) = (numbers.columns as usize, *column as usize);
+                let mut kept = 0;
+                for at in (from..block.len()).step_by(every) {
+                    block[kept] = block[at];
+                    kept += 1;
+                }
+                block.truncate(kept);
+            }
+            *first = vertex;
+        }
+        Ok(block.get((vertex - *first) as usize).copied().unwrap_or_default())
+    }
+
+    /// Looks at all of them: they begin at 0, never fall, and end where the `len` elements of `what` do.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) with the first that is wrong.
+    pub(super) fn check(&mut self, len: u64, what: &str) -> Result<()> {
+        let mut before = 0;
+        for vertex in 0..=self.count {
+            let here = self.at(vertex)?;
+            let expected = match () {
+                () if vertex == 0 && here != 0 => "0, where the first list begins".into(),
+                () if here < before => format!("at least {before}, the offset before it"),
+                () if here > len => format!("at most {len}, the elements of {what}"),
+                () if vertex == self.count && here != len => format!("{len}, for {what} has so many elements"),
+                () => {
+                    before = here;
+                    continue;
+                }
+            };
+            return Err(match &self.from {
+                Some((numbers, column)) => numbers.wrong(vertex * numbers.columns + column, here.to_string(), expected),
+                None => thalweg_io::Error::Usage(format!("{what}: {here} rows, expected {expected}").into()),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Where the edges of the lists lead.
+#[derive(Debug)]
+pub(super) enum Targets {
+    /// To the numbers of a column of a dataset.
+    Column(Numbers, u64),
+    /// To their own places: the first edge to 0, and so on.
+    Places(u64),
+}
+
+impl Targets {
+    /// Edges.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Column(numbers, _) => numbers.rows,
+            Self::Places(count) => *count,
+        }
+    }
+
+    /// What errors call them.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Column(numbers, _) => numbers.path(),
+            Self::Places(_) => "the list of vertices",
+        }
+    }
+
+    /// How many edges are read at a time, and whether at multiples of that.
+    fn step(&self) -> (u64, bool) {
+        match self {
+            // Each read starts threads of its own.
+            Self::Column(numbers, _) => numbers.step(numbers.room().max(PIECE)),
+            Self::Places(_) => (PIECE, false),
+        }
+    }
+
+    fn read(&mut self, range: Range<u64>, out: &mut Vec<u64>) -> Result<()> {
+        match self {
+            Self::Column(numbers, column) => {
+                numbers.read(range, out)?;
+                if numbers.columns > 1 {
+                    let mut at = 0;
+                    let (every, from) = (numbers.columns, *column);
+                    out.retain(|_| {
+                        at += 1;
+                        (at - 1) % every == from
+                    });
+                }
+            }
+            Self::Places(_) => {
+                out.clear();
+                out.extend(range);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lists of a population.
+#[derive(Debug)]
+pub(super) struct Lists {
+    population: Population,
+    offsets: Offsets,
+    targets: Targets,
+    /// Edges that are left.
+    edges: Range<u64>,
+    total: u64,
+    /// The vertex whose list comes next, or goes on.
+    source: u64,
+}
+
+impl Lists {
+    /// Those of some of the vertices.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for offsets that make no sense.
+    pub(super) fn new(
+        population: Population,
+        mut offsets: Offsets,
+        targets: Targets,
+        sources: &Range<u64>,
+    ) -> Result<Self> {
+        offsets.check(targets.len(), targets.name())?;
+        let sources = sources.start.min(offsets.count)..sources.end.min(offsets.count);
+        let edges = offsets.at(sources.start)?..offsets.at(sources.end.max(sources.start))?;
+        Ok(Self { population, offsets, targets, total: edges.end - edges.start, edges, source: sources.start })
+    }
+}
+
+impl EdgeSource for Lists {
+    fn population(&self) -> &Population {
+        &self.population
+    }
+
+    fn total(&self) -> Option<u64> {
+        Some(self.total)
+    }
+
+    fn is_grouped(&self) -> bool {
+        true
+    }
+
+    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+        edges.runs.clear();
+        edges.attributes = None;
+        let Range { start, end } = self.edges;
+        if start >= end {
+            edges.targets.clear();
+            return Ok(false);
+        }
+        let (step, in_chunks) = self.targets.step();
+        let mut stop = if in_chunks { (start / step + 1) * step } else { start + step }.min(end);
+        let mut at = start;
+        while at < stop {
+            let list_end = self.offsets.at(self.source + 1)?;
+            // A list that is split costs whoever stores it more than a piece that is a little shorter.
+            if list_end > stop && !in_chunks && at > start {
+                stop = at;
+                break;
+            }
+            let to = list_end.min(stop);
+            if to > at {
+                edges.runs.push((self.source, (to - at) as usize));
+                at = to;
+            }
+            if list_end <= stop {
+                self.source += 1;
+            }
+        }
+        self.targets.read(start..stop, &mut edges.targets)?;
+        self.edges.start = stop;
+        Ok(true)
+    }
+}
+
+/// Edges that a list gives from their other ends: element `i` leads from its number to the vertex `i`.
+#[derive(Debug)]
+pub(super) struct Turned {
+    population: Population,
+    numbers: Numbers,
+    rows: Range<u64>,
+    sources: Range<u64>,
+    found: Vec<u64>,
+}
+
+impl Turned {
+    /// All that leave from some vertices.
+    pub(super) fn new(population: Population, numbers: Numbers, sources: Range<u64>) -> Self {
+        Self { population, rows: 0..numbers.rows, numbers, sources, found: Vec::new() }
+    }
+}
+
+impl EdgeSource for Turned {
+    fn population(&self) -> &Population {
+        &self.population
+    }
+
+    fn total(&self) -> Option<u64> {
+        (self.sources == (0..u64::MAX)).then_some(self.numbers.rows)
+    }
+
+    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+        edges.clear();
+        let Range { start, end } = self.rows;
+        if start >= end {
+            return Ok(false);
+        }
+        let (step, _) = self.numbers.step(PIECE);
+        let stop = ((start / step + 1) * step).min(end);
+        self.numbers.read(start..stop, &mut self.found)?;
+        let mut at = start;
+        for same in self.found.chunk_by(|one, two| one == two) {
+            let (source, count) = (same[0], same.len());
+            if self.sources.contains(&source) {
+                edges.runs.push((source, count));
+                edges.targets.extend(at..at + count as u64);
+            }
+            at += count as u64;
+        }
+        self.rows.start = stop;
+        Ok(true)
+    }
+}
+
+/// Vertices whose ids follow each other, without attributes.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    vertex_type: String,
+    ids: Range<u64>,
+    total: u64,
+    attributes: SchemaRef,
+}
+
+impl Numbered {
+    pub(super) fn new(vertex_type: String, ids: Range<u64>) -> Self {
+        let total = ids.end.saturating_sub(ids.start);
+        Self { vertex_type, ids, total, attributes: Arc::new(Schema::empty()) }
+    }
+}
+
+impl VertexSource for Numbered {
+    fn vertex_type(&self) -> &str {
+        &self.vertex_type
+    }
+
+    fn attributes(&self) -> &SchemaRef {
+        &self.attributes
+    }
+
+    fn total(&self) -> Option<u64> {
+        Some(self.total)
+    }
+
+    fn next(&mut self, vertices: &mut Vertices) -> Result<bool> {
+        vertices.ids.clear();
+        vertices.attributes = None;
+        let stop = self.ids.start.saturating_add(PIECE).min(self.ids.end);
+        vertices.ids.extend(self.ids.start..stop);
+        self.ids.start = self.ids.start.max(stop);
+        Ok(!vertices.ids.is_empty())
+    }
+}

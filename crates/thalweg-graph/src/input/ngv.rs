@@ -1,0 +1,340 @@
+//! Connectivity of neurons, glia and blood vessels in HDF5, as the circuits that basalt imported have it.
+//!
+//! Each kind of vertex has a group that is named like it. What its vertices are linked to stands in lists: `offsets` says where
+//! each vertex's begin, in a column for each dataset of lists, and its attribute `column_names` says for which. So
+//! `/Astrocyte/offsets`, of the columns `synapse` and `neuron`, divides `/Astrocyte/synapse` and `/Astrocyte/neuron`. Or
+//! `connectivity` has a column for each kind of vertex that is linked to, with `offsets` or with a row for each vertex.
+//!
+//! Links have no direction, and the files tell some of them from either side: these are brought in once, and [`check`] says
+//! whether both sides agree.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use thalweg_codec::splitmix::{STEP, mix};
+use thalweg_hdf5::arrays::{ArrayFile, Dataset};
+use thalweg_hdf5::libhdf5::Node;
+use thalweg_hdf5::types::Value;
+use thalweg_io::{Error, Result};
+
+use super::lists::{Lists, Numbered, Offsets, Targets, Turned};
+use super::numbers::Numbers;
+use super::{EdgeSource, Edges, Input, Options, Population};
+
+const OFFSETS: &CStr = c"offsets";
+const CONNECTIVITY: &CStr = c"connectivity";
+const COLUMNS: &CStr = c"column_names";
+
+/// Edges that the file lists.
+#[derive(Debug)]
+struct Listing {
+    population: Population,
+    /// The dataset that lists them.
+    path: String,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Lists(Offsets, Targets),
+    Turned(Numbers),
+}
+
+impl Listing {
+    fn of(source: &str, target: &str, path: &str, form: Form) -> Self {
+        let population = Population {
+            name: format!("{source}-{target}"),
+            source: source.into(),
+            target: target.into(),
+            is_directed: false,
+            is_multi: false,
+            attributes: Arc::new(Schema::empty()),
+        };
+        Self { population, path: path.into(), form }
+    }
+
+    /// Between which kinds of vertices, from whichever side.
+    fn pair(&self) -> BTreeSet<String> {
+        [self.population.source.clone(), self.population.target.clone()].into()
+    }
+
+    /// Whether the other ends are not in the file, but follow from the offsets.
+    fn is_implied(&self) -> bool {
+        matches!(self.form, Form::Lists(_, Targets::Places(_)))
+    }
+
+    fn edges(self, sources: &Range<u64>) -> Result<Box<dyn EdgeSource>> {
+        Ok(match self.form {
+            Form::Lists(offsets, targets) => Box::new(Lists::new(self.population, offsets, targets, sources)?),
+            Form::Turned(numbers) => Box::new(Turned::new(self.population, numbers, sources.clone())),
+        })
+    }
+}
+
+/// What a file lists.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// How many vertices there are of each kind.
+    vertices: Vec<(String, u64)>,
+    /// Each link from one side.
+    listings: Vec<Listing>,
+    /// The other sides.
+    again: Vec<Listing>,
+}
+
+impl Contents {
+    /// What a file lists, if it is one of these.
+    pub(super) fn of(file: &Arc<ArrayFile>) -> Result<Option<Self>> {
+        let mut contents = Self::default();
+        let (mut groups, mut names) = (Vec::new(), Vec::new());
+        for link in file.hdf5().root()?.links()? {
+            let node = file.hdf5().follow(&link)?;
+            if node.is_group() {
+                names.push(link.name);
+                groups.push(node);
+            }
+        }
+        let mut all = Vec::new();
+        for (group, name) in groups.iter().zip(&names) {
+            let found = Found { file, group, name, names: &names };
+            all.extend(found.listings(&mut contents.vertices)?);
+        }
+        // What stands in the file is believed before what follows from it.
+        all.sort_by_key(Listing::is_implied);
+        let mut seen = BTreeSet::new();
+        for listing in all {
+            let kept = seen.insert(listing.pair());
+            if kept { &mut contents.listings } else { &mut contents.again }.push(listing);
+        }
+        Ok((!contents.listings.is_empty()).then_some(contents))
+    }
+
+    /// What is brought in of it.
+    pub(super) fn input(self, options: &Options) -> Result<Input> {
+        let mut input = Input::default();
+        for (vertex_type, count) in self.vertices {
+            let is_source = self.listings.iter().any(|listing| listing.population.source == vertex_type);
+            let ids = match &options.sources {
+                _ if options.is_all() => 0..count,
+                // A part of the edges brings their vertices along, and no others.
+                sources if is_source => sources.start.min(count)..sources.end.min(count),
+                _ => continue,
+            };
+            input.vertices.push(Box::new(Numbered::new(vertex_type, ids)));
+        }
+        let other_side = |again: &Listing| format!("{}: links that the file tells from their other side", again.path);
+        input.left_out.extend(self.again.iter().map(other_side));
+        for listing in self.listings {
+            input.edges.push(listing.edges(&options.sources)?);
+        }
+        Ok(input)
+    }
+}
+
+/// A group that is named like a kind of vertex.
+struct Found<'a> {
+    file: &'a Arc<ArrayFile>,
+    group: &'a Node,
+    name: &'a str,
+    /// All groups.
+    names: &'a [String],
+}
+
+impl Found<'_> {
+    fn dataset(&self, name: &CStr) -> Result<Option<Dataset>> {
+        self.group.child(name)?.map_or(Ok(None), Dataset::of)
+    }
+
+    fn numbers(&self, name: &CStr) -> Result<Option<Numbers>> {
+        self.dataset(name)?.map(|dataset| Numbers::new(self.file, dataset)).transpose()
+    }
+
+    /// The edges from the group's vertices, and how many of these there are.
+    fn listings(&self, vertices: &mut Vec<(String, u64)>) -> Result<Vec<Listing>> {
+        let mut found = Vec::new();
+        match (self.numbers(OFFSETS)?, self.numbers(CONNECTIVITY)?) {
+            (Some(offsets), connectivity) => {
+                let count = Offsets::new(offsets, 0)?.count;
+                vertices.push((self.name.into(), count));
+                if connectivity.is_some() {
+                    self.table(&mut found, || Offsets::new(self.required(OFFSETS)?, 0))?;
+                } else {
+                    self.lists(&mut found)?;
+                }
+            }
+            (None, Some(table)) => {
+                let count = table.rows;
+                if let Some(Value::Signed(1.., _) | Value::Unsigned(1.., _)) =
+                    self.dataset(CONNECTIVITY)?.map(|table| table.attribute(c"min_index")).transpose()?.flatten()
+                {
+                    return Err(Error::Unsupported {
+                        file: self.file.store().name().clone(),
+                        what: format!("{}: rows that do not begin with the first vertex", table.path()).into(),
+                        advice: "write a row for each vertex".into(),
+                    });
+                }
+                vertices.push((self.name.into(), count));
+                self.table(&mut found, || Ok(Offsets::one_each(count)))?;
+            }
+            (None, None) => self.turned(vertices, &mut found)?,
+        }
+        Ok(found)
+    }
+
+    /// `connectivity`: a column for each kind of vertex that is linked to.
+    fn table(&self, found: &mut Vec<Listing>, offsets: impl Fn() -> Result<Offsets>) -> Result<()> {
+        for (column, name) in (0..).zip(self.columns(CONNECTIVITY)?) {
+            let table = self.required(CONNECTIVITY)?;
+            let path = format!("{}, column {name}", table.path());
+            let form = Form::Lists(offsets()?, Targets::Column(table, column));
+            found.push(Listing::of(self.name, &self.kind(&name), &path, form));
+        }
+        Ok(())
+    }
+
+    /// A dataset for each column of `offsets`; without it, the lists are of all vertices in turn.
+    fn lists(&self, found: &mut Vec<Listing>) -> Result<()> {
+        for (column, name) in (0..).zip(self.columns(OFFSETS)?) {
+            let mut offsets = Offsets::new(self.required(OFFSETS)?, column)?;
+            let missing = || self.missing(&name);
+            let targets = match self.numbers(&CString::new(name.as_str()).map_err(|_| missing())?)? {
+                Some(numbers) => Targets::Column(numbers, 0),
+                None if self.names.contains(&self.kind(&name)) => Targets::Places(offsets.at(offsets.count)?),
+                None => return Err(missing()),
+            };
+            let path = format!("/{}/{name}", self.name);
+            found.push(Listing::of(self.name, &self.kind(&name), &path, Form::Lists(offsets, targets)));
+        }
+        Ok(())
+    }
+
+    /// Datasets that are named like another kind of vertex, and have an element for each of the group's.
+    fn turned(&self, vertices: &mut Vec<(String, u64)>, found: &mut Vec<Listing>) -> Result<()> {
+        for link in self.group.links()? {
+            let kind = self.kind(&link.name);
+            if kind == self.name || !self.names.contains(&kind) {
+                continue;
+            }
+            let Some(dataset) = Dataset::of(self.file.hdf5().follow(&link)?)? else { continue };
+            let numbers = Numbers::new(self.file, dataset)?;
+            if numbers.columns != 1 {
+                let words = format!("{} columns", numbers.columns);
+                return Err(numbers.wrong(0, words, format!("a {kind} for each {}", self.name)));
+            }
+            vertices.retain(|(known, _)| known != self.name);
+            vertices.push((self.name.into(), numbers.rows));
+            let path = numbers.path().to_owned();
+            found.push(Listing::of(&kind, self.name, &path, Form::Turned(numbers)));
+        }
+        Ok(())
+    }
+
+    /// The names of a dataset's columns.
+    fn columns(&self, name: &CStr) -> Result<Vec<String>> {
+        let Some(dataset) = self.dataset(name)? else { return Ok(Vec::new()) };
+        let names = dataset.texts(COLUMNS)?;
+        let numbers = Numbers::new(self.file, dataset)?;
+        let count = numbers.columns;
+        match names {
+            Some(names) if names.len() as u64 == count => Ok(names),
+            // As neuroglial files have them, with or without the attribute.
+            None if self.has_all(&["synapse", "neuron"])? && count == 2 => Ok(vec!["synapse".into(), "neuron".into()]),
+            None if self.has_all(&["astrocyte"])? && count == 1 => Ok(vec!["astrocyte".into()]),
+            names => {
+                let found = names.map_or("no attribute column_names".into(), |names| format!("the names {names:?}"));
+                Err(numbers.wrong(0, found, format!("names for {count} columns in the attribute column_names")))
+            }
+        }
+    }
+
+    fn has_all(&self, names: &[&str]) -> Result<bool> {
+        let links = self.group.links()?;
+        Ok(names.iter().all(|name| links.iter().any(|link| link.name == *name)))
+    }
+
+    /// The kind of vertex that a column is named after: `vasculature_segment` is `Vasculature Segment`.
+    fn kind(&self, column: &str) -> String {
+        let words = column.replace('_', " ");
+        if let Some(known) = self.names.iter().find(|name| name.eq_ignore_ascii_case(&words)) {
+            return known.clone();
+        }
+        let capital = |word: &str| {
+            let mut letters = word.chars();
+            letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+        };
+        words.split(' ').map(capital).collect::<Vec<_>>().join(" ")
+    }
+
+    fn required(&self, name: &CStr) -> Result<Numbers> {
+        self.numbers(name)?.ok_or_else(|| self.missing(&name.to_string_lossy()))
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        Error::NotFound {
+            file: self.file.store().name().clone(),
+            what: format!("dataset /{}/{name}", self.name).into(),
+            advice: format!("the columns of /{}/offsets have a dataset each", self.name).into(),
+        }
+    }
+}
+
+/// Whether links that a file tells from either side are the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreement {
+    /// The population that is brought in.
+    pub population: String,
+    /// Where they stand again.
+    pub path: String,
+    /// Links, as they are brought in and as they stand there.
+    pub links: [u64; 2],
+    /// Whether they are the same ones, whatever their order.
+    pub is_same: bool,
+}
+
+/// Reads all links that a file tells from either side, and compares them. Nothing is kept in memory.
+///
+/// # Errors
+/// The first defect; [`Error::Unsupported`] for a file of another kind.
+pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
+    let file = Arc::new(ArrayFile::open(path, options.read.clone())?);
+    let Some(contents) = Contents::of(&file)? else { return Err(super::hdf5::unknown(&file)) };
+    let mut sums = Vec::new();
+    for listing in contents.listings {
+        let pair = listing.pair();
+        let edges = listing.edges(&(0..u64::MAX))?;
+        let first = edges.population().source.clone();
+        sums.push((pair, edges.population().name.clone(), first.clone(), sum(edges, &first)?));
+    }
+    let mut agreements = Vec::new();
+    for again in contents.again {
+        let (pair, path) = (again.pair(), again.path.clone());
+        let Some((_, population, first, one)) = sums.iter().find(|(known, ..)| *known == pair) else { continue };
+        let two = sum(again.edges(&(0..u64::MAX))?, first)?;
+        let agreement = Agreement { population: population.clone(), path, links: [one.0, two.0], is_same: *one == two };
+        agreements.push(agreement);
+    }
+    Ok(agreements)
+}
+
+/// How many links there are, and a number that their order does not change.
+fn sum(mut edges: Box<dyn EdgeSource>, first: &str) -> Result<(u64, u64)> {
+    let is_turned = edges.population().source != first;
+    let (mut piece, mut count, mut sum) = (Edges::default(), 0, 0_u64);
+    while edges.next(&mut piece)? {
+        let mut rest = &piece.targets[..];
+        for &(source, len) in &piece.runs {
+            let (targets, after) = rest.split_at(len.min(rest.len()));
+            rest = after;
+            for &target in targets {
+                let (one, two) = if is_turned { (target, source) } else { (source, target) };
+                sum = sum.wrapping_add(mix(mix(one).wrapping_add(two.wrapping_mul(STEP))));
+            }
+        }
+        count += piece.targets.len() as u64;
+    }
+    Ok((count, sum))
+}

@@ -1,0 +1,319 @@
+//! SONATA's edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes in their group `0`.
+//!
+//! Edges come in the order of the file, and vertices are numbered as SONATA numbers nodes. The file's own indices are not needed:
+//! the store makes its own. A code that the file has no name for is a missing value.
+
+use std::ffi::CString;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use thalweg_hdf5::arrays::{ArrayFile, Dataset};
+use thalweg_hdf5::libhdf5::Node;
+use thalweg_io::{Error, Result};
+
+use super::columns::{Columns, Making, text};
+use super::lists::PIECE;
+use super::numbers::Numbers;
+use super::{EdgeSource, Edges, Input, Options, Population, VertexSource, Vertices};
+
+/// What a file brings, if it is SONATA.
+pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<Input>> {
+    let root = file.hdf5().root()?;
+    let (edges, nodes) = (root.child(c"edges")?, root.child(c"nodes")?);
+    let groups = |node: Option<Node>| node.filter(Node::is_group);
+    let (edges, nodes) = (groups(edges), groups(nodes));
+    if edges.is_none() && nodes.is_none() {
+        return Ok(None);
+    }
+    let mut input = Input::default();
+    for (group, is_edges) in [(edges, true), (nodes, false)] {
+        let Some(group) = group else { continue };
+        for link in group.links()? {
+            let node = file.hdf5().follow(&link)?;
+            if !node.is_group() {
+                continue;
+            }
+            let found = Group { file, node, name: &link.name };
+            if is_edges {
+                input.edges.push(Box::new(found.edges(options, &mut input.left_out)?));
+            } else {
+                input.vertices.push(Box::new(found.nodes(&mut input.left_out)?));
+            }
+        }
+    }
+    Ok(Some(input))
+}
+
+/// A population's group.
+struct Group<'a> {
+    file: &'a Arc<ArrayFile>,
+    node: Node,
+    name: &'a str,
+}
+
+impl Group<'_> {
+    fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
+        let Ok(name) = CString::new(name) else { return Ok(None) };
+        self.node.child(&name)?.map_or(Ok(None), Dataset::of)
+    }
+
+    /// A list of numbers, one for each edge or node.
+    fn list(&self, name: &str) -> Result<Option<Numbers>> {
+        let Some(dataset) = self.dataset(name)? else { return Ok(None) };
+        let numbers = Numbers::new(self.file, dataset)?;
+        if numbers.columns != 1 {
+            return Err(numbers.wrong(0, format!("{} columns", numbers.columns), "one"));
+        }
+        Ok(Some(numbers))
+    }
+
+    fn edges(&self, options: &Options, left_out: &mut Vec<String>) -> Result<SonataEdges> {
+        let ends = (self.list("source_node_id")?, self.list("target_node_id")?);
+        let kind = |name: &str, end: &str| -> Result<String> {
+            let named = self.dataset(name)?.map_or(Ok(None), |dataset| dataset.attribute(c"node_population"))?;
+            Ok(text(named).unwrap_or_else(|| format!("{}_{end}", self.name)))
+        };
+        let (source, target) = (kind("source_node_id", "source")?, kind("target_node_id", "target")?);
+        let ends = match ends {
+            (Some(sources), Some(targets)) if sources.rows == targets.rows => Some((sources, targets)),
+            (Some(sources), Some(targets)) => {
+                let found = format!("{} elements", targets.rows);
+                return Err(targets.wrong(targets.rows, found, format!("{}, as source_node_id has", sources.rows)));
+            }
+            (None, None) => None,
+            (sources, _) => {
+                let what = if sources.is_some() { "target_node_id" } else { "source_node_id" };
+                return Err(Error::NotFound {
+                    file: self.file.store().name().clone(),
+                    what: format!("dataset {}/{what}", self.node.path()).into(),
+                    advice: "edges have both".into(),
+                });
+            }
+        };
+        let rows = ends.as_ref().map_or(0, |(sources, _)| sources.rows);
+        let (columns, places) = (self.columns(rows, left_out)?, self.places("edge", rows)?);
+        let population = Population {
+            name: self.name.into(),
+            source,
+            target,
+            is_directed: true,
+            is_multi: true,
+            attributes: columns.schema.clone(),
+        };
+        Ok(SonataEdges {
+            population,
+            ends,
+            columns,
+            places,
+            rows: 0..rows,
+            wanted: options.sources.clone(),
+            sources: Vec::new(),
+        })
+    }
+
+    fn nodes(&self, left_out: &mut Vec<String>) -> Result<SonataNodes> {
+        let ids = self.list("node_id")?;
+        let rows = match (&ids, &self.list("node_type_id")?) {
+            (Some(ids), Some(types)) if ids.rows != types.rows => {
+                return Err(ids.wrong(
+                    ids.rows,
+                    format!("{} elements", ids.rows),
+                    format!("{}, as node_type_id", types.rows),
+                ));
+            }
+            (Some(numbers), _) | (None, Some(numbers)) => numbers.rows,
+            (None, None) => 0,
+        };
+        let (columns, places) = (self.columns(rows, left_out)?, self.places("node", rows)?);
+        Ok(SonataNodes { name: self.name.into(), ids, columns, places, rows: 0..rows, total: rows })
+    }
+
+    /// The attributes in group 0.
+    fn columns(&self, rows: u64, left_out: &mut Vec<String>) -> Result<Columns> {
+        let mut making = Making::new(self.file, rows);
+        for name in self.node.links()?.iter().map(|link| &link.name) {
+            let is_group = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+            if is_group && name != "0" {
+                left_out.push(format!("{}/{name}: groups of attributes other than 0", self.node.path()));
+            }
+        }
+        if let Some(dataset) = self.dataset("edge_type_id")?.or(self.dataset("node_type_id")?) {
+            left_out.push(format!("{}: types, which other files describe", dataset.path()));
+        }
+        let Some(group) = self.node.child(c"0")?.filter(Node::is_group) else { return Ok(making.done()) };
+        let library = group.child(c"@library")?.filter(Node::is_group);
+        for link in group.links()? {
+            let node = self.file.hdf5().follow(&link)?;
+            if !node.is_group() {
+                let name = CString::new(link.name.as_str()).unwrap_or_default();
+                let names = library.as_ref().map_or(Ok(None), |library| library.child(&name))?;
+                let names = names.map_or(Ok(None), Dataset::of)?;
+                self.add(&mut making, &link.name, node, names.as_ref(), left_out)?;
+            } else if link.name == "dynamics_params" {
+                for link in node.links()? {
+                    let node = self.file.hdf5().follow(&link)?;
+                    self.add(&mut making, &format!("dynamics_params/{}", link.name), node, None, left_out)?;
+                }
+            } else if link.name != "@library" {
+                left_out.push(format!("{}: a group", node.path()));
+            }
+        }
+        Ok(making.done())
+    }
+
+    fn add(
+        &self,
+        making: &mut Making,
+        name: &str,
+        node: Node,
+        names: Option<&Dataset>,
+        left_out: &mut Vec<String>,
+    ) -> Result<()> {
+        let path = node.path().to_owned();
+        let why = match Dataset::of(node)? {
+            Some(dataset) => making.add(name, dataset, names)?.err(),
+            None => Some("no dataset".into()),
+        };
+        left_out.extend(why.map(|why| format!("{path}: {why}")));
+        Ok(())
+    }
+
+    /// Which group has the attributes of which edge or node, and where in it.
+    fn places(&self, of: &str, rows: u64) -> Result<Places> {
+        let [group, index] = ["group_id", "group_index"].map(|what| self.list(&format!("{of}_{what}")));
+        let places = Places { group: group?, index: index?, found: Vec::new() };
+        for numbers in [&places.group, &places.index].into_iter().flatten() {
+            if numbers.rows != rows {
+                return Err(numbers.wrong(numbers.rows, format!("{} elements", numbers.rows), rows.to_string()));
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// Where attributes are, if the file says it.
+#[derive(Debug)]
+struct Places {
+    group: Option<Numbers>,
+    index: Option<Numbers>,
+    found: Vec<u64>,
+}
+
+impl Places {
+    /// Sees to it that attributes are all in group 0, in the same order.
+    fn check(&mut self, rows: &Range<u64>, columns: &Columns) -> Result<()> {
+        if columns.schema.fields().is_empty() {
+            return Ok(());
+        }
+        for (numbers, is_index) in [(&mut self.group, false), (&mut self.index, true)] {
+            let Some(numbers) = numbers else { continue };
+            numbers.read(rows.clone(), &mut self.found)?;
+            let expected = |at: u64| if is_index { at } else { 0 };
+            if let Some((at, found)) = (rows.start..).zip(&self.found).find(|(at, found)| **found != expected(*at)) {
+                let words = "attributes in one group, in the order of the edges or nodes";
+                return Err(numbers.wrong(at, found.to_string(), format!("{}: {words}", expected(at))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Edges of a population.
+#[derive(Debug)]
+struct SonataEdges {
+    population: Population,
+    /// None of an empty population.
+    ends: Option<(Numbers, Numbers)>,
+    columns: Columns,
+    places: Places,
+    rows: Range<u64>,
+    wanted: Range<u64>,
+    sources: Vec<u64>,
+}
+
+impl EdgeSource for SonataEdges {
+    fn population(&self) -> &Population {
+        &self.population
+    }
+
+    fn total(&self) -> Option<u64> {
+        let all = self.ends.as_ref().map_or(0, |(sources, _)| sources.rows);
+        (self.wanted == (0..u64::MAX) || all == 0).then_some(all)
+    }
+
+    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+        edges.clear();
+        let Some((sources, targets)) = &mut self.ends else { return Ok(false) };
+        if self.rows.is_empty() {
+            return Ok(false);
+        }
+        let (step, _) = sources.step(PIECE.min(self.columns.rows()));
+        let rows = self.rows.start..(self.rows.start / step + 1).saturating_mul(step).min(self.rows.end);
+        sources.read(rows.clone(), &mut self.sources)?;
+        targets.read(rows.clone(), &mut edges.targets)?;
+        self.places.check(&rows, &self.columns)?;
+        edges.attributes = self.columns.read(&rows)?;
+        self.rows.start = rows.end;
+        if self.wanted != (0..u64::MAX) {
+            let wanted: Vec<bool> = self.sources.iter().map(|source| self.wanted.contains(source)).collect();
+            let mut kept = wanted.iter().copied();
+            self.sources.retain(|_| kept.next().unwrap_or(false));
+            let mut kept = wanted.iter().copied();
+            edges.targets.retain(|_| kept.next().unwrap_or(false));
+            edges.attributes = edges.attributes.take().map(|all| filtered(&all, wanted)).transpose()?;
+        }
+        edges.runs.extend(self.sources.chunk_by(|one, two| one == two).map(|same| (same[0], same.len())));
+        Ok(true)
+    }
+}
+
+fn filtered(all: &RecordBatch, wanted: Vec<bool>) -> Result<RecordBatch> {
+    arrow_select::filter::filter_record_batch(all, &BooleanArray::from(wanted))
+        .map_err(|wrong| Error::Usage(wrong.to_string().into()))
+}
+
+/// Nodes of a population.
+#[derive(Debug)]
+struct SonataNodes {
+    name: String,
+    /// Where the file numbers them itself.
+    ids: Option<Numbers>,
+    columns: Columns,
+    places: Places,
+    rows: Range<u64>,
+    total: u64,
+}
+
+impl VertexSource for SonataNodes {
+    fn vertex_type(&self) -> &str {
+        &self.name
+    }
+
+    fn attributes(&self) -> &SchemaRef {
+        &self.columns.schema
+    }
+
+    fn total(&self) -> Option<u64> {
+        Some(self.total)
+    }
+
+    fn next(&mut self, vertices: &mut Vertices) -> Result<bool> {
+        vertices.ids.clear();
+        vertices.attributes = None;
+        if self.rows.is_empty() {
+            return Ok(false);
+        }
+        let step = PIECE.min(self.columns.rows());
+        let rows = self.rows.start..self.rows.start.saturating_add(step).min(self.rows.end);
+        match &mut self.ids {
+            Some(ids) => ids.read(rows.clone(), &mut vertices.ids)?,
+            None => vertices.ids.extend(rows.clone()),
+        }
+        self.places.check(&rows, &self.columns)?;
+        vertices.attributes = self.columns.read(&rows)?;
+        self.rows.start = rows.end;
+        Ok(true)
+    }
+}

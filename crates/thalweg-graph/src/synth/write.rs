@@ -1,0 +1,103 @@
+//! Files of a network, written part by part.
+
+use std::path::Path;
+
+use thalweg_hdf5::libhdf5::{Number, Vector, VectorOf, Writer};
+use thalweg_io::Result;
+use thalweg_io::new_file::NewFile;
+
+use super::{Network, Piece};
+
+/// A file of a [`Network`] being written; it appears when it is whole. Dropped unfinished, it is removed.
+#[derive(Debug)]
+pub struct NeuroglialWriter {
+    // Before the file that it writes to, so that they are closed before that is removed.
+    synapse: Vector,
+    neuron: Vector,
+    astrocyte: Vector,
+    offsets: Vector,
+    writer: Writer,
+    file: NewFile,
+    /// Elements that were written: synapses, neurons, offsets of neurons, astrocytes.
+    at: [u64; 4],
+    bytes: Vec<u8>,
+}
+
+impl NeuroglialWriter {
+    /// Starts a file with everything but the lists.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
+    pub fn create(path: &Path, network: &Network) -> Result<Self> {
+        let file = NewFile::create(path)?;
+        let writer = Writer::create_for(file.temporary(), file.name(), false)?;
+        let (astrocytes, neurons) = (writer.group(None, "Astrocyte")?, writer.group(None, "Neuron")?);
+        let mut ends = [0, 0];
+        let mut offsets: Vec<u8> = vec![0; 16];
+        for astrocyte in 0..network.recipe().astrocytes() {
+            let counts = network.counts(astrocyte);
+            for (end, count) in ends.iter_mut().zip(counts) {
+                *end += count;
+                offsets.extend(u64::to_le_bytes(*end));
+            }
+        }
+        writer.table(&astrocytes, "offsets", Number::U64, &["synapse", "neuron"], &offsets)?;
+        let of = |len| VectorOf { kind: Number::U64, len, chunk: None, filters: &[] };
+        let synapse = writer.vector(&astrocytes, "synapse", of(ends[0]))?;
+        let neuron = writer.vector(&astrocytes, "neuron", of(ends[1]))?;
+        let offsets = writer.vector(&neurons, "offsets", of(network.recipe().neurons + 1))?;
+        writer.name_columns(&offsets, &["astrocyte"])?;
+        writer.values(&offsets, 0, &[0; 8])?;
+        let astrocyte = writer.vector(&neurons, "astrocyte", of(ends[1]))?;
+        Ok(Self { synapse, neuron, astrocyte, offsets, writer, file, at: [0, 0, 1, 0], bytes: Vec::new() })
+    }
+
+    /// Writes a piece. They come in their order.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
+    pub fn push(&mut self, piece: &Piece) -> Result<()> {
+        let Self { synapse, neuron, astrocyte, offsets, writer, at, bytes, .. } = self;
+        let mut put = |vector: &Vector, at: &mut u64, numbers: &mut dyn Iterator<Item = u64>| {
+            bytes.clear();
+            bytes.extend(numbers.flat_map(u64::to_le_bytes));
+            let first = std::mem::replace(at, *at + (bytes.len() / 8) as u64);
+            writer.values(vector, first, bytes)
+        };
+        let [synapses, neurons, ends, astrocytes] = at;
+        if piece.is_of_neurons {
+            let mut end = *astrocytes;
+            put(astrocyte, astrocytes, &mut piece.others.iter().copied())?;
+            return put(
+                offsets,
+                ends,
+                &mut piece.lens.iter().map(|len| {
+                    end += len;
+                    end
+                }),
+            );
+        }
+        put(synapse, synapses, &mut piece.synapses.iter().copied())?;
+        put(neuron, neurons, &mut piece.others.iter().copied())
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io).
+    pub fn finish(self) -> Result<()> {
+        drop((self.synapse, self.neuron, self.astrocyte, self.offsets));
+        self.writer.finish()?;
+        self.file.finish()
+    }
+
+    /// Writes all of a network, on this thread.
+    ///
+    /// # Errors
+    /// As the other steps.
+    pub fn write(path: &Path, network: &Network) -> Result<()> {
+        let mut out = Self::create(path, network)?;
+        (0..network.pieces()).try_for_each(|number| out.push(&network.piece(number)))?;
+        out.finish()
+    }
+}

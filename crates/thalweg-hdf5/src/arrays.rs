@@ -1,0 +1,247 @@
+//! Arrays of HDF5 files (NeXus, netCDF-4, SONATA and any other), through the engine.
+//!
+//! libhdf5 says what a file's datasets are and where their bytes lie; these are fetched in the order of the file and decoded
+//! by all threads, outside the library's lock. What it alone can decode it reads, through the same store.
+
+mod bands;
+mod canvas;
+mod explain;
+mod fill;
+mod grid;
+mod kerchunk;
+mod memory;
+mod pattern;
+mod selection;
+mod sidecar;
+mod slice;
+mod strings;
+mod window;
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thalweg_codec::deflate;
+use thalweg_io::open::{Opened, Options};
+use thalweg_io::store::{JoinedStore, Store};
+use thalweg_io::{Error, Result};
+
+use crate::libhdf5::{Around, Found, Link, Node, Reach};
+use crate::types::Value;
+use crate::{SIGNATURE, libhdf5 as hdf5};
+
+pub use explain::Requests;
+pub use fill::{Summary, Want};
+pub use kerchunk::References;
+pub use memory::Memory;
+pub use selection::{Selection, Slab};
+pub use slice::{Share, Slice};
+
+/// An HDF5 file, open for its arrays.
+#[derive(Debug)]
+pub struct ArrayFile {
+    /// The joined one.
+    store: Arc<dyn Store>,
+    joined: Arc<JoinedStore>,
+    file: hdf5::File,
+    options: Options,
+    note: Option<String>,
+    path: Option<PathBuf>,
+    /// Where the index lies that says where chunks lie.
+    index: Option<PathBuf>,
+}
+
+/// A dataset of a file.
+#[derive(Debug)]
+pub struct Dataset {
+    node: Node,
+    /// What it holds.
+    pub found: Found,
+}
+
+impl Dataset {
+    /// Where it is in the file: `/entry/bank1_events/event_id`.
+    pub fn path(&self) -> &str {
+        self.node.path()
+    }
+
+    /// What stands at a node, unless that is no dataset.
+    pub fn of(node: Node) -> Result<Option<Self>> {
+        Ok(node.array()?.map(|found| Self { node, found }))
+    }
+
+    /// One of its attributes; `None` if it has none of that name.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
+        self.node.attribute(name)
+    }
+
+    /// The strings of one of its attributes; `None` if it has none of that name, or that is of another type.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn texts(&self, name: &CStr) -> Result<Option<Vec<String>>> {
+        self.node.texts(name)
+    }
+}
+
+/// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512 bytes, 1024, and so on
+/// (HDF5 file format specification 3.0, section II.A).
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
+    Ok(signature(store)?.is_some())
+}
+
+/// Where HDF5's signature stands.
+pub(crate) fn signature(store: &dyn Store) -> Result<Option<u64>> {
+    let mut at = 0;
+    while at + SIGNATURE.len() as u64 <= store.size() {
+        let mut head = [0; SIGNATURE.len()];
+        store.read_at(at, &mut head)?;
+        if head == SIGNATURE {
+            return Ok(Some(at));
+        }
+        at = (at * 2).max(512);
+    }
+    Ok(None)
+}
+
+/// Groups inside each other deeper than this lead back to themselves, or might as well.
+pub(crate) const MOST_LEVELS: usize = 256;
+
+/// A chunk that decodes to more than the memory budget is believed up to this many bytes for each stored one: what deflate can
+/// do at most.
+const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
+
+/// Decoded bytes that are on their way at a time are this part of the memory budget.
+const WINDOW_SHARE: usize = 8;
+
+impl ArrayFile {
+    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through the file first. Where chunks lie is
+    /// taken from an index that [`ArrayFile::write_index`] saved, if there is one of this state of the file; [`ArrayFile::note`]
+    /// says why not.
+    ///
+    /// # Errors
+    /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        Self::open_reaching(path, Reach::Folder, options)
+    }
+
+    /// The same; what it keeps in other files is read wherever `reach` says.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::open`].
+    pub fn open_reaching(path: &Path, reach: Reach, options: Options) -> Result<Self> {
+        let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
+        options.control.inspect(path, None)?;
+        let around = Around::new(path, reach)?;
+        let mut file = Self::of(store, around, Options { model: Some(model), ..options })?;
+        (file.note, file.path) = (note, Some(path.to_owned()));
+        if !file.options.own_index {
+            file.find_index(path);
+        }
+        Ok(file)
+    }
+
+    /// The same over any store.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::open`].
+    pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
+        Self::of(store, Around::default(), options)
+    }
+
+    fn of(store: Arc<dyn Store>, around: Around, options: Options) -> Result<Self> {
+        let joined = Arc::new(JoinedStore::new(store));
+        let file = hdf5::File::open_joined(&joined, around, &options.control)?;
+        Ok(Self { store: joined.clone(), joined, file, options, note: None, path: None, index: None })
+    }
+
+    /// What is not as it should be, if anything.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Its groups.
+    pub fn hdf5(&self) -> &hdf5::File {
+        &self.file
+    }
+
+    /// Where the bytes come from.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.joined.main()
+    }
+
+    /// Requests that finding datasets has made of the store so far, of up to 64 KiB, one after the other.
+    pub fn index_requests(&self) -> u64 {
+        self.file.requests()
+    }
+
+    /// How it is read.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// All datasets, in the order of their paths. One that has several is named by the first.
+    ///
+    /// # Errors
+    /// The first defect.
+    pub fn datasets(&self) -> Result<Vec<Dataset>> {
+        self.below("/")
+    }
+
+    /// The dataset at a path, or those in the group that is there.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is neither; the first defect.
+    pub fn below(&self, path: &str) -> Result<Vec<Dataset>> {
+        let missing = || Error::NotFound {
+            file: self.store.name().clone(),
+            what: format!("dataset or group {path}").into(),
+            advice: "`thalweg read FILE --digest` lists the datasets".into(),
+        };
+        let mut node = self.file.root()?;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            if !node.is_group() {
+                return Err(missing());
+            }
+            let name = CString::new(name).map_err(|_| missing())?;
+            node = node.child(&name)?.ok_or_else(missing)?;
+        }
+        let (mut found, mut seen) = (Vec::new(), HashSet::from([node.address()?]));
+        let mut links: Vec<(Link, usize)> = Vec::new();
+        let mut next = Some((node, 0));
+        while let Some((node, level)) = next.take() {
+            if self.options.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if let Some(what) = node.array()? {
+                found.push(Dataset { node, found: what });
+            } else if node.is_group() && level < MOST_LEVELS {
+                let mut below = node.links()?;
+                // The last is followed first.
+                below.sort_by(|a, b| b.name.cmp(&a.name));
+                links.extend(below.into_iter().map(|link| (link, level + 1)));
+            } else if node.is_group() {
+                return Err(Error::Unsupported {
+                    file: self.store.name().clone(),
+                    what: format!("groups in more than {MOST_LEVELS} levels").into(),
+                    advice: "name a group further down".into(),
+                });
+            }
+            next = loop {
+                let Some((link, level)) = links.pop() else { break None };
+                if seen.insert(link.address) {
+                    break Some((self.file.follow(&link)?, level));
+                }
+            };
+        }
+        found.sort_by(|a, b| a.path().cmp(b.path()));
+        Ok(found)
+    }
+}

@@ -1,0 +1,53 @@
+//! What a read of arrays would ask of a store, without reading.
+
+use thalweg_io::Result;
+use thalweg_io::engine::{Delivery, Shape};
+use thalweg_io::model::StoreModel;
+
+use super::fill::{fetches, whole, window};
+use super::window::Window;
+use super::{ArrayFile, Dataset};
+
+/// The requests of a read, as a run makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requests {
+    /// How many.
+    pub count: u64,
+    /// Bytes that they transfer.
+    pub fetched: u64,
+    /// Of these, stored bytes of what is wanted.
+    pub wanted: u64,
+    /// Requests that do not begin where the one before ended.
+    pub jumps: u64,
+    /// The sizes of the run.
+    pub shape: Shape,
+}
+
+impl ArrayFile {
+    /// Plans what [`ArrayFile::each`] reads, from a store of a model.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for what is no array.
+    pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
+        let subjects = self.subjects(datasets)?;
+        let piece = Self::piece_of(model);
+        let parts = self.windows(&subjects, &whole(&subjects), piece);
+        let first = parts.first().map_or_else(Window::new, |parts| window(&subjects, parts, piece));
+        let shape = self.shape(&first, model, Delivery::AsTheyCome);
+        let mut requests = Requests { count: 0, fetched: 0, wanted: 0, jumps: 0, shape };
+        let (align, mut end) = (self.store.alignment() as u64, None);
+        for (number, parts) in parts.iter().enumerate() {
+            let window = window(&subjects, parts, piece);
+            requests.wanted += window.stored();
+            for fetch in fetches(&window, number, self.options.gap, model, shape.block) {
+                // As the engine does: from the aligned offset on.
+                let start = fetch.range.start / align * align;
+                requests.count += 1;
+                requests.fetched += fetch.range.end - start;
+                requests.jumps += u64::from(end != Some(fetch.range.start));
+                end = Some(fetch.range.end);
+            }
+        }
+        Ok(requests)
+    }
+}

@@ -1,0 +1,336 @@
+//! Arrays into memory: all that is wanted at once, in the order of the file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_io::engine::{Clocks, Delivery, Run, Shape};
+use thalweg_io::extent::{Fetch, Source, Wanted};
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::Load;
+use thalweg_io::{Error, Result, plan};
+
+use super::bands::{self, Part};
+use super::canvas::Canvas;
+use super::grid::Grid;
+use super::selection::Selection;
+use super::window::{Filler, Subject, Target, Window, Windows, ordinal};
+use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
+use crate::libhdf5::{Array, Found, Node, Place};
+
+/// Elements that are wanted of a dataset, and where they go.
+#[derive(Debug)]
+pub struct Want<'a> {
+    /// The dataset.
+    pub dataset: &'a Dataset,
+    /// Which of its elements.
+    pub selection: Selection,
+    /// As many bytes as these have: they are put there in C order, little-endian.
+    pub out: &'a mut [u8],
+}
+
+/// What a read of arrays leaves.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Summary {
+    /// Bytes of the elements that were wanted.
+    pub bytes: u64,
+    /// Stored bytes that hold them.
+    pub stored: u64,
+    /// Where the time went. Nothing, where nothing had to be fetched.
+    pub clocks: Clocks,
+}
+
+/// The most requests that are in flight where they are small.
+const MOST_SMALL: usize = 32;
+/// Fewer leave a store idle that does not read ahead.
+const LEAST_DEPTH: usize = 4;
+
+/// What can be had in parts is not had in smaller ones.
+const LEAST_PIECE: u64 = 256 << 10;
+
+/// Batches say which entries are filled, and are small: what bounds the memory is how many windows are open.
+const MOST_BATCHES: usize = 1 << 16;
+
+impl Dataset {
+    pub(super) fn array(&self) -> Option<&Arc<Array>> {
+        match &self.found {
+            Found::Array(array) => Some(array),
+            Found::Other(_) => None,
+        }
+    }
+}
+
+impl ArrayFile {
+    /// What all of these are.
+    pub(super) fn subjects(&self, datasets: &[&Dataset]) -> Result<Arc<[Subject]>> {
+        datasets.iter().map(|dataset| self.subject(dataset)).collect()
+    }
+
+    /// What is read at a time of these elements, where they are shown part by part.
+    pub(super) fn windows(&self, subjects: &[Subject], elements: &[Range<u64>], piece: u64) -> Vec<Vec<Part>> {
+        bands::windows(subjects, elements, (self.options.budget.memory / WINDOW_SHARE) as u64, piece)
+    }
+
+    fn subject(&self, dataset: &Dataset) -> Result<Subject> {
+        let array = dataset.array().ok_or_else(|| Error::Unsupported {
+            file: self.store.name().clone(),
+            what: format!("{}, which is no array of elements of one size,", dataset.path()).into(),
+            advice: "`thalweg info FILE` says what it is".into(),
+        })?;
+        Ok(Subject { file: self.store.name().clone(), path: dataset.path().into(), array: array.clone() })
+    }
+
+    /// Reads what is wanted of several datasets at once, in the order in which it lies in the file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a selection or memory that does not fit its dataset; the first defect. The memory then holds some of
+    /// the values.
+    pub fn read(&self, wanted: &mut [Want<'_>]) -> Result<Summary> {
+        let model = self.model();
+        let (mut window, mut nodes) = (Window::new(), Vec::new());
+        let mut summary = Summary::default();
+        for (number, Want { dataset, selection, out }) in wanted.iter_mut().enumerate() {
+            let subject = self.subject(dataset)?;
+            let wrong = |what: String| Error::Usage(format!("{}: {}: {what}", subject.file, subject.path).into());
+            let count = selection.count(&subject.array.shape).map_err(wrong)?;
+            if let Selection::Elements(elements) = &selection {
+                subject.check(elements, self.piece())?;
+            }
+            let bytes = count * subject.array.dtype.size() as u64;
+            if bytes != out.len() as u64 {
+                return Err(wrong(format!("{bytes} bytes are wanted, and there is memory for {}", out.len())));
+            }
+            if bytes == 0 {
+                continue;
+            }
+            summary.bytes += bytes;
+            let grid = Grid::new(&subject.array, selection, self.piece());
+            window.add(number, subject, grid);
+            nodes.push(&dataset.node);
+            if let Some(target) = window.targets.last() {
+                // SAFETY: the run, which alone uses the canvas, is over before this function returns.
+                #[allow(unsafe_code)]
+                target.put_on(|| unsafe { Canvas::over(out) });
+            }
+        }
+        for (target, node) in window.targets.iter().zip(nodes) {
+            if let Some(canvas) = target.canvas() {
+                self.without_engine(target, node, canvas)?;
+            }
+        }
+        summary.stored = window.stored();
+        if window.entries.is_empty() {
+            return Ok(summary);
+        }
+        let shape = self.shape(&window, &model, Delivery::Worker);
+        let windows = Arc::new(Windows::of(window, self.options.control.clone()));
+        let run = self.start(&windows, 1, model, shape)?;
+        summary.clocks = run.finish()?.clocks;
+        Ok(summary)
+    }
+
+    /// Shows `f` all elements of several datasets, part by part: the dataset's number, and elements that follow those before in C order,
+    /// little-endian. Parts of different datasets come in turns, as they lie in the file.
+    ///
+    /// # Errors
+    /// The first defect, or an error of `f`'s.
+    pub fn each(&self, datasets: &[&Dataset], f: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<Summary> {
+        self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
+    }
+
+    /// The same of these elements of each, in C order: those of whole chunks, as [`ArrayFile::slices`] gives them.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::each`]; [`Error::Usage`] for elements that are outside, or do not fill rows.
+    pub fn each_of(
+        &self,
+        datasets: &[&Dataset],
+        elements: &[Range<u64>],
+        f: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<Summary> {
+        let subjects = self.subjects(datasets)?;
+        let (model, piece) = (self.model(), self.piece());
+        for (subject, elements) in subjects.iter().zip(elements) {
+            subject.check(elements, piece)?;
+        }
+        let parts: Arc<[Vec<Part>]> = self.windows(&subjects, elements, piece).into();
+        let control = &self.options.control;
+        let make = {
+            let (subjects, parts) = (subjects.clone(), parts.clone());
+            move |number: usize| parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
+        };
+        let mut summary = Summary::default();
+        for part in parts.iter().flatten() {
+            self.check_room(&subjects[part.dataset], part, piece)?;
+        }
+        if parts.is_empty() {
+            return Ok(summary);
+        }
+        let windows = Arc::new(Windows::new(make, control.clone()));
+        let shape = self.shape(&windows.get(0), &model, Delivery::AsTheyCome);
+        let mut run = self.start(&windows, parts.len(), model, Shape { batches: MOST_BATCHES, ..shape })?;
+        // Before the run, which waits for workers that wait for their window's turn.
+        let _over = Over(&windows);
+        let mut filled = vec![0; parts.len()];
+        for number in 0..parts.len() {
+            let window = windows.get(number);
+            while filled[number] < window.entries.len() {
+                let Some(batch) = run.next() else { return Err(Error::Cancelled) };
+                batch?.iter().for_each(|(window, count)| filled[*window] += count);
+            }
+            for target in &window.targets {
+                let canvas = windows.canvas(target);
+                self.without_engine(target, &datasets[target.dataset].node, canvas)?;
+                summary.bytes += target.grid.bytes();
+            }
+            summary.stored += window.stored();
+            drop(window);
+            windows.deliver(|window| {
+                let mut spare = Vec::with_capacity(window.targets.len());
+                for target in window.targets {
+                    let number = target.dataset;
+                    let bytes = target.into_bytes();
+                    f(number, &bytes)?;
+                    spare.push(bytes);
+                }
+                Ok(spare)
+            })?;
+            if control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+        }
+        summary.clocks = run.finish()?.clocks;
+        Ok(summary)
+    }
+
+    /// Shows an array's values to `f`, part by part in C order, little-endian.
+    ///
+    /// # Errors
+    /// The first defect, or an error of `f`'s.
+    pub fn values(&self, dataset: &Dataset, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.each(&[dataset], &mut |_, bytes| f(bytes)).map(drop)
+    }
+
+    pub(super) fn model(&self) -> StoreModel {
+        self.options.model.unwrap_or(StoreModel::MEMORY)
+    }
+
+    /// Bytes at a time of what can be had in parts.
+    pub(super) fn piece(&self) -> u64 {
+        Self::piece_of(&self.model())
+    }
+
+    /// The same for a store of a model.
+    pub(super) fn piece_of(model: &StoreModel) -> u64 {
+        (model.block as u64 / 4).max(LEAST_PIECE)
+    }
+
+    fn start(&self, windows: &Arc<Windows>, count: usize, model: StoreModel, shape: Shape) -> Result<Run<Filler>> {
+        let fetches = {
+            let (windows, gap) = (windows.clone(), self.options.gap);
+            (0..count).flat_map(move |number| fetches(&windows.get(number), number, gap, &model, shape.block))
+        };
+        let decoder = Filler { windows: windows.clone(), limit: self.options.budget.memory };
+        let source = Source::Planned(Box::new(fetches));
+        Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
+    }
+
+    /// The sizes of a run with such windows.
+    pub(super) fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
+        let ranges = ranges(window);
+        let longest = ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
+        // A chunk that is longer than a block would get a buffer of its own each time.
+        let most = self.options.budget.memory / 16;
+        let block = model.block.max(longest.min(most)) + self.store.alignment();
+        let load = Load::of(&ranges, plan::gap(&ranges, model, self.options.gap, block), block);
+        let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
+        let small = model.block * model.depth / usual;
+        let depth = model.depth.max(small.clamp(LEAST_DEPTH, MOST_SMALL));
+        let shape = plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
+        Shape { usual: Some(usual), ..shape }
+    }
+
+    /// Fills what does not come through the engine: what stands in the file's metadata, and what only libhdf5 can decode.
+    fn without_engine(&self, target: &Target, node: &Node, canvas: &Canvas) -> Result<()> {
+        let array = &target.subject.array;
+        match &array.place {
+            Place::Inline(stored) => target.tiles(canvas, |_, bytes| {
+                bytes.clone_from(stored);
+                Ok(())
+            }),
+            Place::Library(_) => target.tiles(canvas, |rows, bytes| {
+                if self.options.control.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                node.rows(array, rows.start, rows.end - rows.start, bytes)
+            }),
+            Place::Contiguous(_) | Place::Chunked(..) => Ok(()),
+        }
+    }
+
+    /// Whether so many decoded bytes may be put together at once, for which so many are stored.
+    fn check_room(&self, subject: &Subject, part: &Part, piece: u64) -> Result<()> {
+        let bytes = (part.elements.end - part.elements.start) * subject.array.dtype.size() as u64;
+        if bytes <= self.options.budget.memory as u64 {
+            return Ok(());
+        }
+        let stored = match subject.array.place {
+            Place::Library(_) => self.store.size(),
+            _ => window(std::slice::from_ref(subject), &[Part { dataset: 0, ..part.clone() }], piece).stored(),
+        };
+        if bytes <= stored.saturating_mul(LIKELY_RATIO as u64) {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            file: self.store.name().clone(),
+            what: format!("{}: {bytes} bytes that lie beside each other in {stored} stored ones", subject.path).into(),
+            advice: "allow it more memory than that, if this is what the dataset should be like".into(),
+        })
+    }
+}
+
+/// Tells the workers that nobody waits for more.
+struct Over<'a>(&'a Windows);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The window of these parts.
+pub(super) fn window(subjects: &[Subject], parts: &[Part], piece: u64) -> Window {
+    let mut window = Window::new();
+    for Part { dataset, elements } in parts {
+        let subject = subjects[*dataset].clone();
+        let grid = Grid::new(&subject.array, &Selection::Elements(elements.clone()), piece);
+        window.add(*dataset, subject, grid);
+    }
+    window
+}
+
+/// What has to be fetched, in the order of the file.
+fn ranges(window: &Window) -> Vec<Range<u64>> {
+    let mut ranges: Vec<_> = window.entries.iter().map(|(_, entry)| entry.stored.clone()).collect();
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    ranges
+}
+
+/// The requests for a window.
+pub(super) fn fetches(
+    window: &Window,
+    number: usize,
+    gap: Option<u64>,
+    model: &StoreModel,
+    block: usize,
+) -> impl Iterator<Item = Fetch> + Send + use<> {
+    let gap = plan::gap(&ranges(window), model, gap, block);
+    let entries = (0..).zip(&window.entries);
+    let wanted =
+        entries.map(|(place, (_, entry))| Wanted { range: entry.stored.clone(), ordinal: ordinal(number, place) });
+    plan::in_order(wanted.collect(), gap, block)
+}
+
+/// All elements of each.
+pub(super) fn whole(subjects: &[Subject]) -> Vec<Range<u64>> {
+    subjects.iter().map(|subject| 0..subject.array.len()).collect()
+}

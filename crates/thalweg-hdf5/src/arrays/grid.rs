@@ -1,0 +1,416 @@
+//! An array as a grid of tiles, its chunks or its one run of bytes, and where what is wanted of it lies in them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::canvas::Canvas;
+use super::selection::{Selection, Slab};
+use crate::libhdf5::{Array, Dtype, Place};
+use crate::types::Chunk;
+
+/// What is wanted of an array, in as few dimensions as say it.
+#[derive(Debug)]
+pub(super) struct Grid {
+    /// Elements in each dimension.
+    shape: Vec<u64>,
+    /// Elements of a tile in each.
+    tile: Vec<u64>,
+    /// Elements of what is fetched of a tile in each: all of it, but where a part can be had by itself.
+    part: Vec<u64>,
+    /// Bytes of an element.
+    size: u64,
+    /// Whether elements are stored as they are, so that some can be had without the others.
+    is_plain: bool,
+    picks: Picks,
+}
+
+#[derive(Debug)]
+enum Picks {
+    /// In each dimension.
+    Slabs(Vec<Slab>),
+    /// Each in its tile, in the order of the file.
+    Points(Vec<Point>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Point {
+    tile: u64,
+    /// Its place in the tile, in elements.
+    at: u64,
+    /// Its place in the selection.
+    to: u64,
+}
+
+/// Stored bytes with wanted elements in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The tile's number, in C order of the grid.
+    pub(super) tile: u64,
+    /// The filters that were skipped.
+    pub(super) mask: u32,
+    /// Where they lie in the file.
+    pub(super) stored: Range<u64>,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    /// The tile's part of this number, from this element of the tile on.
+    Part { number: u64, from: u64 },
+    /// These of the points; from this element of the tile on.
+    Points { which: Range<usize>, from: u64 },
+}
+
+impl Grid {
+    /// The selection must fit the array. Where a tile can be fetched in parts, these have about `piece` bytes.
+    pub(super) fn new(array: &Array, selection: &Selection, piece: u64) -> Self {
+        let size = array.dtype.size() as u64;
+        let (mut shape, mut tile) = (array.shape.clone(), tile_of(array, piece));
+        if shape.is_empty() {
+            (shape, tile) = (vec![1], vec![1]);
+        }
+        let picks = match selection {
+            Selection::Points(points) => {
+                let point = |(to, point): (u64, &Vec<u64>)| {
+                    let (mut number, mut at) = (0, 0);
+                    for ((&x, &length), &tile) in point.iter().zip(&shape).zip(&tile) {
+                        number = number * length.div_ceil(tile) + x / tile;
+                        at = at * tile + x % tile;
+                    }
+                    Point { tile: number, at, to }
+                };
+                let mut points: Vec<Point> = (0..).zip(points).map(point).collect();
+                points.sort_unstable();
+                Picks::Points(points)
+            }
+            Selection::Slab(slabs) if !slabs.is_empty() => {
+                Picks::Slabs(slabs.iter().map(|slab| slab.scaled(1)).collect())
+            }
+            Selection::Slab(_) | Selection::All | Selection::Elements(_) => {
+                Picks::Slabs(shape.iter().map(|&length| Slab::from(0..length)).collect())
+            }
+        };
+        let mut grid = Self { shape, tile, part: Vec::new(), size, is_plain: false, picks };
+        // Rows are what libhdf5 is asked for.
+        if array.library().is_none() {
+            grid.merge();
+        }
+        grid.is_plain = match &array.place {
+            Place::Contiguous(_) => true,
+            // A chunk of another size is malformed: whoever decodes it says so.
+            Place::Chunked(_, chunks) => {
+                let size = grid.tile_bytes();
+                array.pipeline.0.is_empty() && chunks.iter().all(|chunk| chunk.size == size)
+            }
+            Place::Inline(_) | Place::Library(_) => false,
+        };
+        grid.part = if grid.is_plain { grid.cut(piece) } else { grid.tile.clone() };
+        if let Selection::Elements(elements) = selection {
+            grid.narrow(elements);
+        }
+        grid
+    }
+
+    /// Of a grid of all elements, these in C order: whole rows.
+    fn narrow(&mut self, elements: &Range<u64>) {
+        let row = self.row();
+        if let Picks::Slabs(slabs) = &mut self.picks
+            && let Some(slab) = slabs.first_mut()
+        {
+            *slab = Slab::from(elements.start / row..elements.end / row);
+        }
+    }
+
+    /// Elements of a row: an element of the first dimension.
+    pub(super) fn row(&self) -> u64 {
+        self.shape.iter().skip(1).product::<u64>().max(1)
+    }
+
+    /// The first of these rows, those that are decoded together.
+    pub(super) fn band(&self, rows: &Range<u64>) -> Option<Range<u64>> {
+        let step = if self.shape.len() == 1 { self.part[0] } else { self.tile[0] };
+        let end = (rows.start / step + 1).saturating_mul(step).min(rows.end);
+        (rows.start < end).then_some(rows.start..end)
+    }
+
+    /// Where the first of these rows' bytes lie in the file: 0 if none is stored.
+    pub(super) fn first_offset(&self, array: &Array, rows: &Range<u64>) -> u64 {
+        match &array.place {
+            Place::Chunked(_, chunks) => {
+                let tiles = self.tiles(rows);
+                let place = |number: u64| chunks.partition_point(|chunk| chunk.first < number);
+                let first = chunks[place(tiles.start)..place(tiles.end)].iter().map(|chunk| chunk.offset).min();
+                // Of a part of a chunk that can be had by itself.
+                let inside = if self.is_plain { rows.start % self.tile[0] * self.row() * self.size } else { 0 };
+                first.map_or(0, |offset| offset + inside)
+            }
+            Place::Contiguous(offset) => offset.map_or(0, |offset| offset + rows.start * self.row() * self.size),
+            Place::Inline(_) | Place::Library(_) => 0,
+        }
+    }
+
+    /// The numbers of the tiles that rows lie in.
+    fn tiles(&self, rows: &Range<u64>) -> Range<u64> {
+        let band: u64 =
+            self.shape.iter().zip(&self.tile).skip(1).map(|(length, tile)| length.div_ceil(*tile)).product();
+        rows.start / self.tile[0] * band..rows.end.div_ceil(self.tile[0]) * band
+    }
+
+    /// Whether a tile's stored bytes are its elements.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// The tiles that there are, ordered.
+    pub(super) fn stored<'a>(&self, array: &'a Array) -> Cow<'a, [Chunk]> {
+        let one = |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
+        match &array.place {
+            Place::Chunked(_, chunks) => Cow::Borrowed(chunks),
+            Place::Contiguous(None) => Cow::Borrowed(&[]),
+            Place::Contiguous(Some(offset)) => one(*offset),
+            Place::Inline(_) => one(0),
+            Place::Library(_) => {
+                let count = self.shape[0].div_ceil(self.tile[0]);
+                Cow::Owned((0..count).map(|first| Chunk { first, offset: 0, size: 0, mask: 0 }).collect())
+            }
+        }
+    }
+
+    /// Rows of the array that a tile of whole rows has.
+    pub(super) fn rows(&self, tile: u64) -> Range<u64> {
+        tile * self.tile[0]..((tile + 1) * self.tile[0]).min(self.shape[0])
+    }
+
+    /// Makes dimensions one with the one before that no tile divides, and of which all is wanted.
+    fn merge(&mut self) {
+        let Picks::Slabs(slabs) = &mut self.picks else { return };
+        let mut kept = 0;
+        for next in 0..slabs.len() {
+            let (length, tile, slab) = (self.shape[next], self.tile[next], slabs[next]);
+            if next > 0 && tile == length && slab.is_whole(length) {
+                self.shape[kept - 1] *= length;
+                self.tile[kept - 1] *= length;
+                slabs[kept - 1] = slabs[kept - 1].scaled(length);
+            } else {
+                (self.shape[kept], self.tile[kept], slabs[kept]) = (length, tile, slab);
+                kept += 1;
+            }
+        }
+        self.shape.truncate(kept);
+        self.tile.truncate(kept);
+        slabs.truncate(kept);
+    }
+
+    /// The longest run of elements in a tile, in each dimension, of at most about so many bytes.
+    fn cut(&self, piece: u64) -> Vec<u64> {
+        let mut part = vec![1; self.tile.len()];
+        let mut bytes = self.size;
+        for (part, &tile) in part.iter_mut().zip(&self.tile).rev() {
+            *part = (piece / bytes).clamp(1, tile);
+            if *part < tile {
+                break;
+            }
+            bytes *= tile;
+        }
+        part
+    }
+
+    /// Bytes of the elements that are wanted.
+    pub(super) fn bytes(&self) -> u64 {
+        self.size
+            * match &self.picks {
+                Picks::Slabs(slabs) => slabs.iter().map(Slab::len).product(),
+                Picks::Points(points) => points.len() as u64,
+            }
+    }
+
+    /// Bytes of a decoded tile.
+    pub(super) fn tile_bytes(&self) -> u64 {
+        self.tile.iter().product::<u64>() * self.size
+    }
+
+    /// What has to be fetched of these tiles, which are ordered, and whether that is all that is wanted.
+    pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<Entry>, bool) {
+        match &self.picks {
+            Picks::Slabs(slabs) => self.parts(stored, slabs),
+            Picks::Points(points) => self.points(stored, points),
+        }
+    }
+
+    fn parts(&self, stored: &[Chunk], slabs: &[Slab]) -> (Vec<Entry>, bool) {
+        let (mut entries, mut tiles) = (Vec::new(), 0);
+        let wanted = slabs.iter().zip(&self.tile).map(|(slab, tile)| tiles_of(slab, *tile)).product::<u64>();
+        let span = slabs.first().and_then(|slab| slab.within(0..self.shape[0]));
+        let Some(span) = span.filter(|_| wanted > 0) else { return (entries, true) };
+        let Range { start, end } = self.tiles(&span);
+        let place = |number: u64| stored.partition_point(|chunk| chunk.first < number);
+        let whole = self.part == self.tile;
+        let parts: u64 = self.tile.iter().zip(&self.part).map(|(tile, part)| tile.div_ceil(*part)).product();
+        for chunk in &stored[place(start)..place(end)] {
+            let before = entries.len();
+            for number in 0..parts {
+                let Some((low, high)) = self.span(chunk.first, number, slabs) else { continue };
+                let (from, stored) = if whole {
+                    (0, chunk.offset..chunk.offset + chunk.size)
+                } else {
+                    (low, chunk.offset + low * self.size..chunk.offset + high * self.size)
+                };
+                entries.push(Entry { tile: chunk.first, mask: chunk.mask, stored, what: What::Part { number, from } });
+            }
+            tiles += u64::from(entries.len() > before);
+        }
+        (entries, tiles == wanted)
+    }
+
+    fn points(&self, stored: &[Chunk], points: &[Point]) -> (Vec<Entry>, bool) {
+        let whole = self.part == self.tile;
+        let part: u64 = self.part.iter().product();
+        let (mut entries, mut found) = (Vec::new(), 0);
+        let mut at = 0;
+        while let Some(first) = points.get(at) {
+            let near = |point: &Point| point.tile == first.tile && (whole || point.at - first.at < part);
+            let count = points[at..].iter().take_while(|point| near(point)).count();
+            let (which, last) = (at..at + count, points[at + count - 1].at);
+            at += count;
+            let Ok(place) = stored.binary_search_by_key(&first.tile, |chunk| chunk.first) else { continue };
+            found += count;
+            let chunk = stored[place];
+            let (from, stored) = if whole {
+                (0, chunk.offset..chunk.offset + chunk.size)
+            } else {
+                (first.at, chunk.offset + first.at * self.size..chunk.offset + (last + 1) * self.size)
+            };
+            entries.push(Entry { tile: chunk.first, mask: chunk.mask, stored, what: What::Points { which, from } });
+        }
+        (entries, found == points.len())
+    }
+
+    /// Where a tile's part begins, in elements of the tile and of the array, and how much of it lies in the array.
+    fn area(&self, mut tile: u64, mut part: u64) -> impl Iterator<Item = (usize, u64, Range<u64>)> {
+        let mut dimension = self.shape.len();
+        std::iter::from_fn(move || {
+            dimension = dimension.checked_sub(1)?;
+            let (length, size, cut) = (self.shape[dimension], self.tile[dimension], self.part[dimension]);
+            let (tiles, parts) = (length.div_ceil(size), size.div_ceil(cut));
+            let (origin, inside) = (tile % tiles * size, part % parts * cut);
+            (tile, part) = (tile / tiles, part / parts);
+            let end = (origin + size.min(inside + cut)).min(length);
+            Some((dimension, origin, origin + inside..end.max(origin + inside)))
+        })
+    }
+
+    /// The elements of a tile's part between the first and the last that is wanted, counted in the tile.
+    fn span(&self, tile: u64, part: u64, slabs: &[Slab]) -> Option<(u64, u64)> {
+        let (mut low, mut high, mut stride) = (0, 0, 1);
+        for (dimension, origin, range) in self.area(tile, part) {
+            let wanted = slabs[dimension].within(range)?;
+            low += (wanted.start - origin) * stride;
+            high += (wanted.end - 1 - origin) * stride;
+            stride *= self.tile[dimension];
+        }
+        Some((low, high + 1))
+    }
+
+    /// Where a whole tile goes, if its elements stay together.
+    pub(super) fn whole(&self, entry: &Entry) -> Option<Range<usize>> {
+        let (Picks::Slabs(slabs), What::Part { number: 0, from: 0 }) = (&self.picks, &entry.what) else { return None };
+        let ([slab], [length], [tile]) = (&slabs[..], &self.shape[..], &self.tile[..]) else { return None };
+        let first = entry.tile * tile;
+        let (at, to, count) = slab.runs(first..(first + tile).min(*length)).next()?;
+        let place = (to * self.size) as usize;
+        (at == first && count == *tile).then(|| place..place + (count * self.size) as usize)
+    }
+
+    /// Puts the wanted elements of an entry, whose bytes are decoded, where they belong.
+    ///
+    /// # Safety
+    /// Nobody else touches these elements on the canvas meanwhile.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn place(&self, entry: &Entry, bytes: &[u8], dtype: &Dtype, canvas: &Canvas) {
+        let size = self.size as usize;
+        let put = |from: u64, to: u64, count: u64| {
+            let (from, len) = (from as usize * size, count as usize * size);
+            // SAFETY: the caller's promise.
+            let out = unsafe { canvas.part(to as usize * size, len) };
+            out.copy_from_slice(&bytes[from..from + len]);
+            dtype.to_little_endian(out);
+        };
+        match (&entry.what, &self.picks) {
+            (What::Points { which, from }, Picks::Points(points)) => {
+                points[which.clone()].iter().for_each(|point| put(point.at - from, point.to, 1));
+            }
+            (What::Part { number, from }, Picks::Slabs(slabs)) => self.copy(entry.tile, *number, *from, slabs, put),
+            _ => {}
+        }
+    }
+
+    /// Says for each run of a tile's part where it begins, counted from the tile's element `from`, where it goes, and how long it is.
+    fn copy(&self, tile: u64, part: u64, from: u64, slabs: &[Slab], mut put: impl FnMut(u64, u64, u64)) {
+        // Runs in each dimension, their places in the tile and in the selection, the last dimension first.
+        let (mut runs, mut stride, mut out) = (Vec::new(), 1, 1);
+        for (dimension, origin, range) in self.area(tile, part) {
+            let slab = slabs[dimension];
+            let here = slab.runs(range).map(|(at, to, count)| ((at - origin) * stride, to * out, count));
+            runs.push((here.collect::<Vec<_>>(), stride, out));
+            stride *= self.tile[dimension];
+            out *= slab.len();
+        }
+        let Some(((inner, ..), outer)) = runs.split_first() else { return };
+        // A place in all other dimensions: the run there, and the element of the run.
+        let mut at = vec![(0, 0); outer.len()];
+        if inner.is_empty() || outer.iter().any(|(runs, ..)| runs.is_empty()) {
+            return;
+        }
+        loop {
+            let (mut source, mut target) = (0, 0);
+            for (&(run, element), (runs, stride, out)) in at.iter().zip(outer) {
+                source += runs[run].0 + element * stride;
+                target += runs[run].1 + element * out;
+            }
+            for &(begin, to, count) in inner {
+                put(source + begin - from, target + to, count);
+            }
+            let next = at.iter_mut().zip(outer).position(|(at, (runs, ..))| {
+                at.1 += 1;
+                if at.1 == runs[at.0].2 {
+                    *at = (at.0 + 1, 0);
+                }
+                let more = at.0 < runs.len();
+                if !more {
+                    *at = (0, 0);
+                }
+                more
+            });
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// Elements of a tile in each dimension. An array in one run has one tile; libhdf5 is asked for rows of about `piece` bytes.
+fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
+    let mut tile: Vec<u64> = match &array.place {
+        Place::Chunked(chunk, _) => chunk.clone(),
+        // Of an empty array too, for it is divided by.
+        Place::Contiguous(_) | Place::Inline(_) | Place::Library(_) => array.shape.iter().map(|&n| n.max(1)).collect(),
+    };
+    if let (Place::Library(_), Some(rows)) = (&array.place, tile.first_mut()) {
+        *rows = (piece / (array.bytes() / *rows).max(1)).clamp(1, *rows);
+    }
+    tile
+}
+
+/// Tiles of a dimension with something that is wanted.
+fn tiles_of(slab: &Slab, tile: u64) -> u64 {
+    let (mut count, mut from) = (0, 0);
+    if slab.step <= tile {
+        // No tile between the first and the last is without.
+        return slab.within(0..u64::MAX).map_or(0, |span| (span.end - 1) / tile - span.start / tile + 1);
+    }
+    while let Some(at) = slab.first_from(from) {
+        count += 1;
+        from = (at / tile + 1) * tile;
+    }
+    count
+}

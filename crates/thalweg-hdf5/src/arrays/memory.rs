@@ -1,0 +1,57 @@
+//! Memory for arrays that are read whole.
+
+use std::ops::{Deref, DerefMut};
+
+use memmap2::{Advice, MmapMut};
+use thalweg_io::{Error, Result};
+
+/// Smaller arrays come from the allocator.
+const LEAST_MAP: usize = 4 << 20;
+
+/// Zeros that become an array. Large ones lie in huge pages where the system has them: to have small pages made, one fault for each 4 KiB,
+/// took as long as decoding. numpy does the same.
+#[derive(Debug)]
+pub struct Memory(Place);
+
+#[derive(Debug)]
+enum Place {
+    Map(MmapMut),
+    Heap(Vec<u8>),
+}
+
+impl Memory {
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where there is no room for them.
+    pub fn new(len: usize) -> Result<Self> {
+        let none = |e| Error::io(&"memory".into(), "making room for an array in", e);
+        if len < LEAST_MAP {
+            return Ok(Self(Place::Heap(vec![0; len])));
+        }
+        let map = MmapMut::map_anon(len).map_err(none)?;
+        // Small pages do as well.
+        let _ = map.advise(Advice::HugePage);
+        Ok(Self(Place::Map(map)))
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Place::Map(map) => map,
+            Place::Heap(vec) => vec,
+        }
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            Place::Map(map) => map,
+            Place::Heap(vec) => vec,
+        }
+    }
+}

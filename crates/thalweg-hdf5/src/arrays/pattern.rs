@@ -1,0 +1,45 @@
+//! Paths with wildcards.
+
+use std::ffi::CString;
+
+use thalweg_io::{Error, Result};
+
+use super::{ArrayFile, Dataset};
+
+impl ArrayFile {
+    /// The datasets at or below the paths that match a pattern, in the order of their paths: `*` and `?` stand for any letters
+    /// and any one within a name, as in `/entry/*/event_id`. A path that is there is taken for itself.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] for what is no pattern; the first defect.
+    pub fn matching(&self, pattern: &str) -> Result<Vec<Dataset>> {
+        let none = match self.below(pattern) {
+            Err(none @ Error::NotFound { .. }) if pattern.contains(['*', '?', '[']) => none,
+            outcome => return outcome,
+        };
+        let mut found = vec![self.file.root()?];
+        for name in pattern.split('/').filter(|name| !name.is_empty()) {
+            let names =
+                glob::Pattern::new(name).map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
+            let mut next = Vec::new();
+            for node in found.iter().filter(|node| node.is_group()) {
+                if !name.contains(['*', '?', '[']) {
+                    next.extend(CString::new(name).ok().map(|name| node.child(&name)).transpose()?.flatten());
+                    continue;
+                }
+                let mut links = node.links()?;
+                links.retain(|link| names.matches(&link.name));
+                links.sort_by(|a, b| a.name.cmp(&b.name));
+                for link in &links {
+                    next.push(self.file.follow(link)?);
+                }
+            }
+            found = next;
+        }
+        let mut datasets = Vec::new();
+        for node in &found {
+            datasets.extend(self.below(node.path())?);
+        }
+        if datasets.is_empty() { Err(none) } else { Ok(datasets) }
+    }
+}

@@ -1,0 +1,174 @@
+//! The index beside a file that says where its chunks lie: finding it, and saving it.
+
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use thalweg_io::new_file::NewFile;
+use thalweg_io::open::Options;
+use thalweg_io::sidecar::index_places;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, Result};
+
+use super::ArrayFile;
+use crate::extents::{Extents, Grid, MAGIC, START, State, checksum_of_start};
+use crate::libhdf5::{Around, Found, Place};
+
+/// Two changes may get the same time if they are no further apart: a tick of the kernel's clock, or where times are whole
+/// seconds, two of them.
+const TICK: Duration = Duration::from_millis(20);
+const COARSE_TICK: Duration = Duration::from_secs(2);
+
+fn modified(meta: &Metadata) -> Option<i64> {
+    let time = meta.modified().ok()?;
+    let nanos = |time: Duration| i64::try_from(time.as_nanos()).ok();
+    time.duration_since(UNIX_EPOCH).map_or_else(|before| nanos(before.duration()).map(|nanos| -nanos), nanos)
+}
+
+/// The state of a file that is open; `None` if there is another at its path by now.
+fn state(path: &Path, store: &dyn Store) -> Result<Option<State>> {
+    let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
+    let size = store.size();
+    let Some(modified) = modified(&meta).filter(|_| meta.len() == size) else { return Ok(None) };
+    let mut start = vec![0; size.min(START) as usize];
+    store.read_at(0, &mut start)?;
+    Ok(Some(State { size, modified, start: checksum_of_start(&start) }))
+}
+
+/// Waits until a change from now on would be seen.
+fn settle(path: &Path) {
+    let Some(changed) = fs::metadata(path).and_then(|meta| meta.modified()).ok() else { return };
+    let is_coarse = changed.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
+    let tick = if is_coarse { COARSE_TICK } else { TICK };
+    // A clock that is behind the file's is not waited for.
+    let since = SystemTime::now().duration_since(changed).unwrap_or_default();
+    std::thread::sleep(tick.saturating_sub(since));
+}
+
+/// The index at `place`; `None` if there is nothing, and in words why it is of no use.
+fn load(place: &Path, most: u64) -> Option<Result<Extents, String>> {
+    // A pipe would be waited for.
+    let size = match fs::metadata(place) {
+        Ok(meta) if meta.is_file() => meta.len(),
+        Ok(_) => return Some(Err("it is no regular file".into())),
+        Err(e) => return (e.kind() != ErrorKind::NotFound).then(|| Err(e.to_string())),
+    };
+    // An entry of HDF5's own index takes more than one of ours.
+    if size > most.max(START) {
+        return Some(Err(format!("it has {size} bytes, and the file {most}")));
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    if let Err(e) = File::open(place).and_then(|file| file.take(size).read_to_end(&mut bytes)) {
+        return Some(Err(e.to_string()));
+    }
+    Some(Extents::parse(bytes).map_err(|fault| fault.to_string()))
+}
+
+impl ArrayFile {
+    /// The index that says where chunks lie, if one is made use of.
+    pub fn index(&self) -> Option<&Path> {
+        self.index.as_deref()
+    }
+
+    /// Makes use of the index of the file if there is one, and takes a note of why not.
+    pub(super) fn find_index(&mut self, path: &Path) {
+        let mut why_not = None;
+        for place in index_places(path) {
+            let refused = match load(&place, self.store.size()) {
+                None => continue,
+                Some(Err(why)) => why,
+                Some(Ok(_)) if self.file.is_unclosed() => "the file is still being written".to_owned(),
+                Some(Ok(extents)) => match state(path, &*self.store) {
+                    Ok(Some(state)) if state == extents.state() => {
+                        self.file.know(extents);
+                        self.index = Some(place);
+                        return;
+                    }
+                    Err(error) => error.to_string(),
+                    Ok(_) => "the file has changed since".to_owned(),
+                },
+            };
+            why_not.get_or_insert_with(|| format!("{} is not used: {refused}", place.display()));
+        }
+        let notes =
+            self.note.take().into_iter().chain(why_not.map(|why| format!("{why}; `thalweg index` makes a new one")));
+        self.note = notes.reduce(|all, note| format!("{all}; {note}"));
+    }
+
+    /// Saves where the chunks of all datasets lie: at `place`, or else beside the file as `FILE.idx`, or in the user's cache folder
+    /// where the file's own cannot be written. Says where, and how many chunks.
+    ///
+    /// # Errors
+    /// The first defect of the file; [`Error::Unsupported`] for one that is being written, and where something else has the
+    /// index's name; [`Error::Usage`] if the file was opened with an index or without a path; [`Error::Io`].
+    pub fn write_index(&self, place: Option<&Path>) -> Result<(PathBuf, u64)> {
+        let changing = || Error::Unsupported {
+            file: self.store.name().clone(),
+            what: "an index of a file that is being written".into(),
+            advice: "wait until its writer has closed it".into(),
+        };
+        let Some(path) = self.path.as_deref() else {
+            return Err(Error::Usage("an index belongs to a file: open it by its path".into()));
+        };
+        // What a guard has not walked had better not be walked here.
+        if self.index.is_some() {
+            return Err(Error::Usage("the file was opened with its index: set `own_index`".into()));
+        }
+        settle(path);
+        let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
+        // What libhdf5 knows of the file that is open may be older.
+        let options = Options { own_index: true, ..self.options.clone() };
+        let anew = Self::of(self.store().clone(), Around::default(), options)?;
+        let mut grids = Vec::new();
+        for dataset in anew.datasets()? {
+            let Found::Array(array) = &dataset.found else { continue };
+            let Place::Chunked(chunk, chunks) = &array.place else { continue };
+            let dimensions = array.shape.iter().copied().zip(chunk.iter().copied()).collect();
+            grids.push(Grid { address: dataset.node.address()?, dimensions, chunks: chunks.clone() });
+        }
+        let chunks = grids.iter().map(|grid| grid.chunks.len() as u64).sum();
+        if anew.file.is_unclosed() || state(path, &*self.store)? != Some(before) {
+            return Err(changing());
+        }
+        let bytes = Extents::encode(before, grids);
+        if let Some(place) = place {
+            save(place, &bytes)?;
+            return Ok((place.to_owned(), chunks));
+        }
+        let mut failed = None;
+        for place in index_places(path) {
+            match save(&place, &bytes) {
+                Ok(()) => return Ok((place, chunks)),
+                // The next place may be better.
+                Err(error @ Error::Io { .. }) => failed.get_or_insert(error),
+                Err(error) => return Err(error),
+            };
+        }
+        Err(failed.unwrap_or(Error::Cancelled))
+    }
+}
+
+/// Writes an index, but not over a file of another kind.
+fn save(place: &Path, bytes: &[u8]) -> Result<()> {
+    let name: Arc<str> = place.to_string_lossy().into();
+    let mut head = [0; MAGIC.len()];
+    if fs::metadata(place).is_ok_and(|meta| meta.is_file())
+        && let Ok(mut there) = File::open(place)
+        && (there.read_exact(&mut head).is_err() || head != *MAGIC)
+    {
+        let what = "writing over a file that is no index of thalweg's of an HDF5 file".into();
+        return Err(Error::Unsupported {
+            file: name,
+            what,
+            advice: "move it away, or give another name (--output)".into(),
+        });
+    }
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder).map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+    }
+    let mut file = NewFile::create(place)?;
+    file.push(bytes)?;
+    file.finish()
+}

@@ -1,0 +1,62 @@
+//! A plan in slices: what each of several processes reads of the same arrays.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use thalweg_io::Result;
+
+use super::bands::{self, Part};
+use super::fill::whole;
+use super::{ArrayFile, Dataset};
+
+/// What one of several processes reads. Serialised, it can be handed to any launcher's processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Slice {
+    /// In the order of the datasets; one of which nothing is read is left out.
+    pub shares: Vec<Share>,
+}
+
+/// What is read of one dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The dataset.
+    pub path: String,
+    /// Elements of it, in C order: whole chunks, where there are any.
+    pub elements: Range<u64>,
+}
+
+/// Windows for each slice, of which the slices are made: more make slices more alike.
+const WINDOWS_A_SLICE: u64 = 64;
+
+impl ArrayFile {
+    /// All elements of the datasets in `count` slices of about as many bytes. Each is near itself in the file, if the datasets
+    /// were written side by side or one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a dataset that is no array.
+    pub fn slices(&self, datasets: &[&Dataset], count: usize) -> Result<Vec<Slice>> {
+        let subjects = self.subjects(datasets)?;
+        let size =
+            |part: &Part| (part.elements.end - part.elements.start) * subjects[part.dataset].array.dtype.size() as u64;
+        let total: u64 = subjects.iter().map(|subject| subject.array.bytes()).sum();
+        let count = count.max(1);
+        let window = total / (count as u64 * WINDOWS_A_SLICE) + 1;
+        let (mut slices, mut bytes) = (vec![Slice::default(); count], 0);
+        for parts in bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
+            // By its middle.
+            let own: u64 = parts.iter().map(size).sum();
+            let place = (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;
+            bytes += own;
+            for Part { dataset, elements } in parts {
+                let shares = &mut slices[place.min(count - 1)].shares;
+                let path = &*subjects[dataset].path;
+                match shares.iter_mut().find(|share| share.path == path) {
+                    Some(share) => share.elements.end = elements.end,
+                    None => shares.push(Share { path: path.into(), elements: elements.clone() }),
+                }
+            }
+        }
+        slices.iter_mut().for_each(|slice| slice.shares.sort_by(|a, b| a.path.cmp(&b.path)));
+        Ok(slices)
+    }
+}

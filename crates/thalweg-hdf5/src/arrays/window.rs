@@ -1,0 +1,346 @@
+//! Arrays, or parts of them, that are filled at the same time.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use thalweg_io::control::Control;
+use thalweg_io::engine::Decoder;
+use thalweg_io::extent::{Extent, Group};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::LIKELY_RATIO;
+use super::canvas::Canvas;
+use super::grid::{Entry, Grid};
+use super::selection::Selection;
+use crate::filter::Contexts;
+use crate::libhdf5::{Array, Place};
+
+/// How often a worker that waits looks whether it was cancelled.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A dataset, as far as its values need it.
+#[derive(Debug, Clone)]
+pub(super) struct Subject {
+    pub(super) file: Arc<str>,
+    pub(super) path: Arc<str>,
+    pub(super) array: Arc<Array>,
+}
+
+impl Subject {
+    /// The value of an element that is not stored, little-endian.
+    pub(super) fn fill(&self) -> Vec<u8> {
+        let mut bytes = self.array.fill.clone();
+        self.array.dtype.to_little_endian(&mut bytes);
+        bytes
+    }
+
+    /// Whether these elements, in C order, can be read without others.
+    pub(super) fn check(&self, elements: &Range<u64>, piece: u64) -> Result<()> {
+        let row = Grid::new(&self.array, &Selection::All, piece).row();
+        let fits = elements.start <= elements.end && elements.end <= self.array.len();
+        if fits && elements.start.is_multiple_of(row) && elements.end.is_multiple_of(row) {
+            return Ok(());
+        }
+        let Self { file, path, array } = self;
+        let what =
+            format!("{file}: {path}: the elements {elements:?} of {}: whole rows of {row} can be read", array.len());
+        Err(Error::Usage(what.into()))
+    }
+}
+
+/// What is wanted of a dataset, and the memory that it goes to.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// The number of the dataset.
+    pub(super) dataset: usize,
+    pub(super) subject: Subject,
+    pub(super) grid: Grid,
+    canvas: OnceLock<Canvas>,
+    /// Whether every element that is wanted is stored.
+    is_stored: bool,
+}
+
+/// Targets that are filled at the same time.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) targets: Vec<Target>,
+    /// What has to be fetched, and for which of the targets.
+    pub(super) entries: Vec<(u32, Entry)>,
+}
+
+impl Window {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { targets: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Bytes that have to be fetched.
+    pub(super) fn stored(&self) -> u64 {
+        self.entries.iter().map(|(_, entry)| entry.stored.end - entry.stored.start).sum()
+    }
+
+    /// Adds a target.
+    pub(super) fn add(&mut self, dataset: usize, subject: Subject, grid: Grid) {
+        let mut is_stored = true;
+        if matches!(subject.array.place, Place::Chunked(..) | Place::Contiguous(_)) {
+            let (entries, all) = grid.entries(&grid.stored(&subject.array));
+            let number = self.targets.len() as u32;
+            self.entries.extend(entries.into_iter().map(|entry| (number, entry)));
+            is_stored = all;
+        }
+        self.targets.push(Target { dataset, subject, grid, canvas: OnceLock::new(), is_stored });
+    }
+}
+
+impl Target {
+    /// Puts the target on this memory, which holds nothing yet.
+    pub(super) fn put_on(&self, canvas: impl FnOnce() -> Canvas) -> &Canvas {
+        self.canvas.get_or_init(|| {
+            let canvas = canvas();
+            if !self.is_stored {
+                let fill = self.subject.fill();
+                // SAFETY: the canvas is new, nobody else has it.
+                #[allow(unsafe_code)]
+                let bytes = unsafe { canvas.part(0, self.grid.bytes() as usize) };
+                if fill.iter().all(|&byte| byte == 0) {
+                    bytes.fill(0);
+                } else {
+                    bytes.chunks_exact_mut(fill.len()).for_each(|element| element.copy_from_slice(&fill));
+                }
+            }
+            canvas
+        })
+    }
+
+    /// The memory, if it is on any.
+    pub(super) fn canvas(&self) -> Option<&Canvas> {
+        self.canvas.get()
+    }
+
+    /// Fills in what is wanted of tiles of whole rows, which `f` gives as they are stored.
+    pub(super) fn tiles(
+        &self,
+        canvas: &Canvas,
+        mut f: impl FnMut(Range<u64>, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let (entries, _) = self.grid.entries(&self.grid.stored(&self.subject.array));
+        let mut bytes = Vec::new();
+        for entry in entries {
+            f(self.grid.rows(entry.tile), &mut bytes)?;
+            // SAFETY: nobody else fills a target that is not fetched.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.grid.place(&entry, &bytes, &self.subject.array.dtype, canvas);
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory, once all is on it.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.canvas.into_inner().map(Canvas::into_bytes).unwrap_or_default()
+    }
+}
+
+/// The windows of a run, as far as they are open: made when the first of their requests goes out, given to the caller in order.
+pub(super) struct Windows {
+    make: Box<dyn Fn(usize) -> Window + Send + Sync>,
+    state: Mutex<State>,
+    turned: Condvar,
+    control: Control,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: BTreeMap<usize, Arc<Window>>,
+    /// The one that the caller waits for, or has.
+    head: usize,
+    is_over: bool,
+    /// Memory for reuse.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Windows {
+    pub(super) fn new(make: impl Fn(usize) -> Window + Send + Sync + 'static, control: Control) -> Self {
+        Self { make: Box::new(make), state: Mutex::new(State::default()), turned: Condvar::new(), control }
+    }
+
+    /// A run of one window.
+    pub(super) fn of(window: Window, control: Control) -> Self {
+        let windows = Self::new(|_| Window::new(), control);
+        windows.lock().open.insert(0, Arc::new(window));
+        windows
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, number: usize) -> Arc<Window> {
+        self.lock().open.entry(number).or_insert_with(|| Arc::new((self.make)(number))).clone()
+    }
+
+    /// Waits until the window is the caller's next but one: earlier, its memory would be too much.
+    fn admit(&self, number: usize) -> Result<()> {
+        let mut state = self.lock();
+        while number > state.head + 1 {
+            if state.is_over || self.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            state = self.turned.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
+    }
+
+    /// The target's memory, taken from what is spare.
+    pub(super) fn canvas<'a>(&self, target: &'a Target) -> &'a Canvas {
+        target.put_on(|| {
+            let len = target.grid.bytes() as usize;
+            let mut bytes = self.lock().spare.pop().unwrap_or_default();
+            if bytes.capacity() < len {
+                bytes = Vec::new();
+            }
+            bytes.resize(len, 0);
+            Canvas::new(bytes)
+        })
+    }
+
+    /// Takes out the head, which is complete, and makes the next one the head once `f` is done with it.
+    pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
+        let window = {
+            let mut state = self.lock();
+            let head = state.head;
+            state.open.remove(&head)
+        };
+        let spare = match window.and_then(Arc::into_inner) {
+            Some(window) => f(window)?,
+            None => Vec::new(),
+        };
+        let mut state = self.lock();
+        state.spare.extend(spare);
+        state.head += 1;
+        self.turned.notify_all();
+        Ok(())
+    }
+
+    /// Nobody waits for more.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.turned.notify_all();
+    }
+}
+
+/// How many entries a window may have: their numbers share a `u64` with the window's.
+const ENTRY_BITS: u32 = 40;
+
+/// An entry's place in the run.
+pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
+    (window as u64) << ENTRY_BITS | entry
+}
+
+/// Fills windows from what was fetched.
+pub(super) struct Filler {
+    pub(super) windows: Arc<Windows>,
+    /// Decoded bytes of a tile that are believed in any case.
+    pub(super) limit: usize,
+}
+
+/// What a worker keeps.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    contexts: Contexts,
+    decoded: u64,
+    window: Option<(usize, Arc<Window>)>,
+}
+
+impl Filler {
+    fn fill(&self, hand: &mut Hand, window: &Window, entry: usize, extent: &Extent<'_>) -> Result<()> {
+        let (number, entry) = &window.entries[entry];
+        let target = &window.targets[*number as usize];
+        let Subject { file, path, array } = &target.subject;
+        let failed = |fault: Fault| fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile));
+        let canvas = self.windows.canvas(target);
+        hand.decoded += extent.bytes.len() as u64;
+        if target.grid.is_plain() {
+            // SAFETY: entries of a window have no element in common, and each is given to one worker.
+            #[allow(unsafe_code)]
+            unsafe {
+                target.grid.place(entry, extent.bytes, &array.dtype, canvas);
+            }
+            return Ok(());
+        }
+        let size = target.grid.tile_bytes() as usize;
+        if size > self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)) {
+            let found = format!("{} stored bytes of a chunk of {size}", extent.bytes.len());
+            return Err(failed(Fault::new(
+                0,
+                found,
+                format!("at least one in {LIKELY_RATIO}; or allow it more memory"),
+            )));
+        }
+        if let Some(Range { start, end }) = target.grid.whole(entry) {
+            // SAFETY: as above.
+            #[allow(unsafe_code)]
+            let out = unsafe { canvas.part(start, end - start) };
+            hand.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
+            array.dtype.to_little_endian(out);
+            return Ok(());
+        }
+        let bytes = hand.contexts.undo(&array.pipeline, entry.mask, extent.bytes, size).map_err(failed)?;
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe {
+            target.grid.place(entry, bytes, &array.dtype, canvas);
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for Filler {
+    type Worker = Hand;
+    /// Entries that are filled, by the number of their window.
+    type Batch = Vec<(usize, usize)>;
+
+    fn worker(&self) -> Hand {
+        Hand::default()
+    }
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn decode(&self, hand: &mut Hand, group: &Group, next: &mut usize, batch: &mut Self::Batch) -> Result<()> {
+        batch.clear();
+        while let Some(extent) = group.get(*next) {
+            let (number, entry) = (extent.ordinal >> ENTRY_BITS, extent.ordinal & ((1 << ENTRY_BITS) - 1));
+            let number = number as usize;
+            let window = match &hand.window {
+                Some((known, window)) if *known == number => window.clone(),
+                _ => {
+                    self.windows.admit(number)?;
+                    let window = self.windows.get(number);
+                    hand.window = Some((number, window.clone()));
+                    window
+                }
+            };
+            self.fill(hand, &window, entry as usize, &extent)?;
+            match batch.last_mut() {
+                Some((known, filled)) if *known == number => *filled += 1,
+                _ => batch.push((number, 1)),
+            }
+            *next += 1;
+        }
+        // Whoever delivers the window must be the last to have it.
+        hand.window = None;
+        Ok(())
+    }
+
+    fn decoded_bytes(hand: &Hand) -> u64 {
+        hand.decoded
+    }
+}
+
+#[cfg(test)]
+mod tests;

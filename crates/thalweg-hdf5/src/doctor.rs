@@ -1,0 +1,179 @@
+//! Why a file of arrays is read as fast as it is, and what would make it faster: from metadata alone.
+//!
+//! What thalweg would ask of the store comes from the iterator that a read runs by ([`ArrayFile::explain`]); what a reader that goes
+//! through libhdf5 would, from the order of chunks. A [`StoreModel`] and a table of what decoding costs turn both into seconds.
+
+mod cost;
+mod findings;
+mod layout;
+
+use std::time::Duration;
+
+use thalweg_io::Result;
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::Load;
+
+use crate::arrays::{ArrayFile, Dataset, Requests};
+use crate::libhdf5::Found;
+
+pub use cost::{Costs, Undo, undo};
+pub use findings::{Finding, Gain, Kind};
+pub use layout::Layout;
+
+/// What was found out about arrays of a file.
+#[derive(Debug)]
+pub struct Diagnosis {
+    /// How each of them lies, the largest first.
+    pub layouts: Vec<Layout>,
+    /// Bytes of all values.
+    pub bytes: u64,
+    /// Bytes stored for them.
+    pub stored: u64,
+    /// Chunks, and pieces that are no chunks.
+    pub chunks: u64,
+    /// Chunks that follow the one before of their dataset, of those that have one: 1 if none has.
+    pub in_order: f64,
+    /// Stored bytes in chunks that are shorter than 64 KiB, of all.
+    pub small: f64,
+    /// What the store is believed to do.
+    pub model: StoreModel,
+    /// What thalweg asks of it.
+    pub requests: Requests,
+    /// How long thalweg takes.
+    pub thalweg: Predicted,
+    /// How long a reader takes that goes through libhdf5: a request for each chunk, one after the other.
+    pub libhdf5: Predicted,
+    /// What makes it slow, the most costly first.
+    pub findings: Vec<Finding>,
+}
+
+/// A predicted time, and what it is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Predicted {
+    /// Requests to the store.
+    pub requests: u64,
+    /// Bytes that they transfer.
+    pub bytes: u64,
+    /// Requests that do not begin where the one before ended.
+    pub jumps: u64,
+    /// Seconds that the store takes.
+    pub store_s: f64,
+    /// Processor seconds for fetching, decoding and looking at values.
+    pub cpu_s: f64,
+    /// Threads that share them.
+    pub threads: usize,
+    /// Seconds until values can be asked for: opening, and finding where they lie.
+    pub index_s: f64,
+    /// Seconds in all.
+    pub total_s: f64,
+}
+
+impl Predicted {
+    /// Whether the processor takes longer than the store.
+    pub fn is_bound_by_processor(&self) -> bool {
+        self.cpu_s / self.threads.max(1) as f64 > self.store_s
+    }
+
+    /// thalweg's total where the store is between so many times as fast and as slow as its model says.
+    ///
+    /// ```
+    /// use thalweg_hdf5::doctor::Predicted;
+    /// let time = Predicted { store_s: 2.0, cpu_s: 1.0, threads: 2, index_s: 0.1, ..Predicted::default() };
+    /// let (least, most) = time.range_s(2.0);
+    /// assert!(least < 1.2 && most > 4.0);
+    /// ```
+    pub fn range_s(&self, factor: f64) -> (f64, f64) {
+        let total = |store_s| self.index_s + side_by_side(store_s, self.cpu_s / self.threads.max(1) as f64);
+        (total(self.store_s / factor), total(self.store_s * factor))
+    }
+}
+
+/// The part of the shorter of store and processor that is seen in the time: threads wait for each other at the start, at the end, and
+/// between.
+const NOT_HIDDEN: f64 = 0.125;
+
+/// How long two stages take that work at the same time.
+fn side_by_side(a: f64, b: f64) -> f64 {
+    a.max(b) + a.min(b) * NOT_HIDDEN
+}
+
+/// Looks at arrays of a file. `index` is how long it took to find them.
+///
+/// # Errors
+/// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for what is no array.
+pub fn diagnose(
+    file: &ArrayFile,
+    datasets: &[&Dataset],
+    model: &StoreModel,
+    index: Duration,
+    costs: &Costs,
+) -> Result<Diagnosis> {
+    let requests = file.explain(datasets, model)?;
+    let array = |dataset: &&Dataset| match &dataset.found {
+        Found::Array(array) => Some(Layout::of(dataset.path(), array)),
+        Found::Other(_) => None,
+    };
+    let mut layouts: Vec<Layout> = datasets.iter().filter_map(array).collect();
+    let threads = file.options().budget.threads;
+    let load = Load { requests: requests.count, bytes: requests.fetched };
+    let thalweg = of_thalweg(&layouts, load, requests.jumps, model, index, costs, threads);
+    let libhdf5 = of_libhdf5(&layouts, model, index, costs);
+    let findings = findings::findings(&layouts, (&thalweg, &libhdf5), model, index, costs, requests.shape.block);
+    let sum = |of: fn(&Layout) -> u64| layouts.iter().map(of).sum::<u64>();
+    let (stored, chunks, pairs) = (sum(|l| l.stored), sum(|l| l.pieces), sum(|l| l.pairs));
+    let (followed, small) = (sum(|l| l.followed), sum(|l| l.small));
+    let share = |part: u64, of: u64, none: f64| if of == 0 { none } else { part as f64 / of as f64 };
+    let bytes = sum(|l| l.bytes);
+    layouts.sort_by_key(|layout| std::cmp::Reverse(layout.stored));
+    Ok(Diagnosis {
+        bytes,
+        stored,
+        chunks,
+        in_order: share(followed, pairs, 1.0),
+        small: share(small, stored, 0.0),
+        model: *model,
+        requests,
+        thalweg,
+        libhdf5,
+        findings,
+        layouts,
+    })
+}
+
+/// A time that overlaps the store's and the processor's.
+fn overlapped(load: Load, jumps: u64, store_s: f64, cpu_s: f64, threads: usize, index: Duration) -> Predicted {
+    let index_s = index.as_secs_f64();
+    let total_s = index_s + side_by_side(store_s, cpu_s / threads.max(1) as f64);
+    Predicted { requests: load.requests, bytes: load.bytes, jumps, store_s, cpu_s, threads, index_s, total_s }
+}
+
+fn of_thalweg(
+    layouts: &[Layout],
+    load: Load,
+    jumps: u64,
+    model: &StoreModel,
+    index: Duration,
+    costs: &Costs,
+    threads: usize,
+) -> Predicted {
+    let store_s = if load.requests == 0 { 0.0 } else { model.latency_s + load.seconds(model) };
+    overlapped(load, jumps, store_s, costs.thalweg(layouts, load), threads, index)
+}
+
+/// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead where a chunk follows the one before, while
+/// that is decoded, and waits where it does not.
+fn of_libhdf5(layouts: &[Layout], model: &StoreModel, index: Duration, costs: &Costs) -> Predicted {
+    let load = Load { requests: layouts.iter().map(|l| l.pieces).sum(), bytes: layouts.iter().map(|l| l.stored).sum() };
+    let jumps: u64 = layouts.iter().map(|l| l.pieces.min(1) + l.pairs - l.followed).sum();
+    let waits = jumps as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0));
+    let transfer = load.bytes as f64 / model.bandwidth.max(1.0);
+    let store_s = (waits + transfer).max(load.seconds(model));
+    let cpu_s = costs.libhdf5(layouts);
+    let index_s = index.as_secs_f64();
+    let total_s = index_s + (store_s - transfer) + side_by_side(transfer, cpu_s);
+    let Load { requests, bytes } = load;
+    Predicted { requests, bytes, jumps, store_s, cpu_s, threads: 1, index_s, total_s }
+}
+
+#[cfg(test)]
+mod tests;

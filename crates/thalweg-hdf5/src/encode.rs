@@ -1,0 +1,88 @@
+//! Filters, applied.
+
+use thalweg_codec::{deflate, lz4, shuffle, zstd};
+use thalweg_io::Fault;
+
+use crate::filter::fletcher32;
+
+/// A filter that is applied here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coder {
+    /// Bytes of elements sorted by significance.
+    Shuffle,
+    /// zlib streams, of a level from 0 to 12.
+    Deflate(u8),
+    /// Zstandard frames, of a level (filter 32015).
+    Zstd(u8),
+    /// LZ4 blocks (filter 32004).
+    Lz4,
+    /// A checksum at the end.
+    Fletcher32,
+}
+
+#[cfg(feature = "libhdf5")]
+impl Coder {
+    /// The filter's number, and the value that says how it was applied to elements of so many bytes.
+    pub(crate) fn registered(self, element: usize) -> (i32, u32) {
+        match self {
+            Self::Shuffle => (crate::filter::SHUFFLE, element as u32),
+            // HDF5 knows levels up to 9; they only say how it was written.
+            Self::Deflate(level) => (crate::filter::DEFLATE, level.min(9).into()),
+            Self::Zstd(level) => (crate::filter::ZSTD, level.into()),
+            Self::Lz4 => (crate::filter::LZ4, 0),
+            Self::Fletcher32 => (crate::filter::FLETCHER32, 0),
+        }
+    }
+}
+
+/// What applying filters needs; one for a thread.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    /// By level.
+    deflate: Vec<(u8, deflate::Compressor)>,
+    zstd: Vec<(u8, zstd::Compressor)>,
+    next: Vec<u8>,
+}
+
+impl Encoder {
+    /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left out, because it made the
+    /// chunk no smaller.
+    pub(crate) fn encode(&mut self, coders: &[Coder], element: usize, chunk: &mut Vec<u8>) -> Result<u32, Fault> {
+        let mut mask = 0;
+        for (place, coder) in coders.iter().enumerate() {
+            match *coder {
+                Coder::Shuffle => shuffle::sort(chunk, element, &mut self.next),
+                Coder::Deflate(level) => {
+                    of_level(&mut self.deflate, level, |level| deflate::Compressor::new(level.into()))?
+                        .compress(chunk, &mut self.next)?;
+                }
+                Coder::Zstd(level) => {
+                    of_level(&mut self.zstd, level, |level| zstd::Compressor::new(level.into()))?
+                        .compress(chunk, &mut self.next)?;
+                }
+                Coder::Lz4 => lz4::pack(chunk, &mut self.next),
+                Coder::Fletcher32 => {
+                    chunk.extend_from_slice(&fletcher32(chunk).to_le_bytes());
+                    continue;
+                }
+            }
+            if *coder != Coder::Shuffle && self.next.len() >= chunk.len() {
+                mask |= 1 << place;
+            } else {
+                std::mem::swap(chunk, &mut self.next);
+            }
+        }
+        Ok(mask)
+    }
+}
+
+fn of_level<T>(all: &mut Vec<(u8, T)>, level: u8, new: impl FnOnce(u8) -> Result<T, Fault>) -> Result<&mut T, Fault> {
+    let at = match all.iter().position(|(known, _)| *known == level) {
+        Some(at) => at,
+        None => {
+            all.push((level, new(level)?));
+            all.len() - 1
+        }
+    };
+    Ok(&mut all[at].1)
+}

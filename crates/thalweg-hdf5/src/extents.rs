@@ -1,0 +1,310 @@
+//! Where the chunks of a file's datasets lie, saved beside it, so that the next reader need not walk its indexes.
+//!
+//! ```text
+//! "TWHDF5IX"  u64 version  u64 size of the file  i64 when it was modified (ns)  u64 checksum of its first 4096 bytes
+//! u64 datasets  u64 bytes of them  u64 checksum of the above
+//! { object address, less the one before; dimensions; { length, chunk's length } of each; chunks; bytes of them;
+//!   { number in the grid, less the next expected; offset, less the end of the one before; size, less that of the one
+//!     before; mask } of each } of each dataset
+//! u64 checksum of the datasets
+//! ```
+//!
+//! Little-endian; the datasets are LEB128 numbers, the two differences that may be negative zigzag. Each chunk takes four
+//! bytes at least, so that what an index makes one allocate is bounded by its own size.
+
+use std::ops::Range;
+
+use thalweg_codec::splitmix::{checksum, word};
+use thalweg_codec::zigzag::{unzigzag_64, zigzag_64};
+use thalweg_io::Fault;
+
+use crate::types::Chunk;
+
+/// The first bytes.
+pub const MAGIC: &[u8; 8] = b"TWHDF5IX";
+const VERSION: u64 = 1;
+const HEAD: usize = 64;
+const SUM: usize = 8;
+
+/// Bytes at the start of the file that the index has a checksum of: the superblock is among them.
+pub const START: u64 = 4096;
+
+/// Most dimensions: HDF5's 32, and those of array types.
+const MOST_DIMENSIONS: usize = 64;
+/// Bytes that a chunk takes at least.
+const LEAST: usize = 4;
+
+/// The state of a file that an index is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Bytes.
+    pub size: u64,
+    /// When it was modified, in nanoseconds since 1970.
+    pub modified: i64,
+    /// [`checksum_of_start`].
+    pub start: u64,
+}
+
+/// The checksum of a file's first [`START`] bytes, or of all of it.
+pub fn checksum_of_start(bytes: &[u8]) -> u64 {
+    checksum(bytes)
+}
+
+/// A dataset's chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grid {
+    /// Where its object header stands in the file.
+    pub address: u64,
+    /// The length of each dimension, and that of a chunk in it.
+    pub dimensions: Vec<(u64, u64)>,
+    /// The chunks that are stored, by their number in the grid.
+    pub chunks: Vec<Chunk>,
+}
+
+/// An index, checked but not unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extents {
+    bytes: Vec<u8>,
+    state: State,
+    chunks: u64,
+    /// By address: how many chunks, and where they stand in `bytes`.
+    datasets: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    address: u64,
+    dimensions: Vec<(u64, u64)>,
+    count: usize,
+    at: Range<usize>,
+}
+
+/// How many chunks fill a dataset; `None` if there are more than can be counted, or a chunk is empty.
+fn cells(dimensions: &[(u64, u64)]) -> Option<u64> {
+    dimensions.iter().try_fold(
+        1u64,
+        |cells, &(length, chunk)| {
+            if chunk == 0 { None } else { cells.checked_mul(length.div_ceil(chunk)) }
+        },
+    )
+}
+
+fn push(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Numbers that are being taken out.
+struct Numbers<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Result<u64, Fault> {
+        let start = self.at;
+        let (mut number, mut shift) = (0u64, 0u32);
+        while let Some(&byte) = self.bytes.get(self.at) {
+            self.at += 1;
+            let bits = u64::from(byte & 0x7f);
+            if shift >= 64 || bits << shift >> shift != bits {
+                return Err(Fault::new(start, "a number of more than 64 bits", "a smaller one"));
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+            shift += 7;
+        }
+        Err(Fault::new(start, "the end", "a number"))
+    }
+
+    /// The next chunk. `before` is the one before it, at first with the number before 0.
+    fn chunk(&mut self, before: &Chunk) -> Result<Chunk, Fault> {
+        let at = self.at;
+        let far = || Fault::new(at, "a chunk beyond 64 bits", "one inside the file");
+        let first = before.first.wrapping_add(1).checked_add(self.next()?).ok_or_else(far)?;
+        let offset = before.offset.wrapping_add(before.size).wrapping_add_signed(unzigzag_64(self.next()?));
+        let size = before.size.wrapping_add_signed(unzigzag_64(self.next()?));
+        let mask = u32::try_from(self.next()?).map_err(|_| far())?;
+        Ok(Chunk { first, offset, size, mask })
+    }
+}
+
+/// What stands before the first chunk.
+const NONE: Chunk = Chunk { first: u64::MAX, offset: 0, size: 0, mask: 0 };
+
+impl Extents {
+    /// The index of a file in this state. Datasets that it has no room for are left out: those of very many dimensions, and
+    /// those that come after one of the same address.
+    pub fn encode(state: State, mut grids: Vec<Grid>) -> Vec<u8> {
+        grids.sort_by_key(|grid| grid.address);
+        grids.dedup_by_key(|grid| grid.address);
+        grids.retain(|grid| grid.dimensions.len() <= MOST_DIMENSIONS && cells(&grid.dimensions).is_some());
+        let (mut body, mut chunks, mut address) = (Vec::new(), Vec::new(), 0);
+        for grid in &grids {
+            push(&mut body, grid.address - address);
+            address = grid.address;
+            push(&mut body, grid.dimensions.len() as u64);
+            for &(length, chunk) in &grid.dimensions {
+                push(&mut body, length);
+                push(&mut body, chunk);
+            }
+            chunks.clear();
+            let mut before = NONE;
+            for chunk in &grid.chunks {
+                push(&mut chunks, chunk.first.wrapping_sub(before.first.wrapping_add(1)));
+                push(
+                    &mut chunks,
+                    zigzag_64(chunk.offset.wrapping_sub(before.offset.wrapping_add(before.size)).cast_signed()),
+                );
+                push(&mut chunks, zigzag_64(chunk.size.wrapping_sub(before.size).cast_signed()));
+                push(&mut chunks, u64::from(chunk.mask));
+                before = *chunk;
+            }
+            push(&mut body, grid.chunks.len() as u64);
+            push(&mut body, chunks.len() as u64);
+            body.extend(&chunks);
+        }
+        let mut bytes = MAGIC.to_vec();
+        let State { size, modified, start } = state;
+        for field in [VERSION, size, modified.cast_unsigned(), start, grids.len() as u64, body.len() as u64] {
+            bytes.extend(field.to_le_bytes());
+        }
+        bytes.extend(checksum(&bytes).to_le_bytes());
+        let sum = checksum(&body);
+        bytes.extend(body);
+        bytes.extend(sum.to_le_bytes());
+        bytes
+    }
+
+    /// An index from its bytes. Every chunk that it names is inside a file of the size that it states, and has a place of its
+    /// own in its dataset.
+    ///
+    /// # Errors
+    /// Bytes that are no such index, of another version, or damaged.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, Fault> {
+        let Some((head, rest)) = bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC)) else {
+            let found = bytes.get(..MAGIC.len().min(bytes.len())).unwrap_or_default().escape_ascii();
+            return Err(Fault::new(0, format!("\"{found}\""), "thalweg's index of an HDF5 file"));
+        };
+        let (fields, sum) = head.split_at(HEAD - SUM);
+        let field = |i: usize| word(&fields[i * 8..]);
+        if word(sum) != checksum(fields) {
+            return Err(Fault::new(HEAD - SUM, "a damaged head", "one with its checksum"));
+        }
+        if field(1) != VERSION {
+            return Err(Fault::new(8, format!("version {}", field(1)), format!("version {VERSION}")));
+        }
+        let state = State { size: field(2), modified: field(3).cast_signed(), start: field(4) };
+        let Some((body, sum)) = rest.split_last_chunk::<SUM>().filter(|(body, _)| body.len() as u64 == field(6)) else {
+            return Err(Fault::new(
+                48,
+                format!("{} bytes of datasets", field(6)),
+                format!("{} bytes in all", bytes.len()),
+            ));
+        };
+        if u64::from_le_bytes(*sum) != checksum(body) {
+            return Err(Fault::new(HEAD, "damaged datasets", "some with their checksum"));
+        }
+        let (datasets, chunks) = entries(body, field(5), state.size).map_err(|fault| fault.shifted(HEAD))?;
+        Ok(Self { bytes, state, chunks, datasets })
+    }
+
+    /// The state of the file that it is about.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// How many chunks it names.
+    pub fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// The chunks of the dataset whose header stands at an address; `None` if it is not known with this shape and these chunks.
+    /// Dimensions of an array type may be left out.
+    pub fn get(&self, address: u64, shape: &[u64], chunk: &[u64]) -> Option<Vec<Chunk>> {
+        let entry = &self.datasets[self.datasets.binary_search_by_key(&address, |entry| entry.address).ok()?];
+        let (own, inner) = entry.dimensions.split_at_checked(shape.len())?;
+        let same =
+            shape.len() == chunk.len() && own.iter().zip(shape.iter().zip(chunk)).all(|(a, b)| *a == (*b.0, *b.1));
+        if !same || inner.iter().any(|(length, chunk)| length != chunk) {
+            return None;
+        }
+        let mut numbers = Numbers { bytes: &self.bytes[..entry.at.end], at: entry.at.start };
+        let (mut chunks, mut before) = (Vec::with_capacity(entry.count), NONE);
+        for _ in 0..entry.count {
+            before = numbers.chunk(&before).ok()?;
+            chunks.push(before);
+        }
+        Some(chunks)
+    }
+
+    /// All of it, unpacked.
+    pub fn grids(&self) -> impl Iterator<Item = Grid> {
+        self.datasets.iter().filter_map(|entry| {
+            let (shape, chunk): (Vec<u64>, Vec<u64>) = entry.dimensions.iter().copied().unzip();
+            let chunks = self.get(entry.address, &shape, &chunk)?;
+            Some(Grid { address: entry.address, dimensions: entry.dimensions.clone(), chunks })
+        })
+    }
+}
+
+/// The datasets in a file of so many bytes, and how many chunks they have.
+fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<Entry>, u64), Fault> {
+    let mut numbers = Numbers { bytes: body, at: 0 };
+    let (mut datasets, mut chunks, mut address) = (Vec::<Entry>::new(), 0, 0u64);
+    for _ in 0..count {
+        let at = numbers.at;
+        let bad = |found: String, expected: &'static str| Fault::new(at, found, expected);
+        let step = numbers.next()?;
+        address = address
+            .checked_add(step)
+            .filter(|&address| address < size && (step > 0 || datasets.is_empty()))
+            .ok_or_else(|| bad(format!("{step} bytes to the next dataset"), "a dataset further on in the file"))?;
+        let rank = numbers.next()?;
+        if rank > MOST_DIMENSIONS as u64 {
+            return Err(bad(format!("{rank} dimensions"), "at most 64"));
+        }
+        let dimensions: Vec<_> =
+            (0..rank).map(|_| Ok((numbers.next()?, numbers.next()?))).collect::<Result<_, Fault>>()?;
+        let Some(cells) = cells(&dimensions) else {
+            return Err(bad(format!("{dimensions:?}"), "lengths, and chunks of one element or more"));
+        };
+        let (count, len) = (numbers.next()?, numbers.next()?);
+        let end = usize::try_from(len).ok().and_then(|len| numbers.at.checked_add(len));
+        let Some(end) = end.filter(|&end| end <= body.len() && count <= len / LEAST as u64) else {
+            return Err(bad(format!("{count} chunks in {len} bytes"), "as many as the bytes can hold"));
+        };
+        let start = numbers.at;
+        let mut inside = Numbers { bytes: &body[..end], at: start };
+        let mut before = NONE;
+        for _ in 0..count {
+            let chunk = inside.chunk(&before)?;
+            let is_inside = chunk.offset.checked_add(chunk.size).is_some_and(|end| end <= size);
+            if chunk.first >= cells || chunk.size == 0 || !is_inside {
+                return Err(bad(
+                    format!("{chunk:?} of {cells} in {size} bytes"),
+                    "chunks of the dataset inside the file",
+                ));
+            }
+            before = chunk;
+        }
+        if inside.at != end {
+            return Err(bad(format!("{} bytes behind the chunks", end - inside.at), "none"));
+        }
+        numbers.at = end;
+        chunks += count;
+        datasets.push(Entry { address, dimensions, count: count as usize, at: HEAD + start..HEAD + end });
+    }
+    if numbers.at != body.len() {
+        return Err(Fault::new(numbers.at, "bytes behind the datasets", "none"));
+    }
+    Ok((datasets, chunks))
+}
+
+#[cfg(test)]
+mod tests;

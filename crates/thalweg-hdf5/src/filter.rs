@@ -1,0 +1,376 @@
+//! The filters that a chunk went through, and their undoing outside libhdf5.
+
+use std::fmt;
+
+use thalweg_codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, szip, vbz, zstd};
+use thalweg_io::Fault;
+
+/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP` of the HDF5 specification, section IV.A.2.l.
+pub(super) const DEFLATE: i32 = 1;
+pub(super) const SHUFFLE: i32 = 2;
+pub(super) const FLETCHER32: i32 = 3;
+const SZIP: i32 = 4;
+/// Filters that are registered with the HDF Group.
+const LZF: i32 = 32000;
+const BLOSC: i32 = 32001;
+pub(super) const LZ4: i32 = 32004;
+const BITSHUFFLE: i32 = 32008;
+pub(super) const ZSTD: i32 = 32015;
+
+/// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how much a chunk holds.
+#[cfg(feature = "libhdf5")]
+pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
+
+/// Bytes of a Fletcher-32 checksum, which stands last.
+const SUM_BYTES: usize = 4;
+
+/// One step of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// zlib streams.
+    Deflate,
+    /// Bytes of elements of this size sorted by significance.
+    Shuffle(usize),
+    /// A checksum at the end.
+    Fletcher32,
+    /// Golomb-Rice codes of differences.
+    Szip(szip::Params),
+    /// VBZ.
+    Vbz(vbz::Params),
+    /// LZF, as h5py writes it.
+    Lzf,
+    /// LZ4 in blocks.
+    Lz4,
+    /// Zstandard frames.
+    Zstd,
+    /// Blosc 1.
+    Blosc,
+    /// Bits sorted by significance.
+    Bitshuffle(Bitshuffle),
+}
+
+/// What the filter bitshuffle did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bitshuffle {
+    /// Bytes of an element.
+    size: usize,
+    /// Elements of a block, where nothing compressed it.
+    block: usize,
+    inner: Option<Inner>,
+}
+
+/// What compressed a block whose bits are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inner {
+    Lz4,
+    Zstd,
+}
+
+impl Bitshuffle {
+    /// From client data: two version numbers, the size of an element, elements of a block, compression.
+    fn parse(values: &[u32]) -> Result<Self, String> {
+        let &[_, _, size, ref more @ ..] = values else {
+            return Err("the filter bitshuffle without parameters".into());
+        };
+        let size = size as usize;
+        if size == 0 {
+            return Err("the filter bitshuffle of elements without bytes".into());
+        }
+        let inner = match more.get(1) {
+            None | Some(0) => None,
+            Some(2) => Some(Inner::Lz4),
+            Some(3) => Some(Inner::Zstd),
+            Some(other) => return Err(format!("the compression {other} of the filter bitshuffle")),
+        };
+        // What the library takes that is not told: about 8 KiB.
+        let usual = (8192 / size / bitshuffle::GROUP * bitshuffle::GROUP).max(128);
+        let block = more.first().map_or(0, |&block| block as usize);
+        if !block.is_multiple_of(bitshuffle::GROUP) {
+            return Err(format!("the filter bitshuffle in blocks of {block} elements"));
+        }
+        Ok(Self { size, block: if block == 0 { usual } else { block }, inner })
+    }
+
+    /// Replaces `out` by the values of a chunk, which may be `most` bytes.
+    fn undo(
+        self,
+        input: &[u8],
+        most: usize,
+        zstd: &mut zstd::Decompressor,
+        part: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let short = |at: usize| Fault::new(at, format!("{} bytes in all", input.len()), "more");
+        let (mut at, mut bytes, mut block) = (0, input.len(), self.block * self.size);
+        if self.inner.is_some() {
+            // The bytes of the chunk and of a block, big-endian.
+            let Some(&[b0, b1, b2, b3, b4, b5, b6, b7, n0, n1, n2, n3]) = input.first_chunk() else {
+                return Err(short(0));
+            };
+            bytes = usize::try_from(u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7])).unwrap_or(usize::MAX);
+            block = u32::from_be_bytes([n0, n1, n2, n3]) as usize;
+            at = 12;
+        }
+        if bytes > most {
+            return Err(Fault::new(0, format!("a chunk of {bytes} bytes"), format!("at most {most}")));
+        }
+        let group = bitshuffle::GROUP * self.size;
+        if block == 0 || !block.is_multiple_of(group) {
+            return Err(Fault::new(8, format!("blocks of {block} bytes"), format!("a multiple of {group}")));
+        }
+        out.clear();
+        out.resize(bytes, 0);
+        // The rest that fills no group stands as it is.
+        let sorted = bytes / group * group;
+        let (blocks, rest) = out.split_at_mut(sorted);
+        for block in blocks.chunks_mut(block) {
+            let stored = if self.inner.is_some() {
+                let size = input.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or_else(|| short(at))?;
+                at += size.len();
+                u32::from_be_bytes(*size) as usize
+            } else {
+                block.len()
+            };
+            let coded = input.get(at..at.saturating_add(stored)).ok_or_else(|| short(at))?;
+            let sorted = match self.inner {
+                None => coded,
+                Some(inner) => {
+                    let decoded = match inner {
+                        Inner::Lz4 => lz4::block(coded, block.len(), part),
+                        Inner::Zstd => zstd.decompress(coded, part, block.len()),
+                    };
+                    decoded.map_err(|fault| fault.shifted(at))?;
+                    if part.len() != block.len() {
+                        return Err(Fault::new(
+                            at,
+                            format!("a block of {} bytes", part.len()),
+                            format!("{}", block.len()),
+                        ));
+                    }
+                    &part[..]
+                }
+            };
+            bitshuffle::undo(sorted, self.size, block);
+            at += stored;
+        }
+        rest.copy_from_slice(input.get(at..at + rest.len()).ok_or_else(|| short(at))?);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deflate => "deflate",
+            Self::Shuffle(_) => "shuffle",
+            Self::Fletcher32 => "fletcher32",
+            Self::Szip(_) => "szip",
+            Self::Vbz(_) => "vbz",
+            Self::Lzf => "lzf",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+            Self::Blosc => "blosc",
+            Self::Bitshuffle(Bitshuffle { inner: None, .. }) => "bitshuffle",
+            Self::Bitshuffle(Bitshuffle { inner: Some(Inner::Lz4), .. }) => "bitshuffle with lz4",
+            Self::Bitshuffle(Bitshuffle { inner: Some(Inner::Zstd), .. }) => "bitshuffle with zstd",
+        })
+    }
+}
+
+impl Filter {
+    /// The filter with this number and client data; what it is in words where it cannot be undone here.
+    ///
+    /// # Errors
+    /// The filter's name and number, or what is wrong with its client data.
+    pub fn new(number: i32, name: &str, values: &[u32]) -> Result<Self, String> {
+        match number {
+            DEFLATE => Ok(Self::Deflate),
+            SHUFFLE => match values.first() {
+                Some(&size) if size > 0 => Ok(Self::Shuffle(size as usize)),
+                _ => Err("the filter shuffle without its element size".into()),
+            },
+            FLETCHER32 => Ok(Self::Fletcher32),
+            SZIP => szip::Params::parse(values).map(Self::Szip),
+            vbz::FILTER => {
+                let params = vbz::Params::parse(values);
+                params.map(Self::Vbz).map_err(|fault| format!("{} (expected {})", fault.found, fault.expected))
+            }
+            LZF => Ok(Self::Lzf),
+            LZ4 => Ok(Self::Lz4),
+            ZSTD => Ok(Self::Zstd),
+            BLOSC => Ok(Self::Blosc),
+            BITSHUFFLE => Bitshuffle::parse(values).map(Self::Bitshuffle),
+            _ => Err(format!("the HDF5 filter {number} ({name:?})")),
+        }
+    }
+}
+
+/// Filters in the order in which they were applied.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pipeline(pub Vec<Filter>);
+
+/// What undoing pipelines needs; one for a thread.
+#[derive(Debug, Default)]
+pub struct Contexts {
+    deflate: deflate::Decompressor,
+    vbz: vbz::Decompressor,
+    zstd: zstd::Decompressor,
+    blosc: blosc::Decompressor,
+    part: Vec<u8>,
+    front: Vec<u8>,
+    back: Vec<u8>,
+}
+
+impl Contexts {
+    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes. A bit of `mask` says that the
+    /// filter at its place was skipped.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the stored bytes; `out` is left as it was.
+    pub fn samples(
+        &mut self,
+        pipeline: &Pipeline,
+        mask: u32,
+        stored: &[u8],
+        bytes: usize,
+        out: &mut Vec<i16>,
+    ) -> Result<(), Fault> {
+        if let ([Filter::Vbz(params)], 0) = (&*pipeline.0, mask & 1) {
+            return self.vbz.samples(*params, stored, bytes, out);
+        }
+        let decoded = self.undo(pipeline, mask, stored, bytes)?;
+        out.extend(decoded.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
+        Ok(())
+    }
+
+    /// Fills `out` with the bytes of a chunk before its filters, which must be exactly as many.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the stored bytes.
+    pub fn fill(&mut self, pipeline: &Pipeline, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+        let mut active = (0..).zip(&pipeline.0).filter(|(place, _)| mask >> 31.min(*place) & 1 == 0);
+        // The last one undone writes to where the bytes belong.
+        match (active.next(), active.next()) {
+            (Some((_, Filter::Deflate)), None) => return self.deflate.decompress_exact(stored, out),
+            (Some((place @ 0..31, Filter::Shuffle(size))), _) => {
+                shuffle::undo(self.undo(pipeline, mask | 1 << place, stored, out.len())?, *size, out);
+            }
+            _ => out.copy_from_slice(self.undo(pipeline, mask, stored, out.len())?),
+        }
+        Ok(())
+    }
+
+    /// The bytes before the filters: exactly `bytes` of them.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the stored bytes.
+    pub fn undo<'a>(
+        &'a mut self,
+        pipeline: &Pipeline,
+        mask: u32,
+        stored: &'a [u8],
+        bytes: usize,
+    ) -> Result<&'a [u8], Fault> {
+        let active = |place: usize| mask >> place.min(31) & 1 == 0;
+        let sums =
+            pipeline.0.iter().enumerate().filter(|(place, filter)| active(*place) && **filter == Filter::Fletcher32);
+        // Between filters there may be checksums of the inner ones.
+        let most = bytes.saturating_add(SUM_BYTES * sums.count());
+        let mut here: Option<()> = None;
+        for (place, filter) in pipeline.0.iter().enumerate().rev() {
+            if !active(place) {
+                continue;
+            }
+            let mut front = std::mem::take(&mut self.front);
+            let undone = self.step(filter, if here.is_some() { &front } else { stored }, bytes, most);
+            std::mem::swap(&mut front, &mut self.back);
+            self.front = front;
+            undone?;
+            here = Some(());
+        }
+        let decoded: &[u8] = if here.is_some() { &self.front } else { stored };
+        if decoded.len() != bytes {
+            return Err(Fault::new(0, format!("a chunk of {} bytes", decoded.len()), format!("{bytes} bytes")));
+        }
+        Ok(decoded)
+    }
+
+    /// What one filter makes of its input, at most `most` bytes, in `back`.
+    fn step(&mut self, filter: &Filter, input: &[u8], bytes: usize, most: usize) -> Result<(), Fault> {
+        let Self { deflate, vbz, zstd, blosc, part, back, .. } = self;
+        match filter {
+            Filter::Deflate => deflate.decompress(input, back, most),
+            Filter::Vbz(params) => vbz.bytes(*params, input, bytes, back),
+            Filter::Shuffle(size) => {
+                back.resize(input.len(), 0);
+                shuffle::undo(input, *size, back);
+                Ok(())
+            }
+            Filter::Lzf => lzf::decompress(input, most, back),
+            Filter::Lz4 => lz4::chunk(input, most, back, part),
+            Filter::Zstd => zstd.decompress(input, back, most),
+            Filter::Blosc => blosc.decompress(input, most, back),
+            Filter::Bitshuffle(how) => how.undo(input, most, zstd, part, back),
+            Filter::Szip(params) => szip::decompress(*params, input, most, back),
+            Filter::Fletcher32 => check_sum(input, back),
+        }
+    }
+
+    /// What one filter makes of its input, which may be `most` bytes.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the input.
+    #[cfg(feature = "libhdf5")]
+    pub(super) fn undo_one(&mut self, filter: &Filter, input: &[u8], most: usize) -> Result<&[u8], Fault> {
+        self.step(filter, input, most, most)?;
+        Ok(&self.back)
+    }
+
+    /// Gives back scratch memory beyond `keep` bytes.
+    pub fn trim(&mut self, keep: usize) {
+        self.vbz.trim(keep);
+        for scratch in [&mut self.front, &mut self.back] {
+            if scratch.capacity() > keep {
+                scratch.truncate(keep);
+                scratch.shrink_to(keep);
+            }
+        }
+    }
+}
+
+fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    let Some((data, sum)) = input.split_last_chunk::<SUM_BYTES>() else {
+        return Err(Fault::new(0, format!("{} bytes", input.len()), "data and a Fletcher-32 checksum"));
+    };
+    let stored = u32::from_le_bytes(*sum);
+    let computed = fletcher32(data);
+    // libhdf5 before 1.6.3 swapped the bytes of each half on little-endian machines, and its successors read that.
+    let swapped = (computed & 0x00ff_00ff) << 8 | (computed >> 8) & 0x00ff_00ff;
+    if stored != computed && stored != swapped {
+        return Err(Fault::new(
+            data.len(),
+            format!("the checksum {stored:08x}"),
+            format!("{computed:08x}, as of the data"),
+        ));
+    }
+    out.clear();
+    out.extend_from_slice(data);
+    Ok(())
+}
+
+/// Fletcher's checksum over big-endian 16-bit words, as libhdf5 takes it.
+pub(super) fn fletcher32(data: &[u8]) -> u32 {
+    let (mut low, mut high) = (0u32, 0u32);
+    // As many words as cannot overflow between two reductions.
+    for block in data.chunks(720) {
+        for word in block.chunks(2) {
+            low += u32::from(word[0]) << 8 | word.get(1).map_or(0, |&byte| u32::from(byte));
+            high += low;
+        }
+        low = (low & 0xffff) + (low >> 16);
+        high = (high & 0xffff) + (high >> 16);
+    }
+    low = (low & 0xffff) + (low >> 16);
+    high = (high & 0xffff) + (high >> 16);
+    high << 16 | low
+}

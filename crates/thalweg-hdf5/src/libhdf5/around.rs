@@ -1,0 +1,99 @@
+//! Other files that a file's values are in: where they may lie.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thalweg_io::{Error, Result};
+
+/// Where the other files may lie that a file keeps values in: the files of external datasets, and of virtual ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// In the folder of the file, and below. A link counts as what it leads to.
+    #[default]
+    Folder,
+    /// Wherever the file says. It may then show what is in any file that this process may read.
+    Anywhere,
+}
+
+/// A file's surroundings.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// The file, without links on the way; `None` for what is no file.
+    path: Option<PathBuf>,
+    reach: Reach,
+}
+
+impl Around {
+    /// The surroundings of the file at a path.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it is not there.
+    pub fn new(path: &Path, reach: Reach) -> Result<Self> {
+        let real = path.canonicalize().map_err(|e| Error::io(&path.to_string_lossy().into(), "finding", e))?;
+        Ok(Self { path: Some(real), reach })
+    }
+
+    /// The file itself.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The file that is meant by a name in the file called `of`: in the folder of that one, or else where the process stands.
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for what is out of reach.
+    pub(super) fn find(&self, name: &[u8], of: &Arc<str>) -> Result<Option<PathBuf>> {
+        let name = Path::new(OsStr::from_bytes(name));
+        let refused = |what: String, advice: &'static str| {
+            Err(Error::Unsupported { file: of.clone(), what: what.into(), advice: advice.into() })
+        };
+        let Some(folder) = self.path.as_deref().and_then(Path::parent) else {
+            return refused(format!("values in another file ({})", name.display()), "open the file by its path");
+        };
+        let real = folder.join(name).canonicalize().or_else(|_| name.canonicalize());
+        let Ok(real) = real else { return Ok(None) };
+        if self.reach == Reach::Folder && !real.starts_with(folder) {
+            let what = format!("values in another file, {}, outside the folder of this one", real.display());
+            return refused(what, "if they should be read, say that the file is trusted (--trusted)");
+        }
+        Ok(Some(real))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::{Around, Reach};
+
+    #[test]
+    fn names_lead_into_the_folder_and_no_further() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let (inner, root) = (folder.path().join("inner"), folder.path().canonicalize()?);
+        fs::create_dir_all(inner.join("below"))?;
+        for name in ["outside", "inner/f.h5", "inner/beside", "inner/below/deep"] {
+            fs::write(folder.path().join(name), name)?;
+        }
+        symlink("../outside", inner.join("out"))?;
+        symlink("below/deep", inner.join("in"))?;
+        let name = "f.h5".into();
+        let near = Around::new(&inner.join("f.h5"), Reach::Folder)?;
+        let found = |around: &Around, what: &str| around.find(what.as_bytes(), &name).ok();
+        let at = |place: &str| Some(Some(root.join(place)));
+        assert_eq!(found(&near, "beside"), at("inner/beside"));
+        assert_eq!(found(&near, "below/../below/deep"), at("inner/below/deep"));
+        assert_eq!(found(&near, "in"), at("inner/below/deep"));
+        assert_eq!(found(&near, "nothing"), Some(None));
+        for far in ["../outside", "out", "/etc/passwd"] {
+            assert_eq!(found(&near, far), None, "{far}");
+        }
+        let far = Around::new(&inner.join("f.h5"), Reach::Anywhere)?;
+        assert_eq!(found(&far, "out"), at("outside"));
+        assert_eq!(found(&Around::default(), "beside"), None);
+        Ok(())
+    }
+}

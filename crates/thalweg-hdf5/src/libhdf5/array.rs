@@ -1,0 +1,459 @@
+//! Datasets of any type and shape: what their elements are, and where these lie.
+#![allow(unsafe_code)] // Bindings. Each block states its contract.
+
+use std::ffi::{CStr, c_int};
+use std::sync::Arc;
+
+use hdf5_metno_sys::h5::H5free_memory;
+use hdf5_metno_sys::h5d::{H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dread};
+use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
+use hdf5_metno_sys::h5p::{
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_layout,
+};
+use hdf5_metno_sys::h5s::{
+    H5S_ALL, H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
+    H5Sget_simple_extent_type, H5Sselect_hyperslab,
+};
+use hdf5_metno_sys::h5t::{
+    H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_STD_REF_DSETREG,
+    H5T_STD_REF_OBJ, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE, H5T_class_t, H5T_order_t, H5T_sign_t,
+    H5T_str_t, H5Tequal, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_fields, H5Tget_member_name,
+    H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision,
+    H5Tget_sign, H5Tget_size, H5Tget_strpad, H5Tget_super, H5Tget_tag, H5Tis_variable_str,
+};
+use thalweg_io::Result;
+
+use super::dataset::{Trouble, pipeline, run};
+use super::dtype::{Dtype, FixKind};
+use super::handle::{Id, Refused, status};
+use super::object::{Node, labels};
+use crate::filter::Pipeline;
+use crate::types::Chunk;
+
+/// Types inside each other deeper than this are not looked into.
+const MOST_LEVELS: usize = 32;
+
+/// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
+pub(super) const MOST_RANK: usize = 32;
+
+/// A dataset of elements of one size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// The length of each dimension; none for a single element.
+    pub shape: Vec<u64>,
+    /// Elements of array types make dimensions of their own, behind the dataset's.
+    pub dtype: Dtype,
+    /// An element, as stored, where nothing is stored; empty for zeros.
+    pub fill: Vec<u8>,
+    /// Where the elements lie.
+    pub place: Place,
+    /// The filters of its chunks.
+    pub pipeline: Pipeline,
+}
+
+/// Where elements lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In the dataset's header; these are they, as stored.
+    Inline(Vec<u8>),
+    /// In one run from this offset on; `None` where nothing was written.
+    Contiguous(Option<u64>),
+    /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order; each stands there once.
+    Chunked(Vec<u64>, Vec<Chunk>),
+    /// Where only libhdf5 finds them, and why.
+    Library(String),
+}
+
+impl Array {
+    /// How many elements there are.
+    pub fn len(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// Why only libhdf5 can read it, if that is so.
+    pub fn library(&self) -> Option<&str> {
+        match &self.place {
+            Place::Library(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u64 {
+        self.len() * self.dtype.size() as u64
+    }
+}
+
+/// What a dataset turns out to be.
+#[derive(Debug)]
+pub enum Found {
+    /// Elements of one size.
+    Array(Arc<Array>),
+    /// Something else, in words.
+    Other(String),
+}
+
+/// A type as it is read.
+pub(super) struct Kind {
+    pub(super) dtype: Dtype,
+    /// Dimensions of an array type.
+    pub(super) inner: Vec<u64>,
+    /// What libhdf5 has to convert: why, and to what.
+    pub(super) converted: Option<String>,
+}
+
+impl Node {
+    /// What a dataset holds, and where; `None` for what is no dataset. Every range that it names is inside the file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses, and for addresses outside the file.
+    pub fn array(&self) -> Result<Option<Found>> {
+        let found = self.shared.locked(
+            || self.array_locked(),
+            |trouble| match trouble {
+                Trouble::Unsupported(what) => Ok(Some(Found::Other(what))),
+                Trouble::Refused(refused) => Err(self.refused(refused)),
+                Trouble::Malformed(at, found, expected) => Err(self.shared.malformed(&self.path, at, found, expected)),
+            },
+        )?;
+        if let Some(Found::Array(array)) = &found {
+            self.check_inside(array)?;
+        }
+        Ok(found)
+    }
+
+    fn check_inside(&self, array: &Array) -> Result<()> {
+        let size = self.shared.size();
+        let inside = |offset: u64, len: u64| {
+            if offset.checked_add(len).is_some_and(|end| end <= size) {
+                return Ok(());
+            }
+            let found = format!("{len} bytes from byte {offset} on");
+            let expected = format!("data inside the {size} bytes of the file");
+            Err(self.shared.malformed(&self.path, offset.min(size), found, expected))
+        };
+        match &array.place {
+            // Pieces of other files stand behind it.
+            Place::Contiguous(Some(offset)) if self.is_elsewhere(*offset) => Ok(()),
+            Place::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
+            Place::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
+                Some(empty) => {
+                    Err(self.shared.malformed(&self.path, empty.offset, "a chunk of no bytes".into(), "some".into()))
+                }
+                None => chunks.iter().try_for_each(|chunk| inside(chunk.offset, chunk.size)),
+            },
+            Place::Inline(_) | Place::Contiguous(None) | Place::Library(_) => Ok(()),
+        }
+    }
+
+    fn array_locked(&self) -> Result<Option<Found>, Trouble> {
+        // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the call is told.
+        unsafe {
+            if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
+                return Ok(None);
+            }
+            let stored = Id::new(H5Dget_type(self.id.raw()))?;
+            let space = Id::new(H5Dget_space(self.id.raw()))?;
+            if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL {
+                return Err(Trouble::Unsupported("a dataset without values".into()));
+            }
+            let kind = kind(&stored, 0)?;
+            let mut shape = [0; MOST_RANK];
+            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?;
+            status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), std::ptr::null_mut()))?;
+            let own = &shape[..(rank.max(0) as usize).min(MOST_RANK)];
+            let made = Id::new(H5Dget_create_plist(self.id.raw()))?;
+            let mut array = Array {
+                shape: own.iter().chain(&kind.inner).copied().collect(),
+                dtype: kind.dtype,
+                fill: Vec::new(),
+                place: Place::Contiguous(None),
+                pipeline: Pipeline::default(),
+            };
+            let bytes = array.shape.iter().try_fold(array.dtype.size() as u64, |bytes, &n| bytes.checked_mul(n));
+            if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
+                let found = format!("{:?} elements of {} bytes", array.shape, array.dtype.size());
+                return Err(Trouble::Malformed(0, found, "a dataset that a machine can address".into()));
+            }
+            let pipeline = pipeline(&made);
+            array.place = match (kind.converted, pipeline, H5Pget_layout(made.raw())) {
+                (Some(why), ..) | (None, Err(Trouble::Unsupported(why)), _) => Place::Library(why),
+                (_, Err(trouble), _) => return Err(trouble),
+                (None, Ok(_), H5D_layout_t::H5D_COMPACT) => {
+                    let mut values = vec![0; array.bytes() as usize];
+                    if values.len() > usize::from(u16::MAX) {
+                        let found = format!("{} bytes in a header", values.len());
+                        return Err(Trouble::Malformed(0, found, "fewer".into()));
+                    }
+                    let out = values.as_mut_ptr().cast();
+                    status(H5Dread(self.id.raw(), stored.raw(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out))?;
+                    Place::Inline(values)
+                }
+                (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) if H5Pget_external_count(made.raw()) > 0 => {
+                    Place::Contiguous(self.elsewhere(&made, array.bytes())?)
+                }
+                (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => Place::Contiguous(run(&self.id)?),
+                (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
+                    array.pipeline = filters;
+                    let mut chunk = [0; MOST_RANK];
+                    let rank = own.len();
+                    let found = status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+                    if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
+                        let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
+                        return Err(Trouble::Malformed(0, found, format!("chunks of {rank}")));
+                    }
+                    let chunks = self.grid(own, &chunk[..rank])?;
+                    Place::Chunked(chunk[..rank].iter().chain(&kind.inner).copied().collect(), chunks)
+                }
+                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => Place::Library("a virtual dataset".into()),
+                _ => return Err(Trouble::Unsupported("a layout that is not known".into())),
+            };
+            let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
+            status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
+            if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
+                // It stood in a header, so that memory can hold it.
+                array.fill = vec![0; H5Tget_size(stored.raw())];
+                status(H5Pget_fill_value(made.raw(), stored.raw(), array.fill.as_mut_ptr().cast()))?;
+                // The elements of an array type have one each.
+                array.fill.truncate(array.dtype.size());
+            }
+            Ok(Some(Found::Array(Arc::new(array))))
+        }
+    }
+
+    /// Reads `rows` elements of the first dimension from `from` on through libhdf5, as [`Dtype::to_little_endian`] takes them.
+    /// A single element is one row.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says.
+    pub fn rows(&self, array: &Array, from: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.shared.check_values(&self.path)?;
+        let row: u64 = array.shape.iter().skip(1).product::<u64>() * array.dtype.size() as u64;
+        out.clear();
+        out.resize((rows * row) as usize, 0);
+        // What has to be converted comes as a machine has it, the rest as it is stored.
+        let converts = array.dtype.is_plain();
+        self.shared.locked(|| self.rows_locked(converts, from, rows, out), |refused| Err(self.refused(refused)))
+    }
+
+    fn rows_locked(&self, converts: bool, from: u64, rows: u64, out: &mut [u8]) -> Result<(), Refused> {
+        // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected elements, whose size in memory
+        // is that in the file.
+        unsafe {
+            let stored = Id::new(H5Dget_type(self.id.raw()))?;
+            let space = Id::new(H5Dget_space(self.id.raw()))?;
+            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?;
+            let mut count = [0; MOST_RANK];
+            status(H5Sget_simple_extent_dims(space.raw(), count.as_mut_ptr(), std::ptr::null_mut()))?;
+            let mut start = [0; MOST_RANK];
+            (start[0], count[0]) = (from, rows);
+            let kind = if converts { plain(&stored) } else { None }.unwrap_or(stored.raw());
+            let out = out.as_mut_ptr().cast();
+            if rank == 0 {
+                return status(H5Dread(self.id.raw(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, out)).map(drop);
+            }
+            let (here, set) =
+                (Id::new(H5Screate_simple(rank, count.as_ptr(), std::ptr::null()))?, H5S_seloper_t::H5S_SELECT_SET);
+            status(H5Sselect_hyperslab(
+                space.raw(),
+                set,
+                start.as_ptr(),
+                std::ptr::null(),
+                count.as_ptr(),
+                std::ptr::null(),
+            ))?;
+            status(H5Dread(self.id.raw(), kind, here.raw(), space.raw(), H5P_DEFAULT, out)).map(drop)
+        }
+    }
+}
+
+/// A number's or a string's order of bytes. The lock is held.
+unsafe fn is_big_endian(kind: &Id) -> Result<bool, Trouble> {
+    // SAFETY: under the lock, an open type.
+    match unsafe { H5Tget_order(kind.raw()) } {
+        H5T_order_t::H5T_ORDER_LE | H5T_order_t::H5T_ORDER_NONE => Ok(false),
+        H5T_order_t::H5T_ORDER_BE => Ok(true),
+        _ => Err(Trouble::Unsupported("numbers in the byte order of VAX".into())),
+    }
+}
+
+/// Where IEEE 754 puts a number's sign, exponent (and how many bits) and mantissa (and how many), and the x86's long double.
+const IEEE: [(usize, [usize; 5]); 4] =
+    [(2, [15, 10, 5, 0, 10]), (4, [31, 23, 8, 0, 23]), (8, [63, 52, 11, 0, 52]), (16, [79, 64, 15, 0, 64])];
+
+/// What numpy calls a type. The lock is held.
+pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
+    if level > MOST_LEVELS {
+        return Err(Trouble::Unsupported("types inside each other".into()));
+    }
+    let plain = |dtype| Kind { dtype, inner: Vec::new(), converted: None };
+    // SAFETY: under the lock, with types that are open; arrays are as long as the library says.
+    unsafe {
+        let size = H5Tget_size(stored.raw());
+        if size == 0 {
+            return Err(Trouble::Unsupported("elements without bytes".into()));
+        }
+        // Numbers that do not fill their bytes.
+        let packed = || H5Tget_offset(stored.raw()) != 0 || H5Tget_precision(stored.raw()) != 8 * size;
+        Ok(match H5Tget_class(stored.raw()) {
+            class @ (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_BITFIELD) => {
+                if !matches!(size, 1 | 2 | 4 | 8) {
+                    return Err(Trouble::Unsupported(format!("integers of {size} bytes")));
+                }
+                let signed = class == H5T_class_t::H5T_INTEGER && H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
+                let letter = if signed { 'i' } else { 'u' };
+                if class == H5T_class_t::H5T_INTEGER && packed() {
+                    let converted = Some(format!("integers of {} bits", H5Tget_precision(stored.raw())));
+                    return Ok(Kind { converted, ..plain(Dtype::number(letter, size, false)) });
+                }
+                plain(Dtype::number(letter, size, is_big_endian(stored)?))
+            }
+            H5T_class_t::H5T_FLOAT => {
+                let mut at = [0; 5];
+                let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut at;
+                status(H5Tget_fields(stored.raw(), sign, exponent, exponent_bits, mantissa, mantissa_bits))?;
+                match (IEEE.contains(&(size, at)), size) {
+                    (true, _) => plain(Dtype::number('f', size, is_big_endian(stored)?)),
+                    (false, 4 | 8) => {
+                        let converted = Some("floating-point numbers other than IEEE 754's".into());
+                        Kind { converted, ..plain(Dtype::number('f', size, false)) }
+                    }
+                    (false, _) => {
+                        return Err(Trouble::Unsupported(format!("floating-point numbers of {size} bytes")));
+                    }
+                }
+            }
+            H5T_class_t::H5T_STRING if status(H5Tis_variable_str(stored.raw()))? > 0 => {
+                return Err(Trouble::Unsupported("strings of any length".into()));
+            }
+            H5T_class_t::H5T_STRING => plain(Dtype::text(
+                size,
+                match H5Tget_strpad(stored.raw()) {
+                    H5T_str_t::H5T_STR_NULLTERM => Some(FixKind::Terminated),
+                    H5T_str_t::H5T_STR_SPACEPAD => Some(FixKind::Spaces),
+                    _ => None,
+                },
+            )),
+            H5T_class_t::H5T_OPAQUE => plain(opaque(stored, size)),
+            H5T_class_t::H5T_ENUM => {
+                let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
+                let names = if size == 1 { labels(stored, size)? } else { Vec::new() };
+                let is = |name: &str, code| names.iter().any(|(known, label)| *known == code && label == name);
+                // As h5py writes numpy's truth values.
+                if names.len() == 2 && is("FALSE", 0) && is("TRUE", 1) { plain(Dtype::boolean()) } else { base }
+            }
+            H5T_class_t::H5T_ARRAY => {
+                let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
+                let rank = status(H5Tget_array_ndims(stored.raw()))?.cast_unsigned() as usize;
+                let mut inner = vec![0; rank];
+                status(H5Tget_array_dims2(stored.raw(), inner.as_mut_ptr()))?;
+                inner.extend(base.inner);
+                Kind { inner, ..base }
+            }
+            H5T_class_t::H5T_COMPOUND => record(stored, size, level)?,
+            H5T_class_t::H5T_VLEN => return Err(Trouble::Unsupported("lists of any length".into())),
+            H5T_class_t::H5T_REFERENCE => {
+                let is = |kind| status(H5Tequal(stored.raw(), kind)).is_ok_and(|is| is > 0);
+                let what = if is(*H5T_STD_REF_OBJ) {
+                    "references to objects"
+                } else if is(*H5T_STD_REF_DSETREG) {
+                    "references to regions"
+                } else {
+                    "references"
+                };
+                return Err(Trouble::Unsupported(what.into()));
+            }
+            H5T_class_t::H5T_TIME => return Err(Trouble::Unsupported("times".into())),
+            _ => return Err(Trouble::Unsupported("a type of a class that is not known".into())),
+        })
+    }
+}
+
+/// Opaque bytes: numpy's own types are, where h5py has put their names beside them. The lock is held.
+unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
+    // SAFETY: under the lock, an open type; the tag is the library's memory, given back.
+    let tag = unsafe {
+        let tag = H5Tget_tag(stored.raw());
+        if tag.is_null() {
+            return Dtype::void(size);
+        }
+        let text = CStr::from_ptr(tag).to_string_lossy().into_owned();
+        H5free_memory(tag.cast());
+        text
+    };
+    tag.strip_prefix("NUMPY:").and_then(|name| Dtype::named(name, size)).unwrap_or_else(|| Dtype::void(size))
+}
+
+/// A compound type. The lock is held.
+unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble> {
+    let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
+    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's memory, given back.
+    unsafe {
+        for member in 0..status(H5Tget_nmembers(stored.raw()))?.cast_unsigned() {
+            let name = H5Tget_member_name(stored.raw(), member);
+            if !name.is_null() {
+                names.push(CStr::from_ptr(name).to_string_lossy().into_owned());
+                H5free_memory(name.cast());
+            }
+            let field = kind(&Id::new(H5Tget_member_type(stored.raw(), member))?, level + 1)?;
+            converted = converted.or(field.converted);
+            let count = field.inner.iter().try_fold(1, |count: usize, &n| count.checked_mul(usize::try_from(n).ok()?));
+            let dtype =
+                if field.inner.is_empty() { Some(field.dtype) } else { count.and_then(|n| field.dtype.repeated(n)) };
+            let Some(dtype) = dtype else {
+                return Err(Trouble::Unsupported("records with long lists of numbers that are big-endian".into()));
+            };
+            fields.push((H5Tget_member_offset(stored.raw(), member), dtype));
+        }
+    }
+    if let Some(what) = converted {
+        return Err(Trouble::Unsupported(format!("records with {what}")));
+    }
+    if fields.iter().any(|(at, field)| at.checked_add(field.size()).is_none_or(|end| end > size)) {
+        return Err(Trouble::Malformed(
+            0,
+            format!("fields beyond the {size} bytes of a record"),
+            "fields in it".into(),
+        ));
+    }
+    // As h5py writes numpy's complex numbers.
+    let dtype = match &fields[..] {
+        [(0, real), (at, imaginary)]
+            if names == ["r", "i"]
+                && real == imaginary
+                && *at == real.size()
+                && size == 2 * at
+                && real.to_string().starts_with("<f") =>
+        {
+            Dtype::number('c', size, real != &Dtype::number('f', *at, false))
+        }
+        _ => Dtype::record(size, &fields),
+    };
+    Ok(Kind { dtype, inner: Vec::new(), converted: None })
+}
+
+/// What libhdf5 converts numbers to that are not as a machine has them. The lock is held.
+unsafe fn plain(stored: &Id) -> Option<i64> {
+    // SAFETY: under the lock, an open type; the others are the library's constants.
+    unsafe {
+        let signed = H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
+        Some(match (H5Tget_class(stored.raw()), H5Tget_size(stored.raw()), signed) {
+            (H5T_class_t::H5T_INTEGER, 1, true) => *H5T_STD_I8LE,
+            (H5T_class_t::H5T_INTEGER, 2, true) => *H5T_STD_I16LE,
+            (H5T_class_t::H5T_INTEGER, 4, true) => *H5T_STD_I32LE,
+            (H5T_class_t::H5T_INTEGER, 8, true) => *H5T_STD_I64LE,
+            (H5T_class_t::H5T_INTEGER, 1, false) => *H5T_STD_U8LE,
+            (H5T_class_t::H5T_INTEGER, 2, false) => *H5T_STD_U16LE,
+            (H5T_class_t::H5T_INTEGER, 4, false) => *H5T_STD_U32LE,
+            (H5T_class_t::H5T_INTEGER, 8, false) => *H5T_STD_U64LE,
+            (H5T_class_t::H5T_FLOAT, 4, _) => *H5T_IEEE_F32LE,
+            (H5T_class_t::H5T_FLOAT, 8, _) => *H5T_IEEE_F64LE,
+            _ => return None,
+        })
+    }
+}

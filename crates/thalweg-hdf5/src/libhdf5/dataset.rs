@@ -1,0 +1,195 @@
+//! Datasets of one dimension: what their elements are, where they lie, which filters they went through.
+#![allow(unsafe_code)] // Bindings. Each block states its contract.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use hdf5_metno_sys::h5d::{
+    H5D_layout_t, H5D_space_status_t, H5Dchunk_iter, H5Dget_chunk_info_by_coord, H5Dget_create_plist, H5Dget_offset,
+    H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dread,
+};
+use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
+use hdf5_metno_sys::h5p::{
+    H5P_DEFAULT, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
+};
+use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims};
+use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
+use thalweg_io::Result;
+
+use super::grid::bare;
+use super::handle::{Id, Refused, locked, status};
+use super::object::Node;
+use crate::filter::{Filter, Pipeline};
+use crate::types::{Chunk, Dataset, NOWHERE, Storage, in_order};
+
+/// Most client data of a filter that are looked at.
+const MOST_VALUES: usize = 64;
+
+/// What goes wrong: the library's word, or a layout that is not read.
+pub(super) enum Trouble {
+    Refused(Refused),
+    Unsupported(String),
+    Malformed(u64, String, String),
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl Node {
+    /// Where a dataset of 16-bit samples lies. Every range that it names is inside the file.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for other types, dimensions, filters and layouts,
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for addresses outside the file.
+    pub fn samples(&self) -> Result<Dataset> {
+        let found = locked(|| self.samples_locked()).map_err(|trouble| match trouble {
+            Trouble::Refused(refused) => self.refused(refused),
+            Trouble::Unsupported(what) => self
+                .shared
+                .unsupported(format!("{}: {what}", self.path), "convert the file with its maker's tools first"),
+            Trouble::Malformed(at, found, expected) => self.shared.malformed(&self.path, at, found, expected),
+        })?;
+        let outside = found.check_inside(self.shared.size());
+        outside.map_err(|fault| {
+            self.shared.malformed(&self.path, fault.at, fault.found.into_owned(), fault.expected.into_owned())
+        })?;
+        Ok(found)
+    }
+
+    fn samples_locked(&self) -> Result<Dataset, Trouble> {
+        // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the call is told.
+        unsafe {
+            if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
+                return Err(Trouble::Malformed(0, "a group".into(), "a dataset".into()));
+            }
+            let kind = Id::new(H5Dget_type(self.id.raw()))?;
+            if status(H5Tequal(kind.raw(), *H5T_STD_I16LE))? == 0 {
+                return Err(Trouble::Unsupported("samples other than little-endian 16-bit integers".into()));
+            }
+            let space = Id::new(H5Dget_space(self.id.raw()))?;
+            if H5Sget_simple_extent_ndims(space.raw()) != 1 {
+                return Err(Trouble::Unsupported("a signal of other than one dimension".into()));
+            }
+            let mut len = 0;
+            status(H5Sget_simple_extent_dims(space.raw(), &raw mut len, std::ptr::null_mut()))?;
+            let made = Id::new(H5Dget_create_plist(self.id.raw()))?;
+            let pipeline = pipeline(&made)?;
+            let storage = match H5Pget_layout(made.raw()) {
+                H5D_layout_t::H5D_COMPACT => self.inline(len)?,
+                H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(made.raw()) > 0 => {
+                    return Err(Trouble::Unsupported("a signal in another file".into()));
+                }
+                H5D_layout_t::H5D_CONTIGUOUS => Storage::Contiguous(run(&self.id)?),
+                H5D_layout_t::H5D_CHUNKED => {
+                    let mut chunk = 0;
+                    if status(H5Pget_chunk(made.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
+                        return Err(Trouble::Unsupported("chunks of other than one dimension".into()));
+                    }
+                    let mut chunks = self.chunks(len, chunk)?;
+                    if let Some(last) = chunks.last_mut().filter(|last| len - last.first < chunk) {
+                        last.mask |= bare(&made)?;
+                    }
+                    Storage::Chunked(chunk, chunks)
+                }
+                _ => return Err(Trouble::Unsupported("a virtual dataset".into())),
+            };
+            let mut fill = 0i16;
+            // Only asked for where it is needed, for it takes time.
+            if Dataset::stored(len, &storage) < len {
+                status(H5Pget_fill_value(made.raw(), *H5T_NATIVE_INT16, (&raw mut fill).cast()))?;
+            }
+            Ok(Dataset { len, fill, storage, pipeline })
+        }
+    }
+
+    /// The samples of a compact dataset, which the library has in memory already.
+    fn inline(&self, len: u64) -> Result<Storage, Trouble> {
+        // A header message is below 64 KiB.
+        if len > u64::from(u16::MAX) {
+            return Err(Trouble::Malformed(0, format!("{len} samples in a header"), "fewer".into()));
+        }
+        let mut samples = vec![0i16; len as usize];
+        // SAFETY: under the lock; the buffer has room for all elements.
+        status(unsafe {
+            H5Dread(self.id.raw(), *H5T_NATIVE_INT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, samples.as_mut_ptr().cast())
+        })?;
+        Ok(Storage::Inline(samples))
+    }
+
+    fn chunks(&self, len: u64, chunk: u64) -> Result<Vec<Chunk>, Trouble> {
+        if len == 0 {
+            return Ok(Vec::new());
+        }
+        if chunk >= len {
+            let (first, mut mask, mut offset, mut size) = (0u64, 0u32, 0u64, 0u64);
+            // SAFETY: under the lock; one dimension, so one coordinate, and three numbers for the answers.
+            status(unsafe {
+                H5Dget_chunk_info_by_coord(
+                    self.id.raw(),
+                    &raw const first,
+                    &raw mut mask,
+                    &raw mut offset,
+                    &raw mut size,
+                )
+            })?;
+            let stored = (offset != NOWHERE).then_some(Chunk { first, offset, size, mask });
+            return Ok(stored.into_iter().collect());
+        }
+        unsafe extern "C" fn visit(first: *const u64, mask: c_uint, offset: u64, size: u64, out: *mut c_void) -> c_int {
+            // SAFETY: `out` is the vector below; a dataset of one dimension has one coordinate.
+            let (out, first) = unsafe { (&mut *out.cast::<Vec<Chunk>>(), *first) };
+            out.push(Chunk { first, offset, size, mask });
+            0
+        }
+        let mut chunks: Vec<Chunk> = Vec::new();
+        // SAFETY: under the lock; the vector outlives the call.
+        status(unsafe { H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut chunks).cast()) })?;
+        in_order(&mut chunks, len, chunk)
+            .map_err(|fault| Trouble::Malformed(0, fault.found.into_owned(), fault.expected.into_owned()))?;
+        Ok(chunks)
+    }
+}
+
+/// Where the one run of a dataset starts, if it is stored. The lock is held.
+pub(super) fn run(dataset: &Id) -> Result<Option<u64>, Refused> {
+    let mut stored = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
+    // SAFETY: under the lock, an open dataset; the answer outlives the call.
+    let offset = unsafe {
+        status(H5Dget_space_status(dataset.raw(), &raw mut stored))?;
+        H5Dget_offset(dataset.raw())
+    };
+    // An undefined address is not an error of the library's, which adds a user's block even to that.
+    let is_stored = stored != H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED && offset != NOWHERE;
+    Ok(is_stored.then_some(offset))
+}
+
+/// The filters of a creation list. The lock is held.
+pub(super) fn pipeline(made: &Id) -> Result<Pipeline, Trouble> {
+    let mut filters = Vec::new();
+    // SAFETY: under the lock; every buffer has the size that the call is told.
+    unsafe {
+        let count = status(H5Pget_nfilters(made.raw()))?;
+        for place in 0..count.cast_unsigned() {
+            let mut values = [0; MOST_VALUES];
+            let mut value_count = MOST_VALUES;
+            let mut name = [0u8; 64];
+            let (mut flags, mut config) = (0, 0);
+            let number = status(H5Pget_filter2(
+                made.raw(),
+                place,
+                &raw mut flags,
+                &raw mut value_count,
+                values.as_mut_ptr(),
+                name.len() - 1,
+                name.as_mut_ptr().cast::<c_char>(),
+                &raw mut config,
+            ))?;
+            let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy();
+            let values = &values[..value_count.min(MOST_VALUES)];
+            filters.push(Filter::new(number, &name, values).map_err(Trouble::Unsupported)?);
+        }
+    }
+    Ok(Pipeline(filters))
+}

@@ -1,0 +1,362 @@
+//! A virtual file driver: libhdf5 reads a [`Store`].
+//!
+//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata often lie close together, and
+//! a request each would be slow on any store. Nodes of an index, which do not, are fetched many at a time. The first failure of the store is kept, for it says more than libhdf5 does.
+#![allow(unsafe_code)] // Bindings. Each block states its contract.
+
+mod backing;
+mod expect;
+mod trees;
+mod write;
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_ACC_SWMR_READ, H5F_close_degree_t, H5F_mem_t, H5Fopen};
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5p::H5Pset_driver;
+use thalweg_io::control::Control;
+use thalweg_io::store::{FileStore, Store};
+use thalweg_io::{Error, Result};
+
+use super::around::Around;
+use super::handle::{Id, Refused, access, locked, status};
+use backing::Backing;
+
+pub(super) use write::Sink;
+
+/// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
+const CLASS_VERSION: c_uint = 1;
+/// Of the numbers for drivers that are not registered with the HDF Group (256 to 511).
+const CLASS_VALUE: c_int = 384;
+
+/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that somebody writes at the same time can be opened.
+const READS_WHILE_WRITTEN: c_ulong = 0x1000;
+
+/// Versions of the superblock that say in their twelfth byte how a file is open, and that there is one who writes so that others
+/// can read (specification, section II.A; `H5F_SUPER_WRITE_ACCESS` and `H5F_SUPER_SWMR_ACCESS`).
+const TELLING: std::ops::RangeInclusive<u8> = 3..=3;
+const WRITTEN: u8 = 1;
+const WRITTEN_FOR_READERS: u8 = 4;
+
+/// What the file tells of its driver's work.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    error: Mutex<Option<Error>>,
+    requests: AtomicU64,
+    /// The file says that it is open for writing.
+    unclosed: AtomicBool,
+}
+
+impl Told {
+    /// Whether the file is still open for writing, or its writer was killed.
+    pub(super) fn is_unclosed(&self) -> bool {
+        self.unclosed.load(Ordering::Relaxed)
+    }
+
+    /// The store's own error, once.
+    pub(super) fn take_error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Requests to the store so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// How a file says that it is open; zero for one that was closed.
+fn open_flags(store: &dyn Store) -> Result<u8> {
+    let Some(start) = crate::arrays::signature(store)? else { return Ok(0) };
+    let mut head = [0; 12];
+    if start + head.len() as u64 > store.size() {
+        return Ok(0);
+    }
+    store.read_at(start, &mut head)?;
+    Ok(if TELLING.contains(&head[8]) { head[11] } else { 0 })
+}
+
+/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): what every driver's files begin with. The library fills it in.
+#[repr(C)]
+struct Base {
+    driver_id: hid_t,
+    class: *const Class,
+    file_number: c_ulong,
+    access_flags: c_uint,
+    feature_flags: c_ulong,
+    max_address: u64,
+    base_address: u64,
+    threshold: u64,
+    alignment: u64,
+    paged_aggregation: bool,
+}
+
+impl Base {
+    const EMPTY: Self = Self {
+        driver_id: 0,
+        class: std::ptr::null(),
+        file_number: 0,
+        access_flags: 0,
+        feature_flags: 0,
+        max_address: 0,
+        base_address: 0,
+        threshold: 0,
+        alignment: 0,
+        paged_aggregation: false,
+    };
+}
+
+/// A file as the library holds it.
+#[repr(C)]
+struct Driven {
+    base: Base,
+    end_of_addresses: u64,
+    backing: Backing,
+}
+
+type Unused = Option<unsafe extern "C" fn()>;
+
+/// `H5FD_class_t` of libhdf5 2 (H5FDdevelop.h); the bindings' own lacks members.
+#[repr(C)]
+struct Class {
+    version: c_uint,
+    value: c_int,
+    name: *const c_char,
+    max_address: u64,
+    close_degree: H5F_close_degree_t,
+    terminate: Unused,
+    superblock_size: Unused,
+    superblock_encode: Unused,
+    superblock_decode: Unused,
+    access_size: usize,
+    access_get: Unused,
+    access_copy: Unused,
+    access_free: Unused,
+    transfer_size: usize,
+    transfer_copy: Unused,
+    transfer_free: Unused,
+    open: Option<unsafe extern "C" fn(*const c_char, c_uint, hid_t, u64) -> *mut Driven>,
+    close: Option<unsafe extern "C" fn(*mut Driven) -> c_int>,
+    compare: Unused,
+    query: Option<unsafe extern "C" fn(*const Driven, *mut c_ulong) -> c_int>,
+    type_map: Unused,
+    allocate: Unused,
+    free: Unused,
+    get_eoa: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
+    set_eoa: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, u64) -> c_int>,
+    get_eof: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
+    handle: Unused,
+    read: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *mut c_void) -> c_int>,
+    write: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *const c_void) -> c_int>,
+    read_vector: Unused,
+    write_vector: Unused,
+    read_selection: Unused,
+    write_selection: Unused,
+    flush: Unused,
+    truncate: Option<unsafe extern "C" fn(*mut Driven, hid_t, bool) -> c_int>,
+    lock: Unused,
+    unlock: Unused,
+    delete: Unused,
+    control: Unused,
+    free_list_map: [H5F_mem_t; 7],
+}
+
+// SAFETY: the class never changes, and its one pointer is to a string constant.
+unsafe impl Sync for Class {}
+
+const NAME: &CStr = c"thalweg";
+
+static CLASS: Class = Class {
+    version: CLASS_VERSION,
+    value: CLASS_VALUE,
+    name: NAME.as_ptr(),
+    max_address: i64::MAX as u64,
+    close_degree: H5F_close_degree_t::H5F_CLOSE_STRONG,
+    terminate: None,
+    superblock_size: None,
+    superblock_encode: None,
+    superblock_decode: None,
+    access_size: 0,
+    access_get: None,
+    access_copy: None,
+    access_free: None,
+    transfer_size: 0,
+    transfer_copy: None,
+    transfer_free: None,
+    open: Some(driver_open),
+    close: Some(driver_close),
+    compare: None,
+    query: Some(driver_query),
+    type_map: None,
+    allocate: None,
+    free: None,
+    get_eoa: Some(driver_get_eoa),
+    set_eoa: Some(driver_set_eoa),
+    get_eof: Some(driver_get_eof),
+    handle: None,
+    read: Some(driver_read),
+    write: Some(driver_write),
+    read_vector: None,
+    write_vector: None,
+    read_selection: None,
+    write_selection: None,
+    flush: None,
+    truncate: None,
+    lock: None,
+    unlock: None,
+    delete: None,
+    control: None,
+    free_list_map: [H5F_mem_t::H5FD_MEM_DEFAULT; 7],
+};
+
+unsafe extern "C" {
+    /// The bindings declare it for a class of their own.
+    fn H5FDregister(class: *const Class) -> hid_t;
+}
+
+thread_local! {
+    /// What the file that this thread is opening stands on.
+    static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
+    /// Where the file that this thread works on may lead to others.
+    static WITHIN: RefCell<Option<Arc<Within>>> = const { RefCell::new(None) };
+}
+
+/// How a file leads to others: those that a virtual dataset shows.
+#[derive(Debug)]
+pub(super) struct Within {
+    pub(super) name: Arc<str>,
+    pub(super) around: Around,
+    pub(super) control: Control,
+    pub(super) told: Arc<Told>,
+}
+
+impl Within {
+    /// Runs `work` in the library, which may open other files for it.
+    pub(super) fn locked<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        locked(|| {
+            let before = WITHIN.replace(Some(self.clone()));
+            let done = work();
+            WITHIN.set(before);
+            done
+        })
+    }
+
+    /// The file that the library calls so; `None` if there is none, which it takes for one without values.
+    fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
+        let Some(path) = self.around.find(name.to_bytes(), &self.name)? else { return Ok(None) };
+        let store = Arc::new(FileStore::open(path)?);
+        Ok(Some(Backing::new(store, false, &self.control, &self.told)))
+    }
+}
+
+/// Opens a store as an HDF5 file.
+pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -> (Result<Id, Refused>, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let name = around.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    let flags = open_flags(&**store).unwrap_or_else(|error| {
+        told.fail(error);
+        0
+    });
+    told.unclosed.store(flags & WRITTEN != 0, Ordering::Relaxed);
+    let changes = flags & WRITTEN_FOR_READERS != 0;
+    let backing = Backing::new(store.clone(), changes, control, &told);
+    let opened = locked(|| {
+        static DRIVER: OnceLock<hid_t> = OnceLock::new();
+        // SAFETY: under the lock; the class is a constant with the layout that the library expects.
+        let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
+        status(driver)?;
+        OPENING.set(Some(backing));
+        let opened = open_with(driver, name.as_deref().unwrap_or(NAME), changes);
+        OPENING.set(None);
+        opened
+    });
+    (opened, told)
+}
+
+/// The lock is held.
+fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, Refused> {
+    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other files are looked for beside it.
+    unsafe {
+        let access = access()?;
+        status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
+        let how = if changes { H5F_ACC_RDONLY | H5F_ACC_SWMR_READ } else { H5F_ACC_RDONLY };
+        Id::new(H5Fopen(name.as_ptr(), how, access.raw()))
+    }
+}
+
+unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
+    let backing = OPENING.take().or_else(|| {
+        let within = WITHIN.with_borrow(Clone::clone)?;
+        // SAFETY: a name of the library's, which ends with NUL.
+        within.backing(unsafe { CStr::from_ptr(name) }).unwrap_or_else(|error| {
+            within.told.fail(error);
+            None
+        })
+    });
+    let Some(backing) = backing else { return std::ptr::null_mut() };
+    Box::into_raw(Box::new(Driven { base: Base::EMPTY, end_of_addresses: 0, backing }))
+}
+
+unsafe extern "C" fn driver_close(file: *mut Driven) -> c_int {
+    // SAFETY: the library closes each file that `driver_open` gave it once, and uses it no more.
+    drop(unsafe { Box::from_raw(file) });
+    0
+}
+
+unsafe extern "C" fn driver_query(_: *const Driven, flags: *mut c_ulong) -> c_int {
+    if !flags.is_null() {
+        // SAFETY: a number of the library's.
+        unsafe { *flags = READS_WHILE_WRITTEN };
+    }
+    0
+}
+
+unsafe extern "C" fn driver_get_eoa(file: *const Driven, _: H5F_mem_t) -> u64 {
+    // SAFETY: a file that `driver_open` made; the lock keeps others away.
+    unsafe { (*file).end_of_addresses }
+}
+
+unsafe extern "C" fn driver_set_eoa(file: *mut Driven, _: H5F_mem_t, address: u64) -> c_int {
+    // SAFETY: as above.
+    unsafe { (*file).end_of_addresses = address };
+    0
+}
+
+unsafe extern "C" fn driver_get_eof(file: *const Driven, _: H5F_mem_t) -> u64 {
+    // SAFETY: as above.
+    unsafe { (*file).backing.size() }
+}
+
+unsafe extern "C" fn driver_read(
+    file: *mut Driven,
+    _: H5F_mem_t,
+    _: hid_t,
+    at: u64,
+    size: usize,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised, so they are zeroed.
+    let (backing, base, out) = unsafe {
+        std::ptr::write_bytes(buffer.cast::<u8>(), 0, size);
+        let out = std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
+        (&mut (*file).backing, (*file).base.base_address, out)
+    };
+    match backing.read(at, out, base) {
+        Ok(()) => 0,
+        Err(error) => {
+            backing.fail(error);
+            -1
+        }
+    }
+}
+
+unsafe extern "C" fn driver_write(_: *mut Driven, _: H5F_mem_t, _: hid_t, _: u64, _: usize, _: *const c_void) -> c_int {
+    -1
+}

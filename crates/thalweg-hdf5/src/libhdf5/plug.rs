@@ -1,0 +1,101 @@
+//! Filters for libhdf5, which is built without any that needs another library: what it alone reads may have gone through them.
+#![allow(unsafe_code)] // Bindings. Each block states its contract.
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_uint, c_void};
+
+use hdf5_metno_sys::h5::{H5allocate_memory, H5free_memory};
+use hdf5_metno_sys::h5z::{H5Z_FLAG_REVERSE, H5Z_class2_t};
+
+use crate::filter::{Contexts, Filter, OUTSIDE};
+
+/// The structure's version that libhdf5 expects (`H5Z_CLASS_T_VERS`).
+const CLASS_VERSION: c_int = 1;
+
+/// No chunk that goes through libhdf5 is believed to be larger. It does not tell how large one should be.
+const MOST: usize = 1 << 30;
+
+thread_local! {
+    static CONTEXTS: RefCell<Contexts> = RefCell::default();
+    /// What a filter refused: it says more than the library does.
+    static REFUSED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+unsafe extern "C" {
+    /// What `H5Zregister` calls after it has refused numbers that are the library's own.
+    fn H5Z_register(class: *const H5Z_class2_t) -> c_int;
+}
+
+/// What a filter of this thread refused since the last call.
+pub(super) fn take_refused() -> Option<String> {
+    REFUSED.take()
+}
+
+/// Makes the filters known. The lock is held, and the library is open.
+pub(super) fn register() {
+    let [deflate, szip, lzf, blosc, lz4, bitshuffle, zstd] = OUTSIDE;
+    let filters: [(i32, Function); OUTSIDE.len()] = [
+        (deflate, undo::<{ OUTSIDE[0] }>),
+        (szip, undo::<{ OUTSIDE[1] }>),
+        (lzf, undo::<{ OUTSIDE[2] }>),
+        (blosc, undo::<{ OUTSIDE[3] }>),
+        (lz4, undo::<{ OUTSIDE[4] }>),
+        (bitshuffle, undo::<{ OUTSIDE[5] }>),
+        (zstd, undo::<{ OUTSIDE[6] }>),
+    ];
+    for (id, function) in filters {
+        let class = H5Z_class2_t {
+            version: CLASS_VERSION,
+            id,
+            // So that files with stored chunks that were coded elsewhere can be written. It refuses to code any itself.
+            encoder_present: 1,
+            decoder_present: 1,
+            filter: Some(function),
+            ..Default::default()
+        };
+        // SAFETY: under the lock; the library copies the structure. A refusal leaves the filter unknown, which reads tell.
+        unsafe { H5Z_register(&raw const class) };
+    }
+}
+
+type Function = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
+
+unsafe extern "C" fn undo<const NUMBER: i32>(
+    flags: c_uint,
+    count: usize,
+    values: *const c_uint,
+    size: usize,
+    room: *mut usize,
+    buffer: *mut *mut c_void,
+) -> usize {
+    if flags & H5Z_FLAG_REVERSE == 0 {
+        return 0;
+    }
+    // SAFETY: the library passes `count` numbers and a buffer that holds `size` bytes, which it allocated itself.
+    let (values, stored) = unsafe {
+        let values = if count == 0 { &[] } else { std::slice::from_raw_parts(values, count) };
+        (values, std::slice::from_raw_parts((*buffer).cast::<u8>(), size))
+    };
+    let undone = CONTEXTS.with_borrow_mut(|contexts| {
+        let filter = Filter::new(NUMBER, "", values)?;
+        let bytes = contexts.undo_one(&filter, stored, MOST).map_err(|fault| format!("{filter}: {fault}"))?;
+        if bytes.is_empty() {
+            return Err(format!("{filter}: a chunk of no bytes"));
+        }
+        // SAFETY: the library frees what it allocates itself; the new buffer has room for all bytes.
+        unsafe {
+            let out = H5allocate_memory(bytes.len(), 0);
+            if out.is_null() {
+                return Err(format!("{filter}: no memory for {} bytes", bytes.len()));
+            }
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast::<u8>(), bytes.len());
+            H5free_memory(*buffer);
+            (*buffer, *room) = (out, bytes.len());
+        }
+        Ok(bytes.len())
+    });
+    undone.unwrap_or_else(|why| {
+        REFUSED.set(Some(why));
+        0
+    })
+}

@@ -1,0 +1,384 @@
+//! A file made anew: groups, links, attributes, types and datasets of one file into another, and places for the values.
+//!
+//! Everything is made by libhdf5 from what it says of the original, so that what is made is sound whatever the original's
+//! bytes were. References are set to what was made of the objects that they named.
+#![allow(unsafe_code)] // Bindings. Each block states its contract.
+
+mod attribute;
+mod dataset;
+mod kind;
+mod link;
+mod reference;
+mod values;
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_uint};
+use std::sync::Arc;
+
+use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
+use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t, H5F_scope_t, H5Fflush, H5Fget_create_plist, H5Fget_info2};
+use hdf5_metno_sys::h5g::{H5Gcreate2, H5Gget_create_plist};
+use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
+use hdf5_metno_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_comment, H5Oget_info3, H5Oopen_by_token};
+use hdf5_metno_sys::h5p::{
+    H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_attr_creation_order, H5Pget_attr_phase_change,
+    H5Pget_link_creation_order, H5Pget_link_phase_change, H5Pget_mdc_config, H5Pget_obj_track_times, H5Pget_sizes,
+    H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_attr_phase_change, H5Pset_libver_bounds,
+    H5Pset_link_creation_order, H5Pset_link_phase_change, H5Pset_mdc_config, H5Pset_meta_block_size,
+    H5Pset_obj_track_times,
+};
+use thalweg_io::control::Control;
+use thalweg_io::{Error, Result};
+
+use super::driver::Sink;
+use super::handle::{Id, Refused, access, locked, status};
+use super::object::{File, address, token};
+
+pub use dataset::{Form, Lie, Made, Recast};
+#[allow(deprecated, reason = "old files have comments")]
+use hdf5_metno_sys::h5o::H5Oset_comment;
+
+/// Of which libhdf5's kinds of index and of headers a file is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// As the original's superblock says.
+    #[default]
+    Keep,
+    /// What every libhdf5 reads.
+    Earliest,
+    /// What libhdf5 1.8 and newer read.
+    V18,
+    /// What libhdf5 1.10 and newer read: chunks are found by arrays, not trees.
+    V110,
+}
+
+/// What goes wrong.
+enum Trouble {
+    Refused(Refused),
+    Said(Error),
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Said(error)
+    }
+}
+
+/// An object, and what was made of it, by the addresses of their headers.
+#[derive(Debug)]
+struct Twin {
+    from: u64,
+    to: u64,
+    path: String,
+}
+
+/// A file being made from another.
+#[derive(Debug)]
+pub struct Rewrite<'a> {
+    from: &'a File,
+    sink: Arc<Sink>,
+    to: Id,
+    /// The earliest version whose structures it may have.
+    low: H5F_libver_t,
+    /// By the address of the original.
+    twins: HashMap<u64, u64>,
+    /// In the order in which they were made.
+    made: Vec<Twin>,
+    user_block: u64,
+    cleared: u64,
+    blank: Vec<u8>,
+    control: Control,
+}
+
+/// Least and most bytes that the library takes for metadata at a time.
+const METADATA_BLOCKS: (u64, u64) = (2 << 10, 1 << 20);
+
+/// Bytes of metadata that the library keeps of the new file.
+const METADATA_CACHE: usize = 16 << 20;
+
+/// Longest comment that is kept.
+const MOST_COMMENT: usize = 1 << 16;
+
+impl<'a> Rewrite<'a> {
+    /// Starts a file, with the creation properties of another. `out` is to be empty; `metadata` is about how many bytes there
+    /// will be of chunk indexes.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what libhdf5 refuses.
+    pub fn begin(
+        from: &'a File,
+        out: std::fs::File,
+        name: &Arc<str>,
+        version: Version,
+        metadata: u64,
+        control: &Control,
+    ) -> Result<Self> {
+        let sink = Arc::new(Sink::new(out, name.clone()));
+        let (mut address_bytes, mut length_bytes) = (0, 0);
+        let begun = locked(|| -> Result<_, Refused> {
+            // SAFETY: under the lock, with lists that are open and numbers that outlive the calls.
+            unsafe {
+                let make = Id::new(H5Fget_create_plist(from.id.raw()))?;
+                status(H5Pget_sizes(make.raw(), &raw mut address_bytes, &raw mut length_bytes))?;
+                // Where they are shorter, libhdf5 2 loses its way once there are new chunks.
+                if (address_bytes, length_bytes) != (8, 8) {
+                    return Ok(None);
+                }
+                let mut user_block = 0;
+                status(H5Pget_userblock(make.raw(), &raw mut user_block))?;
+                // Those of the root are the file's.
+                let root = Id::new(H5Oopen_by_token(from.id.raw(), token(root_address(from)?)))?;
+                let group = Id::new(H5Gget_create_plist(root.raw()))?;
+                copy_group_properties(&group, &make)?;
+                let access = access()?;
+                keep_metadata(&access)?;
+                let low = match version {
+                    Version::Keep => {
+                        let mut info = std::mem::zeroed();
+                        status(H5Fget_info2(from.id.raw(), &raw mut info))?;
+                        match info.super_.version {
+                            0 | 1 => H5F_libver_t::H5F_LIBVER_EARLIEST,
+                            2 => H5F_libver_t::H5F_LIBVER_V18,
+                            _ => H5F_libver_t::H5F_LIBVER_V110,
+                        }
+                    }
+                    Version::Earliest => H5F_libver_t::H5F_LIBVER_EARLIEST,
+                    Version::V18 => H5F_libver_t::H5F_LIBVER_V18,
+                    Version::V110 => H5F_libver_t::H5F_LIBVER_V110,
+                };
+                status(H5Pset_libver_bounds(access.raw(), low, H5F_LIBVER_LATEST))?;
+                let (least, most) = METADATA_BLOCKS;
+                status(H5Pset_meta_block_size(access.raw(), metadata.next_power_of_two().clamp(least, most)))?;
+                let to = sink.create(&make, &access)?;
+                let here = address(&info(to.raw())?.token);
+                Ok(Some((to, low, address(&info(root.raw())?.token), here, user_block)))
+            }
+        });
+        let begun = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
+        let Some((to, low, root, here, user_block)) = begun else {
+            let what =
+                format!("addresses of {address_bytes} bytes and lengths of {length_bytes} in a file to be made anew");
+            return Err(from.shared.unsupported(what, "make it one of 8 and 8 with h5py first"));
+        };
+        Ok(Self {
+            from,
+            sink,
+            to,
+            low,
+            twins: HashMap::from([(root, here)]),
+            made: vec![Twin { from: root, to: here, path: "/".into() }],
+            user_block,
+            cleared: 0,
+            blank: Vec::new(),
+            control: control.clone(),
+        })
+    }
+
+    /// Bytes before the file proper, which are their user's.
+    pub fn user_block(&self) -> u64 {
+        self.user_block
+    }
+
+    /// References to objects that no link leads to; what was made of these references leads nowhere.
+    pub fn cleared(&self) -> u64 {
+        self.cleared
+    }
+
+    /// Objects made.
+    pub fn objects(&self) -> u64 {
+        self.made.len() as u64
+    }
+
+    /// Makes every object that links lead to, with its attributes, and the values that only libhdf5 can copy. `recast` says how
+    /// a dataset is to be stored; for all but filtered chunks, places are found at once.
+    ///
+    /// # Errors
+    /// The first defect of the original; [`Error::Unsupported`] for what cannot be made; [`Error::Io`].
+    pub fn objects_of(&mut self, recast: &mut dyn FnMut(&Form) -> Result<Recast>) -> Result<Vec<Made>> {
+        let mut datasets = Vec::new();
+        let mut next = 0;
+        // Groups append what they lead to.
+        while let Some(twin) = self.made.get(next) {
+            let (from, to, path) = (twin.from, twin.to, twin.path.clone());
+            self.check_cancelled()?;
+            self.said(&path, |rewrite| {
+                let from = rewrite.open_from(from)?;
+                // SAFETY: under the lock, an open object.
+                if unsafe { H5Iget_type(from.raw()) } == H5I_type_t::H5I_GROUP {
+                    let to = rewrite.open_to(to)?;
+                    rewrite.links(&from, &to, &path, recast, &mut datasets)?;
+                }
+                Ok(())
+            })?;
+            next += 1;
+        }
+        // When all objects are there, references can be set.
+        let mut next = 0;
+        while let Some(twin) = self.made.get(next) {
+            let (from, to, path) = (twin.from, twin.to, twin.path.clone());
+            self.check_cancelled()?;
+            self.said(&path, |rewrite| {
+                let (from, to) = (rewrite.open_from(from)?, rewrite.open_to(to)?);
+                rewrite.attributes(&from, &to)?;
+                comment(&from, &to)?;
+                Ok(())
+            })?;
+            next += 1;
+        }
+        for made in &datasets {
+            if let Lie::Elsewhere { copied: true, .. } = made.form.lie {
+                self.said(&made.form.path, |rewrite| rewrite.values(made))?;
+            }
+        }
+        Ok(datasets)
+    }
+
+    /// Writes what is in memory, and closes the file. Values go to their places before or after.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub fn finish(self) -> Result<()> {
+        let Self { to, sink, from, .. } = self;
+        let flushed = locked(|| {
+            // SAFETY: under the lock, an open file.
+            let flushed = status(unsafe { H5Fflush(to.raw(), H5F_scope_t::H5F_SCOPE_GLOBAL) });
+            drop(to);
+            flushed
+        });
+        match (sink.take_error(), flushed) {
+            (Some(error), _) => Err(error),
+            (None, Err(refused)) => Err(refused_by(from, &sink, "/", refused)),
+            (None, Ok(_)) => Ok(()),
+        }
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Runs work under the lock; what is refused is an error about `path`.
+    fn said<T>(&mut self, path: &str, work: impl FnOnce(&mut Self) -> Result<T, Trouble>) -> Result<T> {
+        let (from, sink) = (self.from, self.sink.clone());
+        locked(|| work(self)).map_err(|trouble| match trouble {
+            Trouble::Refused(refused) => refused_by(from, &sink, path, refused),
+            Trouble::Said(error) => error,
+        })
+    }
+
+    fn unsupported(&self, path: &str, what: &str, advice: &'static str) -> Trouble {
+        self.from.shared.unsupported(format!("{path}: {what}"), advice).into()
+    }
+
+    fn malformed(&self, path: &str, found: String, expected: String) -> Trouble {
+        self.from.shared.malformed(path, 0, found, expected).into()
+    }
+
+    fn open_from(&self, address: u64) -> Result<Id, Refused> {
+        // SAFETY: under the lock; the library checks what stands at the address.
+        Id::new(unsafe { H5Oopen_by_token(self.from.id.raw(), token(address)) })
+    }
+
+    fn open_to(&self, address: u64) -> Result<Id, Refused> {
+        // SAFETY: as above.
+        Id::new(unsafe { H5Oopen_by_token(self.to.raw(), token(address)) })
+    }
+
+    /// Keeps in mind what was made of an object.
+    fn met(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, Refused> {
+        // SAFETY: under the lock, an open object.
+        let to = address(&unsafe { info(to.raw()) }?.token);
+        self.twins.insert(from, to);
+        self.made.push(Twin { from, to, path: path.to_owned() });
+        Ok(to)
+    }
+
+    /// Makes a group. The lock is held.
+    fn group(&self, from: &Id, parent: &Id, name: &CString, link: &Id) -> Result<Id, Refused> {
+        // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
+        unsafe {
+            // Its own list says where its links are, too.
+            let make = Id::new(H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
+            copy_group_properties(&Id::new(H5Gget_create_plist(from.raw()))?, &make)?;
+            Id::new(H5Gcreate2(parent.raw(), name.as_ptr(), link.raw(), make.raw(), H5P_DEFAULT))
+        }
+    }
+}
+
+/// What the systems said, else the library's word about the original.
+fn refused_by(from: &File, sink: &Sink, path: &str, refused: Refused) -> Error {
+    sink.take_error().unwrap_or_else(|| from.shared.error(path, refused))
+}
+
+/// # Safety
+/// The lock is held.
+unsafe fn info(object: hid_t) -> Result<H5O_info2_t, Refused> {
+    let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
+    // SAFETY: under the lock; zeros are a valid structure, which outlives the call.
+    unsafe {
+        status(H5Oget_info3(object, info.as_mut_ptr(), H5O_INFO_BASIC))?;
+        Ok(info.assume_init())
+    }
+}
+
+/// Where the root group's header stands. The lock is held.
+fn root_address(file: &File) -> Result<u64, Refused> {
+    // SAFETY: under the lock, an open file.
+    Ok(address(&unsafe { info(file.id.raw()) }?.token))
+}
+
+/// Lets the library keep more metadata than it does of files that are read: a group of many links is one heap, and would be written
+/// and read again for each of them.
+///
+/// # Safety
+/// The lock is held; `access` is a file's access list.
+unsafe fn keep_metadata(access: &Id) -> Result<(), Refused> {
+    // SAFETY: as the caller says; the structure is the library's own, and its numbers and flags may be zero.
+    unsafe {
+        let mut cache = std::mem::zeroed::<H5AC_cache_config_t>();
+        cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+        status(H5Pget_mdc_config(access.raw(), &raw mut cache))?;
+        (cache.initial_size, cache.min_size, cache.max_size) = (METADATA_CACHE, METADATA_CACHE, METADATA_CACHE);
+        status(H5Pset_mdc_config(access.raw(), &raw mut cache)).map(drop)
+    }
+}
+
+/// # Safety
+/// The lock is held; `from` is of a group, `to` of a group or file.
+unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), Refused> {
+    let (mut order, mut least, mut most, mut times): (c_uint, c_uint, c_uint, _) = (0, 0, 0, 0);
+    // SAFETY: under the lock; the numbers outlive the calls.
+    unsafe {
+        status(H5Pget_link_creation_order(from.raw(), &raw mut order))?;
+        status(H5Pset_link_creation_order(to.raw(), order))?;
+        status(H5Pget_link_phase_change(from.raw(), &raw mut most, &raw mut least))?;
+        status(H5Pset_link_phase_change(to.raw(), most, least))?;
+        status(H5Pget_attr_creation_order(from.raw(), &raw mut order))?;
+        status(H5Pset_attr_creation_order(to.raw(), order))?;
+        status(H5Pget_attr_phase_change(from.raw(), &raw mut most, &raw mut least))?;
+        status(H5Pset_attr_phase_change(to.raw(), most, least))?;
+        status(H5Pget_obj_track_times(from.raw(), &raw mut times))?;
+        status(H5Pset_obj_track_times(to.raw(), times))?;
+    }
+    Ok(())
+}
+
+#[allow(deprecated, reason = "old files have comments")]
+/// Copies an object's comment, which came before attributes. The lock is held.
+fn comment(from: &Id, to: &Id) -> Result<(), Refused> {
+    // SAFETY: under the lock, with open objects; the buffer has the size that the call is told.
+    unsafe {
+        let len = status(H5Oget_comment(from.raw(), std::ptr::null_mut(), 0) as i64)?.cast_unsigned() as usize;
+        if len == 0 || len > MOST_COMMENT {
+            return Ok(());
+        }
+        let mut text = vec![0_u8; len + 1];
+        status(H5Oget_comment(from.raw(), text.as_mut_ptr().cast(), text.len()) as i64)?;
+        status(H5Oset_comment(to.raw(), text.as_ptr().cast::<c_char>())).map(drop)
+    }
+}

@@ -1,0 +1,532 @@
+//! Datasets: how they are stored, how they shall be, and places for their values.
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+
+use hdf5_metno_sys::h5d::{
+    H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_space, H5Dget_type,
+    H5Dwrite, H5Dwrite_chunk,
+};
+use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5p::{
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_fill_value,
+    H5Pget_filter2, H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
+    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
+};
+use hdf5_metno_sys::h5s::{
+    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
+    H5Sget_simple_extent_type, H5Sselect_hyperslab, H5Sselect_none,
+};
+use hdf5_metno_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_size};
+use hdf5_metno_sys::h5z::{
+    H5Z_CLASS_T_VERS, H5Z_FILTER_ALL, H5Z_FLAG_OPTIONAL, H5Z_class2_t, H5Zfilter_avail, H5Zregister,
+};
+use thalweg_io::Result;
+
+use super::kind::contents;
+use super::{Rewrite, Trouble};
+use crate::encode::Coder;
+use crate::filter;
+use crate::filter::Pipeline;
+use crate::libhdf5::dataset;
+use crate::libhdf5::dataset::{pipeline, run};
+use crate::libhdf5::handle::{Id, Refused, status};
+use crate::libhdf5::object::Node;
+use crate::types::{Chunk, NOWHERE};
+
+/// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
+const MOST_RANK: usize = 32;
+
+/// Up to so many chunks an index with places for all of them is 16 MiB at most.
+const MANY_CHUNKS: u64 = 1 << 20;
+
+unsafe extern "C" {
+    /// The bindings leave it out.
+    fn H5Fset_libver_bounds(file: hid_t, low: H5F_libver_t, high: H5F_libver_t) -> i32;
+}
+
+/// How a dataset is stored.
+#[derive(Debug)]
+pub struct Form {
+    /// Where it is in the file.
+    pub path: String,
+    /// The length of each dimension.
+    pub shape: Vec<u64>,
+    /// How long each may become; `None` for any length.
+    pub most: Vec<Option<u64>>,
+    /// Bytes of an element.
+    pub element: usize,
+    /// Whether elements are numbers.
+    pub numbers: bool,
+    /// What stands where nothing is stored; empty for zeros.
+    pub fill: Vec<u8>,
+    /// Where the values lie.
+    pub lie: Lie,
+    /// The filters of its chunks, or the one that is not undone here.
+    pub pipeline: Result<Pipeline, String>,
+    /// The same filters, where they can be applied here.
+    pub coders: Option<Vec<Coder>>,
+}
+
+/// Where the values of a dataset lie.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// In one run from this offset on; `None` where nothing was written.
+    Contiguous(Option<u64>),
+    /// In chunks of this shape; each has a number in the grid of chunks, in C order.
+    Chunked(Vec<u64>, Vec<Chunk>),
+    /// Where libhdf5 knows, and why. `copied` says whether it has to copy them, or they stand outside this file.
+    Elsewhere {
+        /// In words.
+        why: &'static str,
+        /// Whether libhdf5 copies them.
+        copied: bool,
+    },
+}
+
+/// How a dataset shall be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recast {
+    /// As it is, with its chunks beside each other.
+    Keep,
+    /// In one run.
+    Contiguous,
+    /// In chunks.
+    Chunked {
+        /// Their shape.
+        chunk: Vec<u64>,
+        /// What goes over them.
+        coders: Vec<Coder>,
+        /// The numbers of those that there are to be, in C order of the grid. Places are found at once where no coder makes
+        /// their sizes differ.
+        numbers: Vec<u64>,
+    },
+}
+
+/// A dataset that was made.
+#[derive(Debug)]
+pub struct Made {
+    /// How the original is stored.
+    pub form: Form,
+    /// How it is stored now.
+    pub recast: Recast,
+    /// Where values go: each chunk, or the one run. Empty where nothing is stored, or filters are still to be applied.
+    pub places: Vec<u64>,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+impl Form {
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u64 {
+        self.shape.iter().product::<u64>() * self.element as u64
+    }
+
+    /// Whether there may come to be many chunks of this shape, though not without end, and far more than there are. From version
+    /// 1.10 on libhdf5 takes room, and time, for all of them at once.
+    fn may_become_far_more(&self, recast: &Recast, chunk: &[u64]) -> bool {
+        let cells = |lengths: &mut dyn Iterator<Item = u64>| {
+            lengths.zip(chunk).map(|(length, chunk)| length.div_ceil((*chunk).max(1))).fold(1, u64::saturating_mul)
+        };
+        let there = match (recast, &self.lie) {
+            (Recast::Chunked { numbers, .. }, _) => numbers.len() as u64,
+            (_, Lie::Chunked(_, chunks)) => chunks.len() as u64,
+            _ => cells(&mut self.shape.iter().copied()),
+        };
+        let most = cells(&mut self.most.iter().map(|most| most.unwrap_or(0)));
+        most > MANY_CHUNKS.max(there.saturating_mul(8))
+    }
+}
+
+impl Rewrite<'_> {
+    /// Makes a dataset that no link leads to yet. The lock is held.
+    pub(super) fn dataset(
+        &mut self,
+        from: Id,
+        address: u64,
+        path: &str,
+        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
+    ) -> Result<(Made, Id), Trouble> {
+        let node = Node { id: from, path: path.to_owned(), shared: self.from.shared.clone() };
+        // SAFETY: under the lock, with identifiers that are open.
+        unsafe {
+            let stored = Id::new(H5Dget_type(node.id.raw()))?;
+            let space = Id::new(H5Dget_space(node.id.raw()))?;
+            let make = Id::new(H5Dget_create_plist(node.id.raw()))?;
+            let form = self.form(&node, &stored, &space, &make)?;
+            let recast = recast(&form)?;
+            apply(&recast, &form, &make)?;
+            stand_in(&make)?;
+            let kind = self.kind(&stored, path)?;
+            let (to, defaults) = (self.to.raw(), H5P_DEFAULT);
+            let create = || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
+            let chunk = chunk(&make, form.shape.len())?;
+            let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&recast, &chunk)) {
+                // A B-tree then, of the chunks that there are.
+                status(H5Fset_libver_bounds(to, H5F_libver_t::H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST))?;
+                let made = create();
+                status(H5Fset_libver_bounds(to, self.low, H5F_LIBVER_LATEST))?;
+                made?
+            } else {
+                create()?
+            };
+            let places = self.places(&made, &form, &recast, &stored)?;
+            let to = self.met(address, &made, path)?;
+            Ok((Made { form, recast, places, from: address, to }, made))
+        }
+    }
+
+    /// # Safety
+    /// The lock is held.
+    unsafe fn form(&self, node: &Node, stored: &Id, space: &Id, make: &Id) -> Result<Form, Trouble> {
+        let path = node.path.clone();
+        // SAFETY: as the caller says; each buffer has the size that the call is told.
+        unsafe {
+            let (mut shape, mut most) = ([0; MOST_RANK], [0; MOST_RANK]);
+            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?.cast_unsigned() as usize;
+            status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), most.as_mut_ptr()))?;
+            let element = H5Tget_size(stored.raw());
+            let numbers = matches!(
+                H5Tget_class(stored.raw()),
+                H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_FLOAT | H5T_class_t::H5T_ENUM | H5T_class_t::H5T_BITFIELD
+            );
+            let (shape, most) = (shape[..rank].to_vec(), &most[..rank]);
+            let bytes = shape.iter().try_fold(element as u64, |bytes, &n| bytes.checked_mul(n));
+            let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
+                let found = format!("{shape:?} elements of {element} bytes");
+                return Err(self.malformed(&path, found, "a dataset that a machine can address".into()));
+            };
+            let held = contents(stored, 0)?;
+            let elsewhere = |why, copied| Lie::Elsewhere { why, copied };
+            let pipeline = match pipeline(make) {
+                Ok(pipeline) => Ok(pipeline),
+                Err(dataset::Trouble::Unsupported(why)) => Err(why),
+                Err(trouble) => return Err(self.trouble(&path, trouble)),
+            };
+            let lie = match H5Pget_layout(make.raw()) {
+                _ if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL => {
+                    elsewhere("a dataset without values", false)
+                }
+                H5D_layout_t::H5D_VIRTUAL => elsewhere("a virtual dataset", false),
+                _ if held.pointers => elsewhere("lists or strings of any length", true),
+                _ if held.references => elsewhere("references", true),
+                H5D_layout_t::H5D_COMPACT => elsewhere("in its header", true),
+                H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(make.raw()) > 0 => {
+                    elsewhere("values in another file", false)
+                }
+                H5D_layout_t::H5D_CONTIGUOUS => {
+                    let at = run(&node.id)?.filter(|_| bytes > 0);
+                    self.check_inside(&path, at.map(|at| (at, bytes)))?;
+                    Lie::Contiguous(at)
+                }
+                H5D_layout_t::H5D_CHUNKED => {
+                    let mut chunk = [0; MOST_RANK];
+                    let found = status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+                    if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
+                        let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
+                        return Err(self.malformed(&path, found, format!("chunks of {rank}")));
+                    }
+                    let chunks = node.grid(&shape, &chunk[..rank]).map_err(|trouble| self.trouble(&path, trouble))?;
+                    self.check_inside(&path, chunks.iter().map(|chunk| (chunk.offset, chunk.size)))?;
+                    Lie::Chunked(chunk[..rank].to_vec(), chunks)
+                }
+                _ => return Err(self.unsupported(&path, "a layout that is not known", "remove it first")),
+            };
+            let mut fill = Vec::new();
+            let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
+            status(H5Pfill_value_defined(make.raw(), &raw mut defined))?;
+            if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED && !matches!(lie, Lie::Elsewhere { .. }) {
+                // It stood in a header, so that memory can hold it.
+                fill = vec![0; element];
+                status(H5Pget_fill_value(make.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
+                fill = if fill.iter().all(|&byte| byte == 0) { Vec::new() } else { fill };
+            }
+            let most = most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
+            let coders = coders(make)?;
+            Ok(Form { path, shape, most, element, numbers, fill, lie, pipeline, coders })
+        }
+    }
+
+    fn trouble(&self, path: &str, trouble: dataset::Trouble) -> Trouble {
+        match trouble {
+            dataset::Trouble::Refused(refused) => refused.into(),
+            dataset::Trouble::Unsupported(what) => self.unsupported(path, &what, "leave the dataset out first"),
+            dataset::Trouble::Malformed(at, found, expected) => {
+                self.from.shared.malformed(path, at, found, expected).into()
+            }
+        }
+    }
+
+    fn check_inside(&self, path: &str, ranges: impl IntoIterator<Item = (u64, u64)>) -> Result<(), Trouble> {
+        let size = self.from.shared.size();
+        for (offset, len) in ranges {
+            if len == 0 || offset == NOWHERE || offset.checked_add(len).is_none_or(|end| end > size) {
+                let found = format!("{len} bytes from byte {offset} on");
+                let expected = format!("data inside the {size} bytes of the file");
+                return Err(self.from.shared.malformed(path, offset.min(size), found, expected).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds places for what can be placed already.
+    ///
+    /// # Safety
+    /// The lock is held; `made` is a dataset of elements of the type `stored`.
+    unsafe fn places(&mut self, made: &Id, form: &Form, recast: &Recast, stored: &Id) -> Result<Vec<u64>, Trouble> {
+        let chunk_bytes = |chunk: &[u64]| chunk.iter().product::<u64>() * form.element as u64;
+        match (recast, &form.lie) {
+            (Recast::Chunked { chunk, coders, numbers }, _) if coders.is_empty() => {
+                let size = chunk_bytes(chunk);
+                numbers.iter().map(|&number| self.place(made, &form.shape, chunk, number, size, 0)).collect()
+            }
+            (Recast::Keep, Lie::Chunked(chunk, chunks)) => chunks
+                .iter()
+                .map(|stored| self.place(made, &form.shape, chunk, stored.first, stored.size, stored.mask))
+                .collect(),
+            (Recast::Keep, Lie::Contiguous(Some(_))) | (Recast::Contiguous, Lie::Contiguous(Some(_))) => {
+                // SAFETY: as the caller says.
+                Ok(vec![unsafe { self.place_run(made, form, stored) }?])
+            }
+            (Recast::Contiguous, Lie::Chunked(_, chunks)) if !chunks.is_empty() => {
+                // SAFETY: as the caller says.
+                Ok(vec![unsafe { self.place_run(made, form, stored) }?])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Finds places for chunks, whose sizes are known now.
+    ///
+    /// # Errors
+    /// What libhdf5 refuses; [`Error::Io`](thalweg_io::Error::Io).
+    pub fn chunks(&mut self, made: &Made, stored: &[Chunk]) -> Result<Vec<u64>> {
+        let Recast::Chunked { chunk, .. } = &made.recast else { return Ok(Vec::new()) };
+        self.said(&made.form.path, |rewrite| {
+            let to = rewrite.open_to(made.to)?;
+            let place =
+                |stored: &Chunk| rewrite.place(&to, &made.form.shape, chunk, stored.first, stored.size, stored.mask);
+            stored.iter().map(place).collect()
+        })
+    }
+
+    fn place(
+        &mut self,
+        made: &Id,
+        shape: &[u64],
+        chunk: &[u64],
+        number: u64,
+        size: u64,
+        mask: u32,
+    ) -> Result<u64, Trouble> {
+        let Ok(bytes) = u32::try_from(size) else {
+            return Err(Refused(format!("a chunk of {size} bytes, where 4 GiB is too much")).into());
+        };
+        if self.blank.len() < bytes as usize {
+            // Never touched, so that it takes no memory.
+            self.blank = vec![0; bytes as usize];
+        }
+        let (mut first, mut rest) = (vec![0; shape.len()], number);
+        for ((first, &length), &part) in first.iter_mut().zip(shape).zip(chunk).rev() {
+            let count = length.div_ceil(part).max(1);
+            *first = rest % count * part;
+            rest /= count;
+        }
+        Ok(self.sink.reserve(|| {
+            // SAFETY: under the lock, an open dataset with a coordinate for each dimension; the buffer is long enough.
+            status(unsafe {
+                let bytes = (bytes as usize, self.blank.as_ptr().cast::<c_void>());
+                H5Dwrite_chunk(made.raw(), H5P_DEFAULT, mask, first.as_ptr(), bytes.0, bytes.1)
+            })
+            .map(drop)
+        })?)
+    }
+
+    /// Finds a place for the one run of a dataset.
+    ///
+    /// # Safety
+    /// The lock is held; `made` is a dataset of elements of the type `stored`, and not empty.
+    unsafe fn place_run(&mut self, made: &Id, form: &Form, stored: &Id) -> Result<u64, Trouble> {
+        let element = vec![0_u8; form.element];
+        let (start, one) = (vec![0; form.shape.len()], vec![1; form.shape.len()]);
+        // SAFETY: as the caller says; the selection is the first element.
+        unsafe {
+            let space = Id::new(H5Dget_space(made.raw()))?;
+            let here = Id::new(H5Screate_simple(1, [1].as_ptr(), std::ptr::null()))?;
+            if !form.shape.is_empty() {
+                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                status(H5Sselect_hyperslab(space.raw(), set, start.as_ptr(), none, one.as_ptr(), none))?;
+            }
+            let bytes = element.as_ptr().cast();
+            // What is written is the element, and where there is a fill value that, everywhere.
+            self.sink.reserve(|| {
+                status(H5Dwrite(made.raw(), stored.raw(), here.raw(), space.raw(), H5P_DEFAULT, bytes)).map(drop)
+            })?;
+        }
+        run(made)?.ok_or_else(|| Refused("no place for values".into()).into())
+    }
+}
+
+/// Sets how a dataset shall be stored.
+///
+/// # Safety
+/// The lock is held; `make` is a dataset's creation list.
+unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> {
+    // SAFETY: as the caller says; arrays are as long as the calls are told.
+    unsafe {
+        if *recast == Recast::Contiguous {
+            status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
+            status(H5Pset_layout(make.raw(), H5D_layout_t::H5D_CONTIGUOUS))?;
+        }
+        if let Recast::Chunked { chunk, coders, .. } = recast {
+            status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
+            status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
+            for coder in coders {
+                status(match *coder {
+                    Coder::Shuffle => H5Pset_shuffle(make.raw()),
+                    Coder::Deflate(level) => H5Pset_deflate(make.raw(), level.into()),
+                    Coder::Zstd(level) => {
+                        let level = c_uint::from(level);
+                        H5Pset_filter(make.raw(), filter::ZSTD, H5Z_FLAG_OPTIONAL, 1, &raw const level)
+                    }
+                    Coder::Fletcher32 => H5Pset_fletcher32(make.raw()),
+                    Coder::Lz4 => H5Pset_filter(make.raw(), filter::LZ4, H5Z_FLAG_OPTIONAL, 0, std::ptr::null()),
+                })?;
+            }
+        }
+        if let Recast::Keep = recast
+            && let Some(chunk) = chunk(make, form.shape.len())?
+        {
+            // The list remembers the version of its dataset, which is at least 1.10's once options are set, even to none.
+            let mut options = 0;
+            status(H5Pget_chunk_opts(make.raw(), &raw mut options))?;
+            status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
+            if options != 0 {
+                status(H5Pset_chunk_opts(make.raw(), options))?;
+            }
+        }
+        let is_chunked = match recast {
+            Recast::Keep => matches!(form.lie, Lie::Chunked(..)),
+            Recast::Contiguous => false,
+            Recast::Chunked { .. } => true,
+        };
+        if is_chunked {
+            // Else chunks would be made, and filtered, before their values are there.
+            status(H5Pset_alloc_time(make.raw(), H5D_alloc_time_t::H5D_ALLOC_TIME_INCR))?;
+        }
+    }
+    Ok(())
+}
+
+/// The shape of the chunks that a creation list asks for.
+///
+/// # Safety
+/// The lock is held; `make` is a dataset's creation list.
+unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, Refused> {
+    let mut chunk = vec![0; rank];
+    // SAFETY: as the caller says; the shape is as long as the call is told.
+    unsafe {
+        if H5Pget_layout(make.raw()) != H5D_layout_t::H5D_CHUNKED {
+            return Ok(None);
+        }
+        status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+    }
+    Ok(Some(chunk))
+}
+
+/// The filters of a creation list, if all of them can be applied here.
+///
+/// # Safety
+/// The lock is held.
+unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, Refused> {
+    let mut coders = Vec::new();
+    // SAFETY: as the caller says; there is room for one value.
+    unsafe {
+        for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
+            let (mut flags, mut config, mut count, mut level) = (0, 0, 1, u32::MAX);
+            let (name, value) = (std::ptr::null_mut(), &raw mut level);
+            let (flags, count, config) = (&raw mut flags, &raw mut count, &raw mut config);
+            coders.push(match status(H5Pget_filter2(make.raw(), place, flags, count, value, 0, name, config))? {
+                filter::SHUFFLE => Coder::Shuffle,
+                filter::DEFLATE => Coder::Deflate(level.min(9) as u8),
+                filter::FLETCHER32 => Coder::Fletcher32,
+                filter::LZ4 => Coder::Lz4,
+                // Its plugin takes 3 where none is given.
+                filter::ZSTD => Coder::Zstd(if level == u32::MAX { 3 } else { level.min(22) as u8 }),
+                _ => return Ok(None),
+            });
+        }
+    }
+    Ok(Some(coders))
+}
+
+/// Has something stand in for each filter that the library does not have, and that only fails: a dataset can be made with it then, and its chunks go from file to file as they are.
+///
+/// # Safety
+/// The lock is held; `make` is a dataset's creation list.
+unsafe fn stand_in(make: &Id) -> Result<(), Refused> {
+    unsafe extern "C" fn fail(
+        _: c_uint,
+        _: usize,
+        _: *const c_uint,
+        _: usize,
+        _: *mut usize,
+        _: *mut *mut c_void,
+    ) -> usize {
+        0
+    }
+    const NAME: &CStr = c"not in thalweg";
+    // SAFETY: as the caller says; what is not asked for has no room.
+    unsafe {
+        for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
+            let (mut flags, mut config, mut count) = (0, 0, 0);
+            let (values, name) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let id = status(H5Pget_filter2(
+                make.raw(),
+                place,
+                &raw mut flags,
+                &raw mut count,
+                values,
+                0,
+                name,
+                &raw mut config,
+            ))?;
+            if status(H5Zfilter_avail(id))? > 0 {
+                continue;
+            }
+            let class = H5Z_class2_t {
+                version: H5Z_CLASS_T_VERS as c_int,
+                id,
+                encoder_present: 1,
+                decoder_present: 1,
+                name: NAME.as_ptr(),
+                can_apply: None,
+                set_local: None,
+                filter: Some(fail),
+            };
+            status(H5Zregister((&raw const class).cast()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Selects nothing or rows of a dataset's space.
+///
+/// # Safety
+/// The lock is held; `space` has as many dimensions as `shape`.
+pub(super) unsafe fn select_rows(space: &Id, shape: &[u64], from: u64, rows: u64) -> Result<hid_t, Refused> {
+    let (mut start, mut count) = (vec![0; shape.len()], shape.to_vec());
+    // SAFETY: as the caller says.
+    unsafe {
+        match (start.first_mut(), count.first_mut()) {
+            (Some(start_row), Some(row_count)) => {
+                (*start_row, *row_count) = (from, rows);
+                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                status(H5Sselect_hyperslab(space.raw(), set, start.as_ptr(), none, count.as_ptr(), none))?;
+            }
+            _ if rows == 0 => drop(status(H5Sselect_none(space.raw()))?),
+            _ => {}
+        }
+    }
+    Ok(space.raw())
+}

@@ -1,0 +1,81 @@
+//! Types: those with names, and what is in elements.
+
+use std::ffi::c_void;
+
+use hdf5_metno_sys::h5p::H5P_DEFAULT;
+use hdf5_metno_sys::h5t::{
+    H5T_class_t, H5Tcommit_anon, H5Tcommitted, H5Tcopy, H5Tget_class, H5Tget_create_plist, H5Tget_member_type,
+    H5Tget_nmembers, H5Tget_super, H5Tis_variable_str,
+};
+
+use super::{Rewrite, Trouble, info};
+use crate::libhdf5::handle::{Id, Refused, status};
+use crate::libhdf5::object::address;
+
+/// Types inside each other deeper than this are taken for malformed.
+pub(super) const MOST_LEVELS: usize = 32;
+
+/// What elements hold beside plain bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Contents {
+    /// Pointers to strings or lists that stand elsewhere.
+    pub(super) pointers: bool,
+    pub(super) references: bool,
+}
+
+impl Rewrite<'_> {
+    /// The type in the new file: the twin of one that has a name, else a copy. The lock is held.
+    pub(super) fn kind(&mut self, kind: &Id, path: &str) -> Result<Id, Trouble> {
+        // SAFETY: under the lock, an open type.
+        unsafe {
+            if status(H5Tcommitted(kind.raw()))? == 0 {
+                return Ok(Id::new(H5Tcopy(kind.raw()))?);
+            }
+            let from = address(&info(kind.raw())?.token);
+            if let Some(&twin) = self.twins.get(&from) {
+                return Ok(self.open_to(twin)?);
+            }
+            let (copy, make) = (Id::new(H5Tcopy(kind.raw()))?, Id::new(H5Tget_create_plist(kind.raw()))?);
+            // A link, or what has this type, holds it.
+            status(H5Tcommit_anon(self.to.raw(), copy.raw(), make.raw(), H5P_DEFAULT))?;
+            self.met(from, &copy, path)?;
+            Ok(copy)
+        }
+    }
+}
+
+/// What elements of a type hold. The lock is held.
+pub(super) fn contents(kind: &Id, level: usize) -> Result<Contents, Refused> {
+    if level > MOST_LEVELS {
+        return Err(Refused("types inside each other".into()));
+    }
+    let plain = Contents::default();
+    // SAFETY: under the lock, with types that are open; the numbers ask for members that there are.
+    unsafe {
+        Ok(match H5Tget_class(kind.raw()) {
+            H5T_class_t::H5T_STRING => Contents { pointers: status(H5Tis_variable_str(kind.raw()))? > 0, ..plain },
+            H5T_class_t::H5T_REFERENCE => Contents { references: true, ..plain },
+            H5T_class_t::H5T_VLEN => {
+                Contents { pointers: true, ..contents(&Id::new(H5Tget_super(kind.raw()))?, level + 1)? }
+            }
+            H5T_class_t::H5T_ARRAY => contents(&Id::new(H5Tget_super(kind.raw()))?, level + 1)?,
+            H5T_class_t::H5T_COMPOUND => {
+                let mut all = plain;
+                for member in 0..status(H5Tget_nmembers(kind.raw()))?.cast_unsigned() {
+                    let here = contents(&Id::new(H5Tget_member_type(kind.raw(), member))?, level + 1)?;
+                    all.pointers |= here.pointers;
+                    all.references |= here.references;
+                }
+                all
+            }
+            _ => plain,
+        })
+    }
+}
+
+/// A list of any length, as it is in memory (`hvl_t`).
+#[repr(C)]
+pub(super) struct List {
+    pub(super) len: usize,
+    pub(super) elements: *mut c_void,
+}

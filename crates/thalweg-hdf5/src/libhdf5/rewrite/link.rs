@@ -1,0 +1,162 @@
+//! Links of groups, of every class.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t};
+use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
+use hdf5_metno_sys::h5l::{
+    H5L_info2_t, H5Lcreate_external, H5Lcreate_soft, H5Lget_val, H5Literate2, H5Lunpack_elink_val,
+};
+use hdf5_metno_sys::h5o::H5Olink;
+use hdf5_metno_sys::h5p::{H5P_CLS_LINK_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_char_encoding};
+use hdf5_metno_sys::h5t::H5T_cset_t;
+use thalweg_io::Result;
+
+use super::dataset::{Form, Made, Recast};
+use super::{Rewrite, Trouble};
+use crate::libhdf5::handle::{Id, status};
+use crate::libhdf5::object::address;
+
+/// `H5L_TYPE_HARD`, `_SOFT`, `_EXTERNAL`; others are their users'.
+const HARD: c_int = 0;
+const SOFT: c_int = 1;
+const EXTERNAL: c_int = 64;
+
+/// Longest value of a link: two paths.
+const MOST_VALUE: usize = 1 << 16;
+
+struct Link {
+    name: CString,
+    class: c_int,
+    /// Its place in the order in which they were made, where that is known.
+    order: Option<i64>,
+    encoding: H5T_cset_t,
+    /// What a hard link leads to.
+    address: u64,
+    /// Bytes of another's value.
+    value: usize,
+}
+
+impl Rewrite<'_> {
+    /// Makes the links of a group, and the objects that they are the first to lead to. The lock is held.
+    pub(super) fn links(
+        &mut self,
+        from: &Id,
+        to: &Id,
+        path: &str,
+        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
+        datasets: &mut Vec<Made>,
+    ) -> Result<(), Trouble> {
+        for link in links(from)? {
+            let path = format!("{}/{}", path.trim_end_matches('/'), link.name.to_string_lossy());
+            // SAFETY: under the lock, a list of ours.
+            let named = unsafe {
+                let named = Id::new(H5Pcreate(*H5P_CLS_LINK_CREATE))?;
+                status(H5Pset_char_encoding(named.raw(), link.encoding))?;
+                named
+            };
+            match link.class {
+                HARD => self.hard(&link, to, &path, &named, recast, datasets)?,
+                SOFT | EXTERNAL => self.elsewhere(&link, from, to, &path, &named)?,
+                class => return Err(self.unsupported(&path, &format!("a link of class {class}"), "remove it first")),
+            }
+        }
+        Ok(())
+    }
+
+    fn hard(
+        &mut self,
+        link: &Link,
+        parent: &Id,
+        path: &str,
+        named: &Id,
+        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
+        datasets: &mut Vec<Made>,
+    ) -> Result<(), Trouble> {
+        let twin = if let Some(&twin) = self.twins.get(&link.address) {
+            self.open_to(twin)?
+        } else {
+            self.check_cancelled()?;
+            let from = self.open_from(link.address)?;
+            // SAFETY: under the lock, an open object.
+            match unsafe { H5Iget_type(from.raw()) } {
+                H5I_type_t::H5I_GROUP => {
+                    let made = self.group(&from, parent, &link.name, named)?;
+                    self.met(link.address, &made, path)?;
+                    return Ok(());
+                }
+                // What is closed before there is a link to it is gone.
+                H5I_type_t::H5I_DATASET => {
+                    let (made, twin) = self.dataset(from, link.address, path, recast)?;
+                    datasets.push(made);
+                    twin
+                }
+                H5I_type_t::H5I_DATATYPE => self.kind(&from, path)?,
+                _ => return Err(self.unsupported(path, "an object of a kind that is not known", "remove it first")),
+            }
+        };
+        // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
+        status(unsafe { H5Olink(twin.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT) })?;
+        Ok(())
+    }
+
+    /// A link to a path, here or in another file.
+    fn elsewhere(&self, link: &Link, from: &Id, to: &Id, path: &str, named: &Id) -> Result<(), Trouble> {
+        if link.value > MOST_VALUE {
+            return Err(self.malformed(path, format!("a link of {} bytes", link.value), format!("{MOST_VALUE}")));
+        }
+        // One more, for a NUL in any case.
+        let mut value = vec![0_u8; link.value + 1];
+        // SAFETY: under the lock, with open groups; the buffer has the size that the call is told; what is unpacked points into
+        // it, and ends with NUL.
+        unsafe {
+            let bytes = value.as_mut_ptr().cast::<c_void>();
+            status(H5Lget_val(from.raw(), link.name.as_ptr(), bytes, link.value, H5P_DEFAULT))?;
+            if link.class == SOFT {
+                let path = bytes.cast::<c_char>();
+                status(H5Lcreate_soft(path, to.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT))?;
+            } else {
+                let (mut flags, mut file, mut object) = (0, std::ptr::null(), std::ptr::null());
+                status(H5Lunpack_elink_val(bytes, link.value, &raw mut flags, &raw mut file, &raw mut object))?;
+                let name = link.name.as_ptr();
+                status(H5Lcreate_external(file, object, to.raw(), name, named.raw(), H5P_DEFAULT))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The links of a group, in the order in which they were made where that is known, else by name. The lock is held.
+fn links(group: &Id) -> Result<Vec<Link>, Trouble> {
+    unsafe extern "C" fn visit(_: hid_t, name: *const c_char, info: *const H5L_info2_t, out: *mut c_void) -> c_int {
+        // SAFETY: `out` is the vector below; the library passes a name that ends with NUL and a filled structure, whose class
+        // is a number that the binding's enumeration need not have.
+        unsafe {
+            let class = info.cast::<c_int>().read();
+            let mut more = std::mem::MaybeUninit::<H5L_info2_t>::zeroed();
+            std::ptr::copy_nonoverlapping(info.cast::<u8>(), more.as_mut_ptr().cast(), size_of::<H5L_info2_t>());
+            more.as_mut_ptr().cast::<c_int>().write(HARD);
+            let mut more = more.assume_init();
+            let (address, value) = if class == HARD { (address(&*more.u.token()), 0) } else { (0, *more.u.val_size()) };
+            (*out.cast::<Vec<Link>>()).push(Link {
+                name: CStr::from_ptr(name).to_owned(),
+                class,
+                order: (more.corder_valid != 0).then_some(more.corder),
+                encoding: more.cset,
+                address,
+                value,
+            });
+        }
+        0
+    }
+    let mut found: Vec<Link> = Vec::new();
+    // SAFETY: under the lock; the vector outlives the call.
+    status(unsafe {
+        let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
+        H5Literate2(group.raw(), by, order, std::ptr::null_mut(), Some(visit), (&raw mut found).cast())
+    })?;
+    if found.iter().all(|link| link.order.is_some()) {
+        found.sort_by_key(|link| link.order);
+    }
+    Ok(found)
+}

@@ -1,0 +1,188 @@
+//! Datasets that grow by rows, for who does not know beforehand how many there will be.
+
+use std::ffi::{c_char, c_void};
+
+use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dget_space, H5Dset_extent, H5Dwrite};
+use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pset_chunk, H5Pset_fill_value};
+use hdf5_metno_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
+use hdf5_metno_sys::h5t::{H5T_C_S1, H5T_VARIABLE, H5T_cset_t, H5Tcopy, H5Tset_cset, H5Tset_size};
+use thalweg_io::{Error, Result};
+
+use super::{Group, Number, Writer, untimed};
+use crate::libhdf5::handle::{Id, Refused, locked, status};
+
+/// A dataset of numbers or strings of a file being written, which grows.
+#[derive(Debug)]
+pub struct Rows {
+    id: Id,
+    kind: Id,
+    /// Bytes of a row in memory.
+    size: usize,
+    /// Of a row; none where a row is one element, and the dataset has one dimension.
+    columns: Option<u64>,
+    len: u64,
+}
+
+/// What [`Rows`] are made as.
+#[derive(Debug, Clone, Copy)]
+pub struct RowsOf {
+    /// Columns of a dataset of two dimensions.
+    pub columns: Option<u64>,
+    /// Rows of a chunk.
+    pub chunk: u64,
+}
+
+impl Rows {
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn shape(&self, rows: u64) -> Vec<u64> {
+        shape(rows, self.columns)
+    }
+
+    /// Puts rows behind those that there are; with no memory to take them from, they are what they are filled with. The lock is held.
+    ///
+    /// # Safety
+    /// `from` is null or has as many elements of the memory's type as these rows have.
+    unsafe fn grow(&mut self, count: u64, from: *const c_void) -> Result<(), Refused> {
+        let whole = self.shape(self.len + count);
+        // SAFETY: under the lock, an open dataset of as many dimensions as the shapes have; the memory is as the caller says.
+        unsafe {
+            status(H5Dset_extent(self.id.raw(), whole.as_ptr()))?;
+            if !from.is_null() && count > 0 {
+                let (first, part) = (shape(self.len, self.columns.map(|_| 0)), self.shape(count));
+                let memory = Id::new(H5Screate_simple(part.len() as i32, part.as_ptr(), std::ptr::null()))?;
+                let space = Id::new(H5Dget_space(self.id.raw()))?;
+                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                status(H5Sselect_hyperslab(space.raw(), set, first.as_ptr(), none, part.as_ptr(), none))?;
+                status(H5Dwrite(self.id.raw(), self.kind.raw(), memory.raw(), space.raw(), H5P_DEFAULT, from))?;
+            }
+        }
+        self.len += count;
+        Ok(())
+    }
+}
+
+fn shape(rows: u64, columns: Option<u64>) -> Vec<u64> {
+    std::iter::once(rows).chain(columns).collect()
+}
+
+impl Writer {
+    /// Makes a dataset of numbers without rows. Rows that are not written are `fill`, a number's little-endian bytes, or 0.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; a name that is there already.
+    pub fn rows(&self, parent: &Group, name: &str, kind: Number, fill: Option<&[u8]>, of: RowsOf) -> Result<Rows> {
+        if fill.is_some_and(|fill| fill.len() != kind.bytes()) {
+            return Err(Error::Usage(format!("{}: {name}: filled with another type", self.name).into()));
+        }
+        let size = kind.bytes() * of.columns.unwrap_or(1) as usize;
+        // SAFETY: under the lock, a type of the library's.
+        self.growing(parent, name, size, fill, of, || Id::new(unsafe { H5Tcopy(kind.id()) }))
+    }
+
+    /// Makes a dataset of strings of any length without rows.
+    ///
+    /// # Errors
+    /// As [`Writer::rows`].
+    pub fn texts(&self, parent: &Group, name: &str, chunk: u64) -> Result<Rows> {
+        let of = RowsOf { columns: None, chunk };
+        self.growing(parent, name, size_of::<*const c_char>(), None, of, || {
+            // SAFETY: under the lock, a type that is ours.
+            unsafe {
+                let kind = Id::new(H5Tcopy(*H5T_C_S1))?;
+                status(H5Tset_size(kind.raw(), H5T_VARIABLE))?;
+                status(H5Tset_cset(kind.raw(), H5T_cset_t::H5T_CSET_UTF8))?;
+                Ok(kind)
+            }
+        })
+    }
+
+    fn growing(
+        &self,
+        parent: &Group,
+        name: &str,
+        size: usize,
+        fill: Option<&[u8]>,
+        of: RowsOf,
+        kind: impl FnOnce() -> Result<Id, Refused>,
+    ) -> Result<Rows> {
+        let name = self.c_string(name)?;
+        let (none, most) = (shape(0, of.columns), shape(H5S_UNLIMITED, of.columns));
+        let chunk = shape(of.chunk.max(1), of.columns);
+        let made = locked(|| {
+            // SAFETY: under the lock, with open objects; the shapes have as many numbers as there are dimensions, and what it is
+            // filled with is one element.
+            unsafe {
+                let kind = kind()?;
+                let dimensions = none.len() as i32;
+                let space = Id::new(H5Screate_simple(dimensions, none.as_ptr(), most.as_ptr()))?;
+                let make = untimed(*H5P_CLS_DATASET_CREATE)?;
+                status(H5Pset_chunk(make.raw(), dimensions, chunk.as_ptr()))?;
+                if let Some(fill) = fill {
+                    status(H5Pset_fill_value(make.raw(), kind.raw(), fill.as_ptr().cast()))?;
+                }
+                let (parent, plain) = (parent.0.raw(), H5P_DEFAULT);
+                let (name, to) = (name.as_ptr(), space.raw());
+                let id = Id::new(H5Dcreate2(parent, name, kind.raw(), to, plain, make.raw(), plain))?;
+                Ok(Rows { id, kind, size, columns: of.columns, len: 0 })
+            }
+        });
+        made.map_err(|refused: Refused| self.failed(refused))
+    }
+
+    /// Appends rows of numbers, little-endian.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for bytes that do not fill rows.
+    pub fn push(&self, rows: &mut Rows, bytes: &[u8]) -> Result<()> {
+        if !bytes.len().is_multiple_of(rows.size) {
+            let what = format!("{}: {} bytes for rows of {}", self.name, bytes.len(), rows.size);
+            return Err(Error::Usage(what.into()));
+        }
+        let count = (bytes.len() / rows.size) as u64;
+        // SAFETY: under the lock; there are as many bytes as these rows take.
+        let grown = locked(|| unsafe { rows.grow(count, bytes.as_ptr().cast()) });
+        grown.map_err(|refused| self.failed(refused))
+    }
+
+    /// Appends rows that are what the dataset is filled with. They take no room.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn push_filled(&self, rows: &mut Rows, count: u64) -> Result<()> {
+        // SAFETY: under the lock; nothing is taken from memory.
+        locked(|| unsafe { rows.grow(count, std::ptr::null()) }).map_err(|refused| self.failed(refused))
+    }
+
+    /// Appends strings.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a string with a NUL in it.
+    pub fn push_texts<'a>(&self, rows: &mut Rows, texts: impl Iterator<Item = &'a str>) -> Result<()> {
+        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+        for text in texts {
+            starts.push(bytes.len());
+            bytes.extend_from_slice(self.c_string(text)?.as_bytes_with_nul());
+        }
+        let pointers: Vec<*const c_char> = starts.iter().map(|start| bytes[*start..].as_ptr().cast()).collect();
+        // SAFETY: under the lock; as many pointers as rows, to strings that end with NUL and outlive the call.
+        let grown = locked(|| unsafe { rows.grow(pointers.len() as u64, pointers.as_ptr().cast()) });
+        grown.map_err(|refused| self.failed(refused))
+    }
+
+    /// Gives a dataset a string for an attribute.
+    ///
+    /// # Errors
+    /// As [`Writer::text`].
+    pub fn describe_rows(&self, rows: &Rows, name: &str, text: &str) -> Result<()> {
+        self.text_at(rows.id.raw(), name, text)
+    }
+}

@@ -1,0 +1,55 @@
+//! Datasets of strings and lists of any length, for tests to read.
+
+use std::ffi::c_char;
+
+use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dwrite};
+use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_CREATE, H5P_DEFAULT};
+use hdf5_metno_sys::h5s::{H5S_ALL, H5Screate_simple};
+use hdf5_metno_sys::h5t::{H5T_C_S1, H5T_VARIABLE, H5Tcopy, H5Tset_size, H5Tvlen_create};
+use thalweg_io::Result;
+
+use super::{Group, Number, Writer, untimed};
+use crate::libhdf5::handle::{Id, locked, status};
+use crate::libhdf5::variable::List;
+
+impl Writer {
+    /// Writes strings, or lists of `item`; `None` for those that are never written. As many as the shape has elements.
+    pub(crate) fn variable(
+        &self,
+        parent: &Group,
+        name: &str,
+        shape: &[u64],
+        item: Option<Number>,
+        elements: Option<&[Vec<u8>]>,
+    ) -> Result<()> {
+        let name = self.c_string(name)?;
+        let ended = |bytes: &Vec<u8>| [&bytes[..], &[0]].concat();
+        let texts: Vec<Vec<u8>> = elements.unwrap_or_default().iter().map(ended).collect();
+        let made = locked(|| {
+            // SAFETY: under the lock, with an open group; each element is as long as its type says, and lives on.
+            unsafe {
+                let kind = match item {
+                    Some(item) => Id::new(H5Tvlen_create(item.id()))?,
+                    None => Id::new(H5Tcopy(*H5T_C_S1))?,
+                };
+                if item.is_none() {
+                    status(H5Tset_size(kind.raw(), H5T_VARIABLE))?;
+                }
+                let space = Id::new(H5Screate_simple(shape.len() as i32, shape.as_ptr(), std::ptr::null()))?;
+                let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
+                let (to, make) = (space.raw(), make.raw());
+                let id = Id::new(H5Dcreate2(parent.0.raw(), name.as_ptr(), kind.raw(), to, plain, make, plain))?;
+                let Some(elements) = elements else { return Ok(()) };
+                let strings: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr().cast()).collect();
+                let list = |bytes: &Vec<u8>| List {
+                    len: item.map_or(0, |item| bytes.len() / item.bytes()),
+                    items: bytes.as_ptr().cast(),
+                };
+                let lists: Vec<List> = elements.iter().map(list).collect();
+                let buffer = if item.is_none() { strings.as_ptr().cast() } else { lists.as_ptr().cast() };
+                status(H5Dwrite(id.raw(), kind.raw(), H5S_ALL, H5S_ALL, plain, buffer)).map(drop)
+            }
+        });
+        made.map_err(|refused| self.failed(refused))
+    }
+}

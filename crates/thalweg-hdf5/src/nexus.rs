@@ -1,0 +1,330 @@
+//! NeXus: the events that neutron instruments write, and their logs, in any HDF5 file.
+//!
+//! A bank is a group of class `NXevent_data`, or one that holds what such a group does: `event_id` and `event_time_offset` for
+//! each event, `event_weight` if need be, `event_index` and `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of some pulses, times
+//! and times of flight; what the index says is checked, and what is wrong with it is told.
+//!
+//! ```no_run
+//! use thalweg_hdf5::arrays::ArrayFile;
+//! use thalweg_hdf5::nexus::Nexus;
+//! use thalweg_hdf5::nexus::Wanted;
+//! use thalweg_io::open::Options;
+//!
+//! # fn main() -> thalweg_io::Result<()> {
+//! let file = ArrayFile::open("run.nxs".as_ref(), Options::default())?;
+//! let nexus = Nexus::find(&file)?;
+//! let wanted = Wanted { banks: vec!["bank1_*".into()], pulses: Some(0..1000), ..Wanted::default() };
+//! let summary = nexus.events(&wanted, &mut |batch| {
+//!     println!("{}: {} events", nexus.banks()[batch.bank].name(), batch.pulses.len());
+//!     Ok(())
+//! })?;
+//! for finding in &summary.findings {
+//!     eprintln!("{finding}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod columns;
+mod find;
+mod finding;
+mod log;
+mod number;
+mod pulses;
+mod read;
+mod time;
+mod turns;
+mod wanted;
+
+use thalweg_io::{Error, Result};
+
+use crate::arrays::{ArrayFile, Dataset};
+use crate::libhdf5::{Found, Place};
+use finding::finding;
+
+pub use finding::{Defect, Finding};
+pub use log::{Log, LogValues, Values};
+pub use number::Number;
+pub use pulses::Pulses;
+pub use read::{Batch, Order, Summary};
+pub use time::{Moment, NO_TIME, Unit, iso, parse_iso};
+pub use wanted::Wanted;
+
+/// The event data and logs of a file.
+#[derive(Debug)]
+pub struct Nexus<'a> {
+    file: &'a ArrayFile,
+    banks: Vec<Bank>,
+    logs: Vec<Log>,
+    entries: Vec<Entry>,
+}
+
+/// A measurement: a group of class `NXentry`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The group's path.
+    pub path: String,
+    /// When it began, as the file has it.
+    pub start_time: Option<String>,
+    /// What it is called.
+    pub title: Option<String>,
+}
+
+/// The events of a bank of detectors.
+#[derive(Debug)]
+pub struct Bank {
+    path: String,
+    name: String,
+    events: u64,
+    /// What each event has, in the order of [`Column::ALL`].
+    columns: [Option<List>; 3],
+    event_time_zero: Option<List>,
+    event_index: Option<List>,
+    cue_index: Option<List>,
+    cue_timestamp_zero: Option<List>,
+    /// Of `event_time_offset`.
+    unit: Unit,
+    /// Of `event_time_zero`.
+    zero_unit: Unit,
+    /// What `event_time_zero` counts from, in nanoseconds since 1970.
+    epoch: i64,
+    /// What shows without a look at values.
+    findings: Vec<Finding>,
+}
+
+/// What a bank may have of each event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// `event_id`: the pixel of the detector.
+    Id,
+    /// `event_time_offset`: the time since its pulse, in [`Bank::unit`].
+    Offset,
+    /// `event_weight`: how many events it counts for.
+    Weight,
+}
+
+impl Column {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Id, Self::Offset, Self::Weight];
+
+    /// The name of its dataset.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Id => "event_id",
+            Self::Offset => "event_time_offset",
+            Self::Weight => "event_weight",
+        }
+    }
+}
+
+/// A dataset that is a list of numbers.
+#[derive(Debug)]
+struct List {
+    dataset: Dataset,
+    number: Number,
+    len: u64,
+}
+
+impl Bank {
+    /// The group's path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The last part of the path; the whole of it where another bank has the same.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many events it has.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Entries of `event_time_zero`, or of the index where there are no times.
+    pub fn pulses(&self) -> u64 {
+        self.event_time_zero.as_ref().or(self.event_index.as_ref()).map_or(0, |list| list.len)
+    }
+
+    fn list(&self, column: Column) -> Option<&List> {
+        self.columns[column as usize].as_ref()
+    }
+
+    /// The type of a column, if it has that.
+    pub fn number(&self, column: Column) -> Option<Number> {
+        self.list(column).map(|list| list.number)
+    }
+
+    /// The dataset of a column, if it has that.
+    pub fn dataset(&self, column: Column) -> Option<&Dataset> {
+        self.list(column).map(|list| &list.dataset)
+    }
+
+    /// The unit of `event_time_offset`.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// The datasets that hold a value for each event.
+    pub fn datasets(&self) -> impl Iterator<Item = &Dataset> {
+        self.columns.iter().flatten().map(|list| &list.dataset)
+    }
+}
+
+impl<'a> Nexus<'a> {
+    /// The banks, in the order of their paths.
+    pub fn banks(&self) -> &[Bank] {
+        &self.banks
+    }
+
+    /// The logs, in the order of their paths.
+    pub fn logs(&self) -> &[Log] {
+        &self.logs
+    }
+
+    /// The measurements, in the order of their paths.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The file.
+    pub fn file(&self) -> &'a ArrayFile {
+        self.file
+    }
+
+    /// Bytes that the events of some banks take in the file, by their places.
+    pub fn stored_bytes(&self, banks: &[usize]) -> u64 {
+        let stored = |dataset: &Dataset| match &dataset.found {
+            Found::Array(array) => match &array.place {
+                Place::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
+                _ => array.bytes(),
+            },
+            Found::Other(_) => 0,
+        };
+        banks.iter().filter_map(|&at| self.banks.get(at)).flat_map(Bank::datasets).map(stored).sum()
+    }
+
+    /// The pulses of a bank, and all that is wrong with it.
+    ///
+    /// # Errors
+    /// The first defect of the file; [`Error::Unsupported`] where memory cannot hold them.
+    pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<Finding>)> {
+        let mut found = bank.findings.clone();
+        let times = |list: &Option<List>| -> Result<_> {
+            let Some(list) = list else { return Ok(None) };
+            self.numbers(list, |number| bank.zero_unit.after(bank.epoch, number)).map(Some)
+        };
+        let places = |list: &List| self.numbers(list, number::Scalar::place);
+        let pulses = match (&bank.event_index, &bank.cue_index) {
+            (Some(index), _) => {
+                let (pulses, more) = Pulses::new(places(index)?, times(&bank.event_time_zero)?, bank.events);
+                found.extend(more);
+                pulses
+            }
+            (None, Some(cues)) => {
+                let done = "cue_index and cue_timestamp_zero stand in: times are coarse";
+                found.push(finding(Defect::NoIndex, None, "no event_index", "the first event of each pulse", done));
+                let (pulses, more) = Pulses::new(places(cues)?, times(&bank.cue_timestamp_zero)?, bank.events);
+                found.extend(more.into_iter().map(|finding| Finding { defect: Defect::Cues, ..finding }));
+                pulses
+            }
+            (None, None) => {
+                let done = "no event belongs to a pulse";
+                found.push(finding(Defect::NoIndex, None, "no event_index", "the first event of each pulse", done));
+                Pulses::none(bank.events)
+            }
+        };
+        if let (Some(_), Some(cues)) = (&bank.event_index, &bank.cue_index) {
+            found.extend(check_cues(&places(cues)?, bank));
+        }
+        found.iter_mut().for_each(|finding| finding.group.clone_from(&bank.path));
+        Ok((pulses, found))
+    }
+
+    /// The earliest time of a first pulse, in nanoseconds since 1970: what [`Moment::Into`] counts from.
+    ///
+    /// # Errors
+    /// The first defect of the file.
+    pub fn start(&self) -> Result<Option<i64>> {
+        let mut start = None;
+        for bank in &self.banks {
+            let zeros = if bank.event_index.is_some() { &bank.event_time_zero } else { &bank.cue_timestamp_zero };
+            let Some(list) = zeros.as_ref().filter(|list| list.len > 0) else { continue };
+            let bytes = read::part(self.file, list, 0..1)?;
+            list.number.scalars(&bytes, |first| {
+                let first = bank.zero_unit.after(bank.epoch, first);
+                if first != NO_TIME {
+                    start = Some(start.map_or(first, |start: i64| start.min(first)));
+                }
+            });
+        }
+        Ok(start)
+    }
+
+    /// A list of numbers as a whole.
+    fn numbers<T>(&self, list: &List, convert: impl Fn(number::Scalar) -> T) -> Result<Vec<T>> {
+        let memory = self.file.options().budget.memory as u64;
+        // Of the index and of the times, eight bytes each.
+        let needed = list.len.saturating_mul(2 * size_of::<u64>() as u64);
+        if needed > memory {
+            return Err(Error::Unsupported {
+                file: self.file.store().name().clone(),
+                what: format!("{}: {} pulses, in less than {needed} bytes of memory,", list.dataset.path(), list.len)
+                    .into(),
+                advice: "allow more memory".into(),
+            });
+        }
+        let mut numbers = Vec::new();
+        self.file.values(&list.dataset, &mut |part| {
+            list.number.scalars(part, |number| numbers.push(convert(number)));
+            Ok(())
+        })?;
+        Ok(numbers)
+    }
+}
+
+/// What is wrong with cues that are not needed.
+fn check_cues(cues: &[u64], bank: &Bank) -> Option<Finding> {
+    let done = "the cues are not used: event_index says the same in detail";
+    let times = bank.cue_timestamp_zero.as_ref().map_or(0, |list| list.len);
+    let (at, words, expected) = if let Some(at) = cues.iter().position(|&cue| cue > bank.events) {
+        (at, cues.get(at)?.to_string(), format!("at most {}, for there are so many events", bank.events))
+    } else if let Some(at) = cues.windows(2).position(|pair| pair[1] < pair[0]) {
+        (at + 1, cues.get(at + 1)?.to_string(), format!("at least {}", cues.get(at)?))
+    } else if cues.len() as u64 != times {
+        let expected = format!("{times}, one for each entry of cue_timestamp_zero");
+        (cues.len().min(times as usize), format!("{} entries of cue_index", cues.len()), expected)
+    } else {
+        return None;
+    };
+    Some(finding(Defect::Cues, Some(at as u64), words, expected, done))
+}
+
+impl Entry {
+    /// When it began, in nanoseconds since 1970.
+    pub fn start(&self) -> Option<i64> {
+        parse_iso(self.start_time.as_ref()?)
+    }
+}
+
+/// Text that a dataset holds, if that is all it holds.
+fn text(file: &ArrayFile, dataset: &Dataset) -> Result<Option<String>> {
+    let mut found = None;
+    let mut take = |bytes: &[u8]| {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        found = Some(String::from_utf8_lossy(&bytes[..end]).trim().to_owned());
+        Ok(())
+    };
+    match &dataset.found {
+        Found::Array(array) if array.dtype.to_string().starts_with("|S") && array.len() == 1 => {
+            file.values(dataset, &mut take)?;
+        }
+        Found::Array(_) => {}
+        Found::Other(_) => {
+            if file.variable(dataset)?.is_some_and(|variable| variable.item.is_none() && variable.len() == 1) {
+                file.each_variable(dataset, &mut take)?;
+            }
+        }
+    }
+    Ok(found)
+}

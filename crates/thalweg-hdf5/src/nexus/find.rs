@@ -1,0 +1,266 @@
+//! Where the banks, logs and measurements of a file are.
+
+use std::collections::{HashMap, HashSet};
+
+use thalweg_io::{Error, Result};
+
+use super::finding::{Defect, Finding, finding};
+use super::number::Number;
+use super::time::{Unit, parse_iso};
+use super::{Bank, Column, Entry, List, Log, Nexus, text};
+use crate::arrays::{ArrayFile, Dataset, MOST_LEVELS};
+use crate::libhdf5::{Link, Node};
+use crate::types::Value;
+
+/// A group's attributes and links.
+struct Group<'a> {
+    file: &'a ArrayFile,
+    path: &'a str,
+    class: Option<String>,
+    links: &'a [Link],
+}
+
+impl<'a> Nexus<'a> {
+    /// Looks for the banks, logs and measurements of a file. A group that has several names counts once, by the first.
+    ///
+    /// # Errors
+    /// The first defect of the file's groups.
+    pub fn find(file: &'a ArrayFile) -> Result<Self> {
+        let mut nexus = Self { file, banks: Vec::new(), logs: Vec::new(), entries: Vec::new() };
+        let root = file.hdf5().root()?;
+        // What holds a bank's events, for links lead to datasets too.
+        let (mut seen, mut events) = (HashSet::from([root.address()?]), HashSet::new());
+        let mut links: Vec<(Link, usize)> = Vec::new();
+        let mut next = Some((root, 0));
+        while let Some((node, level)) = next.take() {
+            if file.options().control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if node.is_group() && level < MOST_LEVELS {
+                let mut below = node.links()?;
+                below.sort_by(|a, b| b.name.cmp(&a.name));
+                nexus.group(&node, &below, &mut events)?;
+                links.extend(below.into_iter().map(|link| (link, level + 1)));
+            }
+            next = loop {
+                let Some((link, level)) = links.pop() else { break None };
+                if !events.contains(&link.address) && seen.insert(link.address) {
+                    break Some((file.hdf5().follow(&link)?, level));
+                }
+            };
+        }
+        nexus.name_banks();
+        nexus.count_from_starts();
+        Ok(nexus)
+    }
+
+    fn group(&mut self, node: &Node, links: &[Link], events: &mut HashSet<u64>) -> Result<()> {
+        let class = words(node.attribute(c"NX_class")?);
+        let group = Group { file: self.file, path: node.path(), class, links };
+        let has = |name: &str| group.link(name).is_some();
+        match group.class.as_deref() {
+            Some("NXentry") => self.entries.push(Entry {
+                path: group.path.to_owned(),
+                start_time: group.text("start_time")?,
+                title: group.text("title")?,
+            }),
+            Some("NXevent_data") => self.bank(&group, events)?,
+            _ if has("event_time_offset") && (has("event_id") || has("event_index")) => self.bank(&group, events)?,
+            Some("NXlog") => self.logs.extend(group.log()?),
+            None if has("time") && has("value") => self.logs.extend(group.log()?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn bank(&mut self, group: &Group<'_>, events: &mut HashSet<u64>) -> Result<()> {
+        let own = ["event_id", "event_time_offset"].map(|name| group.link(name).map(|link| link.address));
+        if own.iter().flatten().any(|address| events.contains(address)) {
+            return Ok(());
+        }
+        events.extend(own.iter().flatten());
+        self.banks.push(group.bank()?);
+        Ok(())
+    }
+
+    /// Names are the last part of the path, as long as that is one bank's alone.
+    fn name_banks(&mut self) {
+        self.banks.sort_by(|a, b| a.path.cmp(&b.path));
+        self.logs.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut count: HashMap<String, usize> = HashMap::new();
+        self.banks.iter().for_each(|bank| *count.entry(bank.name.clone()).or_default() += 1);
+        for bank in self.banks.iter_mut().filter(|bank| count.get(&bank.name).is_some_and(|&n| n > 1)) {
+            bank.name = bank.path.trim_start_matches('/').to_owned();
+        }
+    }
+
+    /// Times that do not say what they count from count from the start of their measurement.
+    fn count_from_starts(&mut self) {
+        let starts: Vec<(String, i64)> = self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((format!("{}/", entry.path.trim_end_matches('/')), entry.start()?)))
+            .collect();
+        let start_of =
+            |path: &str| starts.iter().find(|(entry, _)| path.starts_with(entry.as_str())).map(|(_, start)| *start);
+        for bank in &mut self.banks {
+            let Some(finding) = bank.findings.iter_mut().find(|finding| finding.defect == Defect::Epoch) else {
+                continue;
+            };
+            if let Some(start) = start_of(&bank.path) {
+                bank.epoch = start;
+                finding.done = "times count from the measurement's start_time".into();
+            }
+        }
+        for log in &mut self.logs {
+            log.start = log.start.or_else(|| start_of(&log.path));
+        }
+    }
+}
+
+/// An attribute that is text, without what fills it up.
+fn words(attribute: Option<Value>) -> Option<String> {
+    match attribute {
+        Some(Value::Text(text)) => Some(text.trim().to_owned()),
+        _ => None,
+    }
+}
+
+impl Group<'_> {
+    fn link(&self, name: &str) -> Option<&Link> {
+        self.links.iter().find(|link| link.name == name)
+    }
+
+    fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
+        let Some(link) = self.link(name) else { return Ok(None) };
+        Dataset::of(self.file.hdf5().follow(link)?)
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>> {
+        self.dataset(name)?.map_or(Ok(None), |dataset| text(self.file, &dataset))
+    }
+
+    /// A dataset that should be a list of numbers.
+    fn list(&self, name: &str, found: &mut Vec<Finding>) -> Result<Option<List>> {
+        let Some(dataset) = self.dataset(name)? else { return Ok(None) };
+        match Number::list(&dataset) {
+            Ok((number, len)) => Ok(Some(List { dataset, number, len })),
+            Err(what) => {
+                let words = format!("{name}: {what}");
+                found.push(finding(Defect::Unusable, None, words, "a list of numbers", "it is left out"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn bank(&self) -> Result<Bank> {
+        let mut found = Vec::new();
+        let mut columns = [None, None, None];
+        for column in Column::ALL {
+            columns[column as usize] = self.list(column.name(), &mut found)?;
+        }
+        let [event_id, event_time_offset, event_weight] = &mut columns;
+        let event_time_zero = self.list("event_time_zero", &mut found)?;
+        let event_index = self.list("event_index", &mut found)?;
+        let cue_index = self.list("cue_index", &mut found)?;
+        let cue_timestamp_zero = self.list("cue_timestamp_zero", &mut found)?;
+
+        let lens = [&*event_id, event_time_offset].map(|list| list.as_ref().map(|list| list.len));
+        let events = lens.iter().flatten().min().copied().unwrap_or(0);
+        match lens {
+            [Some(ids), Some(offsets)] if ids != offsets => {
+                let words = format!("{ids} entries of event_id, {offsets} of event_time_offset");
+                let done = format!("the first {events} are read");
+                found.push(finding(Defect::Lengths, Some(events), words, "as many of one as of the other", done));
+            }
+            [None, None] if !found.iter().any(|finding| finding.defect == Defect::Unusable) => {
+                let words = "neither event_id nor event_time_offset";
+                found.push(finding(Defect::Unusable, None, words, "both", "the bank has no events"));
+            }
+            _ => {}
+        }
+        if let Some(weights) = event_weight.take_if(|weights| weights.len != events) {
+            let words = format!("{} entries of event_weight", weights.len);
+            let expected = format!("{events}, one for each event");
+            let at = Some(weights.len.min(events));
+            found.push(finding(Defect::Lengths, at, words, expected, "they are left out: each event counts for one"));
+        }
+        // What files without units mean: floating-point microseconds and seconds (SNS, ISIS), integral nanoseconds (ESS).
+        let unit = unit(event_time_offset.as_ref(), Unit::Microsecond, &mut found)?;
+        let zeros = event_time_zero.as_ref().or(cue_timestamp_zero.as_ref());
+        let zero_unit = self::unit(zeros, Unit::Second, &mut found)?;
+        let epoch = match zeros {
+            Some(zeros) => epoch(zeros, &mut found)?,
+            None => 0,
+        };
+        let name = self.path.rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(Bank {
+            path: self.path.to_owned(),
+            name: if name.is_empty() { "events".into() } else { name },
+            events,
+            columns,
+            event_time_zero,
+            event_index,
+            cue_index,
+            cue_timestamp_zero,
+            unit,
+            zero_unit,
+            epoch,
+            findings: found,
+        })
+    }
+
+    fn log(&self) -> Result<Option<Log>> {
+        let (Some(time), Some(value)) = (self.list("time", &mut Vec::new())?, self.dataset("value")?) else {
+            return Ok(None);
+        };
+        let of_time = |name| time.dataset.attribute(name).map(words);
+        let named = of_time(c"units")?;
+        let start = match of_time(c"start")? {
+            None => of_time(c"offset")?,
+            start => start,
+        };
+        Ok(Some(Log {
+            path: self.path.to_owned(),
+            unit: named.as_deref().and_then(Unit::parse).unwrap_or(usual(time.number, Unit::Second)),
+            // What counts nanoseconds in integers counts them from 1970 (ESS).
+            start: start.and_then(|start| parse_iso(&start)).or((!time.number.is_float()).then_some(0)),
+            units: words(value.attribute(c"units")?),
+            time,
+            value,
+        }))
+    }
+}
+
+/// The unit of numbers that do not say theirs.
+fn usual(number: Number, of_floats: Unit) -> Unit {
+    if number.is_float() { of_floats } else { Unit::Nanosecond }
+}
+
+/// The unit that a list says, or the usual one.
+fn unit(list: Option<&List>, of_floats: Unit, found: &mut Vec<Finding>) -> Result<Unit> {
+    let Some(list) = list else { return Ok(of_floats) };
+    let usual = usual(list.number, of_floats);
+    let Some(named) = words(list.dataset.attribute(c"units")?) else { return Ok(usual) };
+    Ok(Unit::parse(&named).unwrap_or_else(|| {
+        let name = list.dataset.path().rsplit('/').next().unwrap_or_default();
+        let what = format!("units {named:?} of {name}");
+        found.push(finding(Defect::Unit, None, what, "s, ms, us or ns", format!("taken for {usual}")));
+        usual
+    }))
+}
+
+/// What pulse times count from.
+fn epoch(zeros: &List, found: &mut Vec<Finding>) -> Result<i64> {
+    let offset = words(zeros.dataset.attribute(c"offset")?);
+    if let Some(epoch) = offset.as_deref().and_then(parse_iso) {
+        return Ok(epoch);
+    }
+    // Integers without one count from 1970 (ESS).
+    if offset.is_some() || zeros.number.is_float() {
+        let what = offset.map_or("no attribute offset".into(), |offset| format!("the offset {offset:?}"));
+        let expected = "the ISO 8601 time that event_time_zero counts from";
+        found.push(finding(Defect::Epoch, None, what, expected, "times count from 1970"));
+    }
+    Ok(0)
+}

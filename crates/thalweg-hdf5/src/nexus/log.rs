@@ -1,0 +1,139 @@
+//! Logs: a value and the time since which it held.
+
+use thalweg_io::{Error, Result};
+
+use super::number::Number;
+use super::{List, Nexus, Unit};
+use crate::arrays::Dataset;
+use crate::libhdf5::Found;
+
+/// A group of class `NXlog`, or one with `time` and `value`.
+#[derive(Debug)]
+pub struct Log {
+    pub(super) path: String,
+    pub(super) time: List,
+    pub(super) value: Dataset,
+    pub(super) unit: Unit,
+    pub(super) start: Option<i64>,
+    pub(super) units: Option<String>,
+}
+
+/// What a log holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogValues {
+    /// Nanoseconds: since 1970 where the start is known, else since the start; [`NO_TIME`](super::NO_TIME) for what is no time.
+    pub times: Vec<i64>,
+    /// Numbers, or what stands in their place.
+    pub values: Values,
+}
+
+/// Values of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// As the nearest f64.
+    Numbers(Vec<f64>),
+    /// Strings.
+    Text(Vec<String>),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
+impl Log {
+    /// The group's path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Entries that it has.
+    pub fn len(&self) -> u64 {
+        self.time.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What its times count from, in nanoseconds since 1970, if that is known.
+    pub fn start(&self) -> Option<i64> {
+        self.start
+    }
+
+    /// The unit of its values, as the file has it.
+    pub fn units(&self) -> Option<&str> {
+        self.units.as_deref()
+    }
+}
+
+impl Nexus<'_> {
+    /// Reads a log: as many values as there are times.
+    ///
+    /// # Errors
+    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings, one for each time, or
+    /// that memory cannot hold.
+    pub fn log(&self, log: &Log) -> Result<LogValues> {
+        let refused = |what: String| Error::Unsupported {
+            file: self.file.store().name().clone(),
+            what: format!("{}: {what}", log.path).into(),
+            advice: "read its datasets by their paths".into(),
+        };
+        let memory = self.file.options().budget.memory as u64;
+        let check = |shape: &[u64], size: usize| {
+            let len: u64 = shape.iter().product();
+            let is_list = len == shape.first().copied().unwrap_or(1);
+            if is_list && len.saturating_mul(size as u64) <= memory {
+                Ok(())
+            } else {
+                Err(refused(format!("a log of {shape:?} values")))
+            }
+        };
+        let times = self.numbers(&log.time, |time| log.unit.after(log.start.unwrap_or(0), time))?;
+        let mut values = Values::Text(Vec::new());
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        };
+        match &log.value.found {
+            Found::Array(array) => {
+                check(&array.shape, array.dtype.size())?;
+                let number = Number::of(&array.dtype);
+                match number {
+                    Some(_) => values = Values::Numbers(Vec::new()),
+                    None if array.dtype.to_string().starts_with("|S") => {}
+                    None => return Err(refused(format!("a log of elements of type {}", array.dtype))),
+                }
+                self.file.values(&log.value, &mut |part| {
+                    match (&mut values, number) {
+                        (Values::Numbers(numbers), Some(number)) => number.floats(part, |value| numbers.push(value)),
+                        (Values::Text(all), _) => all.extend(part.chunks_exact(array.dtype.size()).map(text)),
+                        (Values::Numbers(_), None) => {}
+                    }
+                    Ok(())
+                })?;
+            }
+            Found::Other(what) => match self.file.variable(&log.value)? {
+                Some(strings) if strings.item.is_none() => {
+                    check(&strings.shape, size_of::<String>())?;
+                    self.file.each_variable(&log.value, &mut |bytes| {
+                        if let Values::Text(all) = &mut values {
+                            all.push(text(bytes));
+                        }
+                        Ok(())
+                    })?;
+                }
+                _ => return Err(refused(format!("a log of {what}"))),
+            },
+        }
+        if values.len() != times.len() {
+            return Err(refused(format!("a log of {} times and {} values", times.len(), values.len())));
+        }
+        Ok(LogValues { times, values })
+    }
+}

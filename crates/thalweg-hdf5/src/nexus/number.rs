@@ -1,0 +1,149 @@
+//! Numbers of any type as those that are reckoned with.
+
+use crate::arrays::Dataset;
+use crate::libhdf5::{Dtype, Found};
+
+/// The type of an array of numbers, little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Number {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+/// A number without loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Scalar {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+}
+
+macro_rules! each {
+    ($bytes:expr, $kind:ty, $f:expr) => {{
+        let (numbers, _) = $bytes.as_chunks::<{ size_of::<$kind>() }>();
+        numbers.iter().for_each(|number| $f(<$kind>::from_le_bytes(*number)))
+    }};
+}
+
+impl Number {
+    /// The type of elements that are numbers; of others none.
+    pub fn of(dtype: &Dtype) -> Option<Self> {
+        Some(match dtype.to_string().as_str() {
+            "|u1" => Self::U8,
+            "<u2" => Self::U16,
+            "<u4" => Self::U32,
+            "<u8" => Self::U64,
+            "|i1" => Self::I8,
+            "<i2" => Self::I16,
+            "<i4" => Self::I32,
+            "<i8" => Self::I64,
+            "<f4" => Self::F32,
+            "<f8" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    /// The type and the length of a dataset that is a list of numbers; else what it is.
+    pub(super) fn list(dataset: &Dataset) -> Result<(Self, u64), String> {
+        match &dataset.found {
+            Found::Other(what) => Err(what.clone()),
+            Found::Array(array) => match (Self::of(&array.dtype), &array.shape[..]) {
+                (Some(number), [length]) => Ok((number, *length)),
+                (None, _) => Err(format!("elements of type {}", array.dtype)),
+                (_, shape) => Err(format!("{} dimensions", shape.len())),
+            },
+        }
+    }
+
+    /// Bytes of a number.
+    pub fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// Whether it has a fraction.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// Shows each number, as the nearest f64, to `f`.
+    pub fn floats(self, bytes: &[u8], mut f: impl FnMut(f64)) {
+        match self {
+            Self::U8 => each!(bytes, u8, |n| f(f64::from(n))),
+            Self::U16 => each!(bytes, u16, |n| f(f64::from(n))),
+            Self::U32 => each!(bytes, u32, |n| f(f64::from(n))),
+            Self::U64 => each!(bytes, u64, |n| f(n as f64)),
+            Self::I8 => each!(bytes, i8, |n| f(f64::from(n))),
+            Self::I16 => each!(bytes, i16, |n| f(f64::from(n))),
+            Self::I32 => each!(bytes, i32, |n| f(f64::from(n))),
+            Self::I64 => each!(bytes, i64, |n| f(n as f64)),
+            Self::F32 => each!(bytes, f32, |n| f(f64::from(n))),
+            Self::F64 => each!(bytes, f64, f),
+        }
+    }
+
+    /// Shows each number to `f`.
+    pub(super) fn scalars(self, bytes: &[u8], mut f: impl FnMut(Scalar)) {
+        match self {
+            Self::U64 => each!(bytes, u64, |n| f(Scalar::Unsigned(n))),
+            Self::I64 => each!(bytes, i64, |n| f(Scalar::Signed(n))),
+            Self::F32 | Self::F64 => self.floats(bytes, |n| f(Scalar::Float(n))),
+            // These are exact as f64.
+            _ => self.floats(bytes, |n| f(Scalar::Signed(n as i64))),
+        }
+    }
+}
+
+impl Scalar {
+    /// As a place in a list; what is negative or has a fraction is beyond every list.
+    pub(super) fn place(self) -> u64 {
+        match self {
+            Self::Unsigned(n) => n,
+            Self::Signed(n) => u64::try_from(n).unwrap_or(u64::MAX),
+            Self::Float(n) if n >= 0.0 && n.fract() == 0.0 => n as u64,
+            Self::Float(_) => u64::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Number, Scalar};
+    use crate::libhdf5::Dtype;
+
+    #[test]
+    fn numbers_are_what_numpy_calls_them() {
+        for (kind, size, number) in
+            [('u', 4, Number::U32), ('i', 8, Number::I64), ('f', 4, Number::F32), ('i', 1, Number::I8)]
+        {
+            assert_eq!(Number::of(&Dtype::number(kind, size, true)), Some(number));
+            assert_eq!(number.size(), size);
+        }
+        assert_eq!(Number::of(&Dtype::number('c', 8, false)), None);
+        assert_eq!(Number::of(&Dtype::number('f', 2, false)), None);
+    }
+
+    #[test]
+    fn places_are_exact() {
+        let mut seen = Vec::new();
+        Number::U64.scalars(&u64::MAX.to_le_bytes(), |n| seen.push(n.place()));
+        Number::I32.scalars(&(-1_i32).to_le_bytes(), |n| seen.push(n.place()));
+        Number::F64.scalars(&7.0_f64.to_le_bytes(), |n| seen.push(n.place()));
+        assert_eq!(seen, [u64::MAX, u64::MAX, 7]);
+        assert_eq!(Scalar::Float(0.5).place(), u64::MAX);
+        assert_eq!(Scalar::Float(f64::NAN).place(), u64::MAX);
+    }
+}

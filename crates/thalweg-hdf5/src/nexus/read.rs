@@ -1,0 +1,310 @@
+//! Which parts of the arrays of events are read, and in which order.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use thalweg_io::{Error, Result};
+
+use super::columns::Pending;
+use super::finding::{Defect, Finding, finding};
+use super::pulses::Pulses;
+use super::turns::{Turns, Values, Window};
+use super::wanted::Wanted;
+use super::{Bank, Column, List, Nexus};
+use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
+use crate::libhdf5::{Found, Place};
+
+/// Some events of a bank, in the order of the file.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// The bank's place in [`Nexus::banks`].
+    pub bank: usize,
+    /// What the bank has of each, in the order of [`Column::ALL`]: little-endian numbers as [`Bank::number`] says, or nothing.
+    pub columns: [&'a [u8]; 3],
+    /// The pulse of each; -1 for those that belong to none.
+    pub pulses: &'a [i64],
+    /// When that was, in nanoseconds since 1970, or [`NO_TIME`](super::NO_TIME).
+    pub times: &'a [i64],
+}
+
+/// In which order events are shown. Each bank's own keep the order of the file in either.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Bank by bank. Where banks lie scattered, the file is gone through several times.
+    #[default]
+    ByBank,
+    /// In turns, as the banks lie in the file, which is gone through once. How many events a turn has depends on the memory; where it
+    /// cannot hold the pulses of all banks, bank by bank all the same.
+    AsStored,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The events of each wanted bank, by its place in [`Nexus::banks`].
+    pub events: Vec<(usize, u64)>,
+    /// What was wrong with these banks.
+    pub findings: Vec<Finding>,
+}
+
+/// Windows on their way may each take this part of the memory budget: one is shown while the next is read.
+const SHARE: usize = 8;
+
+/// Pulses may take this part, all banks together.
+const PULSES_SHARE: usize = 4;
+
+/// Events whose place in the file is looked at together, where chunks are shorter.
+const GRAIN: u64 = 2048;
+
+impl Nexus<'_> {
+    /// Shows the wanted events to `f`: bank by bank, in the order of the file within each.
+    ///
+    /// # Errors
+    /// The first defect of the file; [`Error::Usage`] and [`Error::NotFound`] about what is wanted; an error of `f`'s.
+    pub fn events(&self, wanted: &Wanted, f: &mut dyn FnMut(&Batch<'_>) -> Result<()>) -> Result<Summary> {
+        self.events_in(Order::ByBank, wanted, f)
+    }
+
+    /// The same, in an order.
+    ///
+    /// # Errors
+    /// As [`Nexus::events`].
+    pub fn events_in(
+        &self,
+        order: Order,
+        wanted: &Wanted,
+        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
+    ) -> Result<Summary> {
+        let banks = wanted.banks(self)?;
+        let times = match wanted.times(0) {
+            Some(_) => wanted.times(self.start()?.unwrap_or(0)),
+            None => None,
+        };
+        let mut summary = Summary { events: banks.iter().map(|&bank| (bank, 0)).collect(), findings: Vec::new() };
+        let mut given = |batch: &Batch<'_>| {
+            if let Some((_, count)) = summary.events.iter_mut().find(|(bank, _)| *bank == batch.bank) {
+                *count += batch.pulses.len() as u64;
+            }
+            f(batch)
+        };
+        let pulses = banks.iter().map(|&at| self.banks[at].pulses() * PULSE_BYTES).sum::<u64>();
+        let all_at_once =
+            order == Order::AsStored && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
+        summary.findings = thread::scope(|scope| {
+            let (ask, asked) = sync_channel::<(Window, Values)>(1);
+            let (answer, answers) = sync_channel(1);
+            let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(scope, move || {
+                for (window, spare) in asked {
+                    let values = self.values_of(&window, spare);
+                    if answer.send((window, values)).is_err() {
+                        return;
+                    }
+                }
+            });
+            reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
+            let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
+            let mut turns = Turns {
+                nexus: self,
+                flight,
+                ask,
+                answers,
+                is_out: false,
+                pending,
+                spare: Values::new(),
+                show: &mut given,
+            };
+            if all_at_once {
+                self.as_stored(&banks, wanted, times.as_ref(), &mut turns)
+            } else {
+                self.by_bank(&banks, wanted, times.as_ref(), &mut turns)
+            }
+        })?;
+        Ok(summary)
+    }
+
+    fn by_bank(
+        &self,
+        banks: &[usize],
+        wanted: &Wanted,
+        times: Option<&Range<i64>>,
+        turns: &mut Turns<'_, '_>,
+    ) -> Result<Vec<Finding>> {
+        let (mut findings, mut window, mut held) = (Vec::new(), Window::default(), 0);
+        let room = self.room();
+        for &place in banks {
+            let bank = &self.banks[place];
+            let (pulses, ranges) = self.of_bank(bank, wanted, times, &mut findings)?;
+            let bytes = pulses.len() as u64 * PULSE_BYTES;
+            let size = bank.event_bytes();
+            let step = step(room / size, bank.chunk(), 2 * room / size);
+            for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
+                if window.bytes > 0 && window.bytes + (part.end - part.start) * size > room || held > room {
+                    turns.next(Some(std::mem::take(&mut window)))?;
+                    held = 0;
+                }
+                window.add(place, bank, &pulses, part);
+            }
+            held += bytes;
+        }
+        turns.next(Some(window))?;
+        turns.next(None)?;
+        Ok(findings)
+    }
+
+    fn as_stored(
+        &self,
+        banks: &[usize],
+        wanted: &Wanted,
+        times: Option<&Range<i64>>,
+        turns: &mut Turns<'_, '_>,
+    ) -> Result<Vec<Finding>> {
+        let (mut findings, mut window, mut parts) = (Vec::new(), Window::default(), Vec::new());
+        let room = self.room();
+        for &place in banks {
+            let bank = &self.banks[place];
+            let (pulses, ranges) = self.of_bank(bank, wanted, times, &mut findings)?;
+            let step = step(GRAIN, bank.chunk(), 2 * room / bank.event_bytes());
+            let mut at = 0;
+            for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
+                // Never before those before it.
+                at = bank.place(part.start).max(at);
+                parts.push((at, place, part, pulses.clone()));
+            }
+        }
+        parts.sort_by_key(|&(at, place, ..)| (at, place));
+        for (_, place, part, pulses) in parts {
+            if window.bytes >= room {
+                turns.next(Some(std::mem::take(&mut window)))?;
+            }
+            window.add(place, &self.banks[place], &pulses, part);
+        }
+        turns.next(Some(window))?;
+        turns.next(None)?;
+        Ok(findings)
+    }
+
+    /// Bytes of a window.
+    fn room(&self) -> u64 {
+        (self.file.options().budget.memory / SHARE) as u64
+    }
+
+    /// The pulses of a bank, and which of its events are wanted.
+    fn of_bank(
+        &self,
+        bank: &Bank,
+        wanted: &Wanted,
+        times: Option<&Range<i64>>,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(Arc<Pulses>, Vec<Range<u64>>)> {
+        let (pulses, mut found) = self.pulses(bank)?;
+        if wanted.flight.is_some() && bank.list(Column::Offset).is_none() && bank.events > 0 {
+            let done = "none of its events is in a range of times of flight";
+            let missing = finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
+            found.push(Finding { group: bank.path.clone(), ..missing });
+        }
+        findings.extend(found);
+        let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
+        Ok((Arc::new(pulses), ranges))
+    }
+}
+
+/// Bytes of a pulse: where its events begin, and when it was.
+const PULSE_BYTES: u64 = 2 * size_of::<u64>() as u64;
+
+impl Bank {
+    /// Events of the longest chunk.
+    pub(super) fn chunk(&self) -> u64 {
+        let chunk = |dataset: &Dataset| match &dataset.found {
+            Found::Array(array) => match &array.place {
+                Place::Chunked(chunk, _) => chunk.first().copied(),
+                _ => None,
+            },
+            Found::Other(_) => None,
+        };
+        self.datasets().filter_map(chunk).max().unwrap_or(1)
+    }
+
+    /// Bytes of an event as it is read.
+    pub(super) fn event_bytes(&self) -> u64 {
+        self.columns.iter().flatten().map(|list| list.number.size() as u64).sum::<u64>().max(1)
+    }
+
+    /// Where in the file an event lies: by the last of its values.
+    fn place(&self, event: u64) -> u64 {
+        let place = |dataset: &Dataset| match &dataset.found {
+            Found::Array(array) => match &array.place {
+                Place::Chunked(chunk, chunks) => {
+                    let number = event / chunk.first()?;
+                    chunks
+                        .get(chunks.binary_search_by_key(&number, |chunk| chunk.first).ok()?)
+                        .map(|chunk| chunk.offset)
+                }
+                Place::Contiguous(Some(start)) => Some(start + event * array.dtype.size() as u64),
+                _ => None,
+            },
+            Found::Other(_) => None,
+        };
+        self.datasets().filter_map(place).max().unwrap_or(0)
+    }
+}
+
+/// Events that are read at once: whole chunks, about `rows` of them, or one chunk if that is at most `most`.
+fn step(rows: u64, chunk: u64, most: u64) -> u64 {
+    match rows / chunk {
+        0 if chunk <= most => chunk,
+        0 => rows,
+        chunks => chunks * chunk,
+    }
+    .max(1)
+}
+
+/// A range cut at the multiples of `step`.
+pub(super) fn cut(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        let end = (at / step).saturating_add(1).saturating_mul(step).min(range.end);
+        let part = at..end;
+        at = end;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+pub(super) fn want<'a>(dataset: &'a Dataset, range: &Range<u64>, out: &'a mut [u8]) -> Want<'a> {
+    Want { dataset, selection: Selection::Slab(vec![Slab::from(range.clone())]), out }
+}
+
+/// A part of a list, which memory holds.
+pub(super) fn part(file: &ArrayFile, list: &List, range: Range<u64>) -> Result<Vec<u8>> {
+    let mut out = vec![0; (range.end - range.start) as usize * list.number.size()];
+    file.read(&mut [want(&list.dataset, &range, &mut out)])?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, step};
+    use proptest::prelude::*;
+
+    #[test]
+    fn steps_are_whole_chunks_where_memory_allows() {
+        assert_eq!(
+            [step(1000, 64, 4000), step(1000, 3000, 4000), step(1000, 5000, 4000), step(0, 1, 0)],
+            [960, 3000, 1000, 1]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_the_range(start in 0..1000_u64, len in 0..1000_u64, step in 1..300_u64) {
+            let mut end = start;
+            for part in cut(start..start + len, step) {
+                prop_assert_eq!(part.start, end);
+                prop_assert!(part.end > part.start && part.start / step == (part.end - 1) / step);
+                end = part.end;
+            }
+            prop_assert_eq!(end, start + len);
+        }
+    }
+}

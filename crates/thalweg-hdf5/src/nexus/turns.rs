@@ -1,0 +1,154 @@
+//! Windows of events, each read at once, in the order of the file; the next is read while one is shown.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use thalweg_io::{Error, Result};
+
+use super::columns::{Bytes, Pending};
+use super::pulses::Pulses;
+use super::read::{Batch, cut, want};
+use super::{Bank, List, Nexus};
+use crate::arrays::Want;
+
+/// Bytes that an event takes while it is shown, as read and as given: as many are shown at a time as fit into a sixteenth.
+const EVENT_BYTES: usize = 64;
+
+/// Events that are read rather than left out between others: a request takes longer than so many.
+const GAP: u64 = 4096;
+
+/// A part of a bank's arrays.
+pub(super) struct Piece {
+    bank: usize,
+    pulses: Arc<Pulses>,
+    read: Range<u64>,
+    /// What is wanted of it, in order.
+    keep: Vec<Range<u64>>,
+}
+
+impl Piece {
+    /// The lists that its bank has, and how many bytes of each are read.
+    fn lists<'a>(&self, bank: &'a Bank) -> [Option<(&'a List, usize)>; 3] {
+        let len = |list: &List| (self.read.end - self.read.start) as usize * list.number.size();
+        bank.columns.each_ref().map(|list| list.as_ref().map(|list| (list, len(list))))
+    }
+}
+
+/// Pieces that are read at once.
+#[derive(Default)]
+pub(super) struct Window {
+    pieces: Vec<Piece>,
+    /// Of a bank, the last of these.
+    last: HashMap<usize, usize>,
+    pub(super) bytes: u64,
+}
+
+impl Window {
+    /// Adds events of a bank, which come after those that it has.
+    pub(super) fn add(&mut self, place: usize, bank: &Bank, pulses: &Arc<Pulses>, part: Range<u64>) {
+        let gap = bank.chunk().max(GAP);
+        let last = self.last.get(&place).and_then(|&at| self.pieces.get_mut(at));
+        match last {
+            // What lies between is in chunks that are needed anyway.
+            Some(Piece { read, keep, .. }) if part.start - read.end < gap => {
+                self.bytes += (part.end - read.end) * bank.event_bytes();
+                read.end = part.end;
+                match keep.last_mut() {
+                    Some(before) if before.end == part.start => before.end = part.end,
+                    _ => keep.push(part),
+                }
+            }
+            _ => {
+                self.bytes += (part.end - part.start) * bank.event_bytes();
+                self.last.insert(place, self.pieces.len());
+                self.pieces.push(Piece { bank: place, pulses: pulses.clone(), read: part.clone(), keep: vec![part] });
+            }
+        }
+    }
+}
+
+/// A window's values, one list behind the other, piece by piece: memory that goes from window to window.
+pub(super) type Values = Vec<u8>;
+
+/// Windows on their way: the next is read by a thread of its own.
+pub(super) struct Turns<'a, 'f> {
+    pub(super) nexus: &'a Nexus<'a>,
+    pub(super) flight: Option<&'a Range<f64>>,
+    pub(super) ask: SyncSender<(Window, Values)>,
+    pub(super) answers: Receiver<(Window, Result<Values>)>,
+    /// Whether a window is being read.
+    pub(super) is_out: bool,
+    pub(super) pending: Pending,
+    pub(super) spare: Values,
+    pub(super) show: &'f mut dyn FnMut(&Batch<'_>) -> Result<()>,
+}
+
+impl Turns<'_, '_> {
+    /// Has a window read, and shows the one before meanwhile.
+    pub(super) fn next(&mut self, window: Option<Window>) -> Result<()> {
+        if self.nexus.file.options().control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let before = if self.is_out { self.answers.recv().ok() } else { None };
+        let spare = std::mem::take(&mut self.spare);
+        self.is_out = window.is_some_and(|window| self.ask.send((window, spare)).is_ok());
+        if let Some((window, values)) = before {
+            let values = values?;
+            self.give(&window, &values)?;
+            self.spare = values;
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, window: &Window, values: &Values) -> Result<()> {
+        let most = (self.nexus.file.options().budget.memory / 16 / EVENT_BYTES).max(1);
+        let mut rest = &values[..];
+        for piece in &window.pieces {
+            let bank = &self.nexus.banks[piece.bank];
+            let columns = piece.lists(bank).map(|list| {
+                let (own, others) = rest.split_at(list.map_or(0, |(_, len)| len));
+                rest = others;
+                own
+            });
+            let bytes = Bytes { first: piece.read.start, columns };
+            for part in piece.keep.iter().flat_map(|range| cut(range.clone(), most as u64)) {
+                self.pending.take(part, (bank, &piece.pulses), &bytes, self.flight);
+                if self.pending.pulses.len() * 2 > most {
+                    self.batch(piece.bank)?;
+                }
+            }
+            self.batch(piece.bank)?;
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, bank: usize) -> Result<()> {
+        let Pending { columns, pulses, times } = &self.pending;
+        if !pulses.is_empty() {
+            (self.show)(&Batch { bank, columns: columns.each_ref().map(Vec::as_slice), pulses, times })?;
+        }
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl Nexus<'_> {
+    /// Reads pieces, all at once, into memory that may have held others.
+    pub(super) fn values_of(&self, window: &Window, mut values: Values) -> Result<Values> {
+        let bank = |piece: &Piece| &self.banks[piece.bank];
+        let lists = || window.pieces.iter().flat_map(|piece| piece.lists(bank(piece)).map(|list| (piece, list)));
+        values.resize(lists().filter_map(|(_, list)| list).map(|(_, len)| len).sum(), 0);
+        let mut rest = &mut values[..];
+        let mut wants: Vec<Want<'_>> = Vec::new();
+        for (piece, (list, len)) in lists().filter_map(|(piece, list)| Some((piece, list?))) {
+            let (own, others) = rest.split_at_mut(len);
+            rest = others;
+            wants.push(want(&list.dataset, &piece.read, own));
+        }
+        self.file.read(&mut wants)?;
+        drop(wants);
+        Ok(values)
+    }
+}

@@ -1,0 +1,62 @@
+//! Which events are wanted.
+
+use std::ops::Range;
+
+use glob::Pattern;
+use thalweg_io::{Error, Result};
+
+use super::time::Moment;
+use super::{Bank, Nexus};
+
+/// Which events are wanted; by default all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wanted {
+    /// Names of banks, paths of their groups, or patterns of either; none for all.
+    pub banks: Vec<String>,
+    /// Pulses by their number, in each bank.
+    pub pulses: Option<Range<u64>>,
+    /// The pulses of this time: from, and before.
+    pub time: Option<(Option<Moment>, Option<Moment>)>,
+    /// The times of flight, in nanoseconds, that an event may have: from, and before. The others are read and left out.
+    pub flight: Option<Range<f64>>,
+}
+
+impl Wanted {
+    /// The places of the banks that are wanted.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for what is no pattern, [`Error::NotFound`] for one that no bank matches.
+    pub fn banks(&self, nexus: &Nexus<'_>) -> Result<Vec<usize>> {
+        let banks = nexus.banks();
+        let mut wanted = vec![self.banks.is_empty(); banks.len()];
+        for text in &self.banks {
+            let pattern = Pattern::new(text.trim_start_matches('/'))
+                .map_err(|e| Error::Usage(format!("{text:?} is no pattern: {e}").into()))?;
+            let matches =
+                |bank: &Bank| pattern.matches(bank.name()) || pattern.matches(bank.path().trim_start_matches('/'));
+            let mut none = true;
+            for (wanted, _) in wanted.iter_mut().zip(banks).filter(|(_, bank)| matches(bank)) {
+                (*wanted, none) = (true, false);
+            }
+            if none {
+                let names: Vec<&str> = banks.iter().map(Bank::name).collect();
+                return Err(Error::NotFound {
+                    file: nexus.file().store().name().clone(),
+                    what: format!("a bank {text}").into(),
+                    advice: if names.is_empty() {
+                        "it has no events".into()
+                    } else {
+                        format!("its banks are {}", names.join(", ")).into()
+                    },
+                });
+            }
+        }
+        Ok((0..banks.len()).filter(|&at| wanted.get(at) == Some(&true)).collect())
+    }
+
+    /// The times in nanoseconds since 1970, for pulses that begin at `start`.
+    pub(super) fn times(&self, start: i64) -> Option<Range<i64>> {
+        let (from, to) = self.time?;
+        Some(from.map_or(i64::MIN, |from| from.ns(start))..to.map_or(i64::MAX, |to| to.ns(start)))
+    }
+}

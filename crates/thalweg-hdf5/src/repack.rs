@@ -1,0 +1,337 @@
+//! HDF5 files made anew: chunks of a dataset beside each other, in other shapes, with other filters; everything else as it was.
+//!
+//! ```no_run
+//! use thalweg_io::open::Options;
+//! use thalweg_hdf5::repack::Chunking;
+//! use thalweg_hdf5::repack::Repack;
+//! use thalweg_hdf5::repack::Wish;
+//! use thalweg_hdf5::repack::repack;
+//!
+//! let wish = Wish { chunk: Some(Chunking::Rows(1 << 20)), ..Wish::default() };
+//! let how = Repack { wish, ..Repack::default() };
+//! let report = repack("live.nxs".as_ref(), "ordered.nxs".as_ref(), Options::default(), &how)?;
+//! println!("{} of {} datasets are in other chunks", report.changes.len(), report.datasets);
+//! # Ok::<(), thalweg_io::Error>(())
+//! ```
+
+mod carry;
+mod grid;
+mod recode;
+mod slots;
+mod verify;
+mod wish;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::model::StoreModel;
+use thalweg_io::new_file::{NewFile, nameless};
+use thalweg_io::open::{Opened, Options, StoreKind};
+use thalweg_io::residency::resident;
+use thalweg_io::store::{FileStore, Store};
+use thalweg_io::{Error, Result};
+
+use crate::libhdf5 as hdf5;
+use crate::libhdf5::{Form, Lie, Made, Recast, Rewrite};
+use crate::types::Chunk;
+use carry::{Move, Way, carry};
+use grid::Grid;
+use recode::{Job, recode};
+
+pub use crate::encode::Coder;
+pub use crate::libhdf5::Version;
+pub use wish::{Chunking, Wish, coders};
+
+/// How to make a file anew.
+#[derive(Debug, Clone, Default)]
+pub struct Repack {
+    /// For all datasets of numbers that are large enough for it to matter.
+    pub wish: Wish,
+    /// For these datasets, or those in these groups, whatever they hold. The last that fits counts.
+    pub paths: Vec<(String, Wish)>,
+    /// Of which of libhdf5's structures the file is made.
+    pub version: Version,
+    /// Whether to read all values of both files and compare them, before the new one gets its name. Otherwise what datasets there
+    /// are, their shapes and types, and where their chunks lie is read again.
+    pub verify: bool,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Groups, datasets and named types.
+    pub objects: u64,
+    /// Of these, datasets.
+    pub datasets: u64,
+    /// Datasets that are stored otherwise now, beside the order of their chunks.
+    pub changes: Vec<Change>,
+    /// Datasets that are stored as they were though something else was wished, and why.
+    pub kept: Vec<(String, String)>,
+    /// References to objects that no link leads to; they lead nowhere now.
+    pub cleared: u64,
+    /// Times that the file's changing datasets were gone through.
+    pub passes: usize,
+    /// Bytes of the file.
+    pub bytes_before: u64,
+    /// Bytes of the new one.
+    pub bytes_after: u64,
+    /// Of these, what fills up last chunks of datasets that are stored otherwise, in chunks that no filter makes shorter.
+    pub bytes_filling: u64,
+    /// Datasets whose values were compared.
+    pub verified: u64,
+}
+
+/// A dataset that is stored otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where it is.
+    pub path: String,
+    /// The shape of its chunks before; none if they were one run.
+    pub chunk_before: Option<Vec<u64>>,
+    /// And after.
+    pub chunk_after: Option<Vec<u64>>,
+    /// Its filters before.
+    pub filters_before: Vec<String>,
+    /// And after.
+    pub filters_after: Vec<String>,
+}
+
+/// Makes a file anew. It appears when it is whole.
+///
+/// # Errors
+/// The first defect of the original; [`Error::Unsupported`] for what cannot be made anew; [`Error::Usage`] for wishes that make no
+/// sense for a dataset that they name; [`Error::Io`].
+pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<Report> {
+    if let (Ok(a), Ok(b)) = (fs::canonicalize(path), fs::canonicalize(out))
+        && a == b
+    {
+        return Err(Error::Usage(format!("{}: the output is the input; give another name", out.display()).into()));
+    }
+    let Opened { store, model: (model, _), .. } = Opened::new(path, &options)?;
+    let new = NewFile::create(out)?;
+    let opened = File::options().read(true).write(true).open(new.temporary());
+    let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
+    let way = Way {
+        model,
+        budget: options.budget,
+        control: options.control.clone(),
+        out: file,
+        path: new.temporary().to_owned(),
+        name: new.name().clone(),
+    };
+    let values = values_of(path, &store, &options)?;
+    let mut report = fill(&store, &values, &new, &way, how)?;
+    let before = options.model.unwrap_or(model);
+    verify::verify(&store, &new, Options { model: Some(before), ..options }, how.verify, &mut report)?;
+    report.bytes_after = way.out.metadata().map_or(0, |meta| meta.len());
+    if way.control.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    new.finish()?;
+    Ok(report)
+}
+
+/// Smaller files are read through the page cache, as all are whose values are there already.
+const LARGE: u64 = 64 << 20;
+
+/// Where values are read from: past the page cache, unless the caller says otherwise. They are wanted once, and to make pages for them
+/// takes the processor as long as all else.
+fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<Arc<dyn Store>> {
+    let is_cached = || {
+        let pages = File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
+        pages.is_some_and(|pages| pages.fraction() > 0.5)
+    };
+    if options.store != StoreKind::Auto || store.size() < LARGE || is_cached() {
+        return Ok(store.clone());
+    }
+    Ok(Opened::new(path, &Options { store: StoreKind::Direct, ..options.clone() })?.store)
+}
+
+/// Bytes of an entry in a chunk index, roughly.
+const ENTRY: u64 = 32;
+
+/// Chunks in the whole file are not counted before they are found: as if one lay at every so many bytes.
+const BETWEEN_CHUNKS: u64 = 16 << 10;
+
+/// Writes the new file.
+fn fill(store: &Arc<dyn Store>, values: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Result<Report> {
+    let from = hdf5::File::open(store, &way.control)?;
+    let failed = |e| Error::io(&way.name, "creating", e);
+    let out = way.out.try_clone().map_err(failed)?;
+    let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
+    let mut rewrite = Rewrite::begin(&from, out, &way.name, how.version, metadata, &way.control)?;
+    let mut report = Report { bytes_before: store.size(), ..Report::default() };
+    let made = rewrite.objects_of(&mut |form| {
+        let recast = wish::decide(form, how, way.budget.memory, &mut report.kept)?;
+        report.changes.extend(change(form, &recast));
+        Ok(recast)
+    })?;
+    (report.objects, report.cleared) = (rewrite.objects(), rewrite.cleared());
+    report.datasets = made.len() as u64;
+    report.bytes_filling = made.iter().map(filling).sum();
+    let (mut moves, mut jobs, mut recast) = (Vec::new(), Vec::new(), Vec::new());
+    if rewrite.user_block() > 0 {
+        moves.push(Move { from: 0, to: 0, len: rewrite.user_block() });
+    }
+    for (number, made) in made.iter().enumerate() {
+        if !as_they_are(made, &mut moves) {
+            jobs.extend(job(made));
+            recast.push(number);
+        }
+    }
+    let mut aside = None;
+    if !jobs.is_empty() {
+        let mut beside = new.temporary().as_os_str().to_owned();
+        beside.push(".aside");
+        let spill = Arc::new(nameless(Path::new(&beside)).map_err(failed)?);
+        let (passes, spilled) = recode(values, jobs, way, &spill)?;
+        report.passes = passes;
+        let mut moves = Vec::with_capacity(spilled.len());
+        for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
+            let Some(made) = spilled.first().and_then(|first| made.get(*recast.get(first.job)?)) else { continue };
+            let chunks: Vec<Chunk> = spilled.iter().map(|spilled| spilled.chunk).collect();
+            let places = rewrite.chunks(made, &chunks)?;
+            moves.extend(chunks.iter().zip(places).map(|(c, to)| Move { from: c.offset, to, len: c.size }));
+        }
+        aside = Some((spill, moves));
+    }
+    rewrite.finish()?;
+    carry(values, moves, way)?;
+    if let Some((spill, moves)) = aside {
+        let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, way.name.clone())?);
+        carry(&spill, moves, &Way { model: StoreModel::LOCAL, ..way.clone() })?;
+    }
+    Ok(report)
+}
+
+/// Bytes of a dataset's new chunks beyond its last elements.
+fn filling(made: &Made) -> u64 {
+    let Recast::Chunked { chunk, coders, numbers } = &made.recast else { return 0 };
+    if !coders.is_empty() {
+        return 0;
+    }
+    let grid = Grid::chunks(&made.form.shape, chunk, made.form.element);
+    numbers.iter().map(|&number| grid.bytes(number) - grid.bytes_inside(number)).sum()
+}
+
+fn change(form: &Form, recast: &Recast) -> Option<Change> {
+    let before = if let Lie::Chunked(chunk, _) = &form.lie { Some(chunk.clone()) } else { None };
+    let filters_before = match &form.pipeline {
+        Ok(pipeline) => pipeline.0.iter().map(ToString::to_string).collect(),
+        Err(why) => vec![why.clone()],
+    };
+    let (chunk_after, filters_after) = match recast {
+        Recast::Keep => return None,
+        Recast::Contiguous => (None, Vec::new()),
+        Recast::Chunked { chunk, coders, .. } => {
+            (Some(chunk.clone()), coders.iter().map(ToString::to_string).collect())
+        }
+    };
+    Some(Change { path: form.path.clone(), chunk_before: before, chunk_after, filters_before, filters_after })
+}
+
+/// Plans values that need not be decoded: whole chunks, and runs of elements that are consecutive in both files. False where they
+/// must be put together instead.
+fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
+    let form = &made.form;
+    let bytes = form.bytes();
+    match (&made.recast, &form.lie) {
+        (_, Lie::Elsewhere { .. } | Lie::Contiguous(None)) => true,
+        (Recast::Keep | Recast::Contiguous, Lie::Contiguous(Some(at))) => {
+            moves.extend(made.places.first().map(|&to| Move { from: *at, to, len: bytes }));
+            true
+        }
+        (Recast::Keep, Lie::Chunked(_, chunks)) => {
+            let places = chunks.iter().zip(&made.places);
+            moves.extend(places.map(|(chunk, &to)| Move { from: chunk.offset, to, len: chunk.size }));
+            true
+        }
+        (recast, lie) => {
+            let is_plain = form.pipeline.as_ref().is_ok_and(|pipeline| pipeline.0.is_empty());
+            let is_coded = matches!(recast, Recast::Chunked { coders, .. } if !coders.is_empty());
+            if !is_plain || is_coded || !form.fill.is_empty() {
+                return false;
+            }
+            // Pieces of the array that lie in one piece here and there, by where they start in the array.
+            let from: Vec<(u64, u64, u64)> = match lie {
+                Lie::Contiguous(at) => vec![(0, at.unwrap_or(0), bytes)],
+                Lie::Chunked(chunk, chunks) => {
+                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else { return false };
+                    let piece = |c: &Chunk| (c.first * band, c.offset, band.min(bytes - c.first * band));
+                    // Whoever wrote a chunk of another length should be told where it is decoded.
+                    if chunks.iter().any(|chunk| chunk.size != band) {
+                        return false;
+                    }
+                    chunks.iter().map(piece).collect()
+                }
+                Lie::Elsewhere { .. } => Vec::new(),
+            };
+            let to: Vec<(u64, u64, u64)> = match recast {
+                Recast::Chunked { chunk, numbers, .. } => {
+                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else { return false };
+                    let places = numbers.iter().zip(&made.places);
+                    places.map(|(&n, &to)| (n * band, to, band.min(bytes - n * band))).collect()
+                }
+                _ => made.places.first().map(|&to| (0, to, bytes)).into_iter().collect(),
+            };
+            let mut next = 0;
+            for (start, at, len) in from {
+                while to.get(next).is_some_and(|(first, _, len)| first + len <= start) {
+                    next += 1;
+                }
+                for &(first, place, there) in &to[next..] {
+                    if first >= start + len {
+                        break;
+                    }
+                    let (begin, end) = (start.max(first), (start + len).min(first + there));
+                    moves.push(Move { from: at + (begin - start), to: place + (begin - first), len: end - begin });
+                }
+            }
+            true
+        }
+    }
+}
+
+/// Bytes of a run that are decoded at a time.
+const SLICE: u64 = 256 << 10;
+
+/// What has to be put together.
+fn job(made: &Made) -> Option<Job> {
+    let form = &made.form;
+    let (from, stored) = match &form.lie {
+        Lie::Chunked(chunk, chunks) => (Grid::chunks(&form.shape, chunk, form.element), chunks.clone()),
+        Lie::Contiguous(Some(at)) => {
+            let grid = Grid::run(&form.shape, form.element, SLICE);
+            let slice = |first| Chunk { first, offset: at + grid.offset(first), size: grid.bytes(first), mask: 0 };
+            let stored = (0..grid.count()).map(slice).collect();
+            (grid, stored)
+        }
+        Lie::Contiguous(None) | Lie::Elsewhere { .. } => return None,
+    };
+    let (to, coders, places) = match &made.recast {
+        Recast::Chunked { chunk, coders, numbers } => {
+            let places = numbers.iter().copied().zip(made.places.iter().copied()).collect();
+            (Grid::chunks(&form.shape, chunk, form.element), coders.clone(), places)
+        }
+        Recast::Contiguous => {
+            let grid = Grid::run(&form.shape, form.element, SLICE);
+            let base = made.places.first()?;
+            let places: HashMap<u64, u64> = (0..grid.count()).map(|n| (n, base + grid.offset(n))).collect();
+            (grid, Vec::new(), places)
+        }
+        Recast::Keep => return None,
+    };
+    Some(Job {
+        path: form.path.as_str().into(),
+        element: form.element,
+        fill: form.fill.clone(),
+        from,
+        stored,
+        pipeline: form.pipeline.clone().unwrap_or_default(),
+        to,
+        coders,
+        places,
+    })
+}

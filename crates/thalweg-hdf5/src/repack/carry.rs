@@ -1,0 +1,150 @@
+//! Bytes from where they lie to where they belong, as they are.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thalweg_io::control::Control;
+use thalweg_io::engine::{Decoder, Delivery, Run};
+use thalweg_io::extent::{Group, Source};
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::Budget;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, Result, plan};
+
+use super::slots::Slots;
+
+/// Bytes that go elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Move {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) len: u64,
+}
+
+/// What everything that reads and writes here needs.
+#[derive(Debug, Clone)]
+pub(super) struct Way {
+    pub(super) model: StoreModel,
+    pub(super) budget: Budget,
+    pub(super) control: Control,
+    pub(super) out: Arc<File>,
+    /// Where the output is until it gets its name.
+    pub(super) path: PathBuf,
+    /// What errors call the output.
+    pub(super) name: Arc<str>,
+}
+
+impl Way {
+    pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
+        self.out.write_all_at(bytes, at).map_err(|e| Error::io_at(&self.name, "writing", at, e))
+    }
+}
+
+/// Bytes of requests that are planned at a time.
+pub(super) const WINDOW: u64 = 256 << 20;
+
+/// Workers mostly wait for the disc that they write to: so many keep it busy on any machine.
+const WRITERS: usize = 4;
+
+/// Carries bytes from a store to the output, in the order of the store.
+pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Result<()> {
+    // Slots take up to half of the memory, blocks three eighths.
+    let (memory, threads) = (way.budget.memory, way.budget.threads.max(WRITERS));
+    let shape = plan::shape(&way.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
+    let block = shape.block - store.alignment();
+    let moves = Arc::new(joined(moves, block as u64));
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let listed = moves.clone();
+    let ranges = (0..moves.len()).map(move |i| listed[i].from..listed[i].from + listed[i].len);
+    let fetches = plan::gather(ranges, way.model.gap_bytes(), block, WINDOW);
+    let slots = Slots::new(&way.path, &moves, (memory / 2) as u64);
+    let carrier = Carrier { moves, slots, way: way.clone() };
+    let source = Source::Planned(Box::new(fetches));
+    Run::start(store.clone(), source, carrier, shape, way.control.clone())?.finish().map(drop)
+}
+
+/// Moves in the order of their sources, those that follow each other at both ends as one, none longer than `most`.
+fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
+    moves.sort_unstable();
+    let mut all: Vec<Move> = Vec::with_capacity(moves.len());
+    for next in moves {
+        match all.last_mut() {
+            Some(last) if last.from + last.len == next.from && last.to + last.len == next.to => last.len += next.len,
+            _ => all.push(next),
+        }
+    }
+    if all.iter().all(|one| one.len <= most) {
+        return all;
+    }
+    let cut = |one: Move| {
+        (0..one.len.div_ceil(most)).map(move |i| {
+            let at = i * most;
+            Move { from: one.from + at, to: one.to + at, len: most.min(one.len - at) }
+        })
+    };
+    all.into_iter().flat_map(cut).collect()
+}
+
+struct Carrier {
+    moves: Arc<Vec<Move>>,
+    slots: Option<Slots>,
+    way: Way,
+}
+
+impl Decoder for Carrier {
+    type Worker = u64;
+    type Batch = ();
+
+    fn worker(&self) -> u64 {
+        0
+    }
+
+    fn batch(&self) {}
+
+    fn decode(&self, done: &mut u64, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
+        while let Some(extent) = group.get(*next) {
+            let to = self.moves[extent.ordinal as usize].to;
+            match &self.slots {
+                Some(slots) => slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?,
+                None => self.way.write(extent.bytes, to)?,
+            }
+            *done += extent.bytes.len() as u64;
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn decoded_bytes(done: &u64) -> u64 {
+        *done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Move, joined};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_same_bytes_go_to_the_same_places(
+            parts in prop::collection::vec((1..50_u64, 0..3_u64, 0..3_u64), 1..60), most in 1..80_u64,
+        ) {
+            let (mut from, mut to) = (0, 1000);
+            let moves: Vec<Move> = parts.iter().map(|&(len, gap, other)| {
+                let one = Move { from: from + gap, to: to + other, len };
+                (from, to) = (one.from + len, one.to + len);
+                one
+            }).collect();
+            let bytes = |moves: &[Move]| -> Vec<(u64, u64)> {
+                moves.iter().flat_map(|one| (0..one.len).map(|i| (one.from + i, one.to + i))).collect()
+            };
+            let all = joined(moves.iter().rev().copied().collect(), most);
+            prop_assert_eq!(bytes(&all), bytes(&moves));
+            prop_assert!(all.iter().all(|one| one.len <= most));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Tiles that are decoded, put together to other tiles, and encoded.
+//!
+//! The store is gone through in the order of its bytes, over all datasets at once. A tile of the new file is open from the first
+//! piece that comes until the last; where more would be open than there is memory for, some wait for another pass.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_io::engine::{Decoder, Delivery, Run};
+use thalweg_io::extent::{Extent, Group, Source};
+use thalweg_io::store::Store;
+use thalweg_io::{Error, Fault, InFile, Result, plan};
+
+use super::carry::{WINDOW, Way};
+use super::grid::Grid;
+use crate::encode::{Coder, Encoder};
+use crate::filter::{Contexts, Pipeline};
+use crate::types::Chunk;
+
+/// A dataset whose tiles change.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) path: Arc<str>,
+    pub(super) element: usize,
+    pub(super) fill: Vec<u8>,
+    pub(super) from: Grid,
+    /// The tiles that are stored, by number.
+    pub(super) stored: Vec<Chunk>,
+    pub(super) pipeline: Pipeline,
+    pub(super) to: Grid,
+    pub(super) coders: Vec<Coder>,
+    /// Where tiles go that no filter makes shorter, by number.
+    pub(super) places: HashMap<u64, u64>,
+}
+
+/// A tile that was put aside until its place is known: of a job, what it is, and where it is now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aside {
+    pub(super) job: usize,
+    pub(super) chunk: Chunk,
+}
+
+/// A tile of the new file, from its first piece in the store to its last.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    job: usize,
+    number: u64,
+    first: u64,
+    last: u64,
+    bytes: u64,
+    pieces: u32,
+}
+
+/// Stored tiles, by job and place in its list, and for each new tile how many of them it needs.
+struct Pass {
+    extents: Vec<(u32, u32)>,
+    pieces: HashMap<(usize, u64), u32>,
+}
+
+/// Where open tiles end, and how many bytes each has; the first to end is on top.
+type Ends = BinaryHeap<Reverse<(u64, u64)>>;
+
+/// Tiles that are put together, by job and number.
+type Partials = HashMap<(usize, u64), Arc<Mutex<Partial>>>;
+
+/// Which new tiles are made in which pass, so that no more than `most` bytes of them are open at a time.
+fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
+    let mut open: HashMap<(usize, u64), Open> = HashMap::new();
+    for (job, what) in jobs.iter().enumerate() {
+        for stored in &what.stored {
+            for number in what.to.over(&what.from.area(stored.first)) {
+                let end = stored.offset + stored.size;
+                let one = open.entry((job, number)).or_insert_with(|| {
+                    let bytes = what.to.bytes(number);
+                    Open { job, number, first: stored.offset, last: end, bytes, pieces: 0 }
+                });
+                (one.first, one.last) = (one.first.min(stored.offset), one.last.max(end));
+                one.pieces += 1;
+            }
+        }
+    }
+    let mut open: Vec<Open> = open.into_values().collect();
+    open.sort_unstable_by_key(|one| (one.first, one.job, one.number));
+    let mut assigned: HashMap<(usize, u64), usize> = HashMap::new();
+    // For each pass, what is open: how many bytes, and until where.
+    let mut loads: Vec<(u64, Ends)> = Vec::new();
+    let mut made: Vec<Pass> = Vec::new();
+    for one in open {
+        let fits = loads.iter_mut().position(|(bytes, ends)| {
+            while let Some(&Reverse((_, closed))) = ends.peek().filter(|Reverse((end, _))| *end <= one.first) {
+                *bytes -= closed;
+                ends.pop();
+            }
+            *bytes == 0 || *bytes + one.bytes <= most
+        });
+        let at = fits.unwrap_or_else(|| {
+            loads.push((0, BinaryHeap::new()));
+            made.push(Pass { extents: Vec::new(), pieces: HashMap::new() });
+            loads.len() - 1
+        });
+        loads[at].0 += one.bytes;
+        loads[at].1.push(Reverse((one.last, one.bytes)));
+        made[at].pieces.insert((one.job, one.number), one.pieces);
+        assigned.insert((one.job, one.number), at);
+    }
+    for (job, what) in jobs.iter().enumerate() {
+        for (place, stored) in what.stored.iter().enumerate() {
+            let numbers = what.to.over(&what.from.area(stored.first));
+            let mut wanted: Vec<usize> =
+                numbers.iter().filter_map(|&number| assigned.get(&(job, number)).copied()).collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            wanted.into_iter().for_each(|pass| made[pass].extents.push((job as u32, place as u32)));
+        }
+    }
+    made
+}
+
+/// Makes the tiles of all jobs: those with places go there, the others into `spill`. How often the store was gone through, and
+/// what was put aside.
+pub(super) fn recode(
+    store: &Arc<dyn Store>,
+    jobs: Vec<Job>,
+    way: &Way,
+    spill: &Arc<File>,
+) -> Result<(usize, Vec<Aside>)> {
+    // The other half is the engine's.
+    let most = (way.budget.memory / 2) as u64;
+    let passes = passes(&jobs, most);
+    let (count, end) = (passes.len(), Arc::new(AtomicU64::new(0)));
+    let (jobs, aside) = (Arc::new(jobs), Arc::new(Mutex::new(Vec::new())));
+    for mut pass in passes {
+        let budget = plan::Budget { memory: way.budget.memory / 2, ..way.budget };
+        let shape = plan::shape(&way.model, budget, Delivery::Worker);
+        let block = shape.block - store.alignment();
+        let offset = |&(job, place): &(u32, u32)| jobs[job as usize].stored[place as usize].offset;
+        pass.extents.sort_unstable_by_key(offset);
+        let extents = Arc::new(pass.extents);
+        let (listed, known) = (extents.clone(), jobs.clone());
+        let ranges = (0..extents.len()).map(move |i| {
+            let (job, place) = listed[i];
+            let chunk = known[job as usize].stored[place as usize];
+            chunk.offset..chunk.offset + chunk.size
+        });
+        let fetches = plan::gather(ranges, way.model.gap_bytes(), block, WINDOW);
+        let recoder = Recoder {
+            file: store.name().clone(),
+            jobs: jobs.clone(),
+            extents,
+            pieces: pass.pieces,
+            open: Mutex::default(),
+            way: way.clone(),
+            spill: spill.clone(),
+            end: end.clone(),
+            aside: aside.clone(),
+        };
+        Run::start(store.clone(), Source::Planned(Box::new(fetches)), recoder, shape, way.control.clone())?.finish()?;
+    }
+    let mut aside = std::mem::take(&mut *aside.lock().unwrap_or_else(PoisonError::into_inner));
+    aside.sort_unstable_by_key(|one: &Aside| (one.job, one.chunk.first));
+    Ok((count, aside))
+}
+
+/// A new tile while it is put together.
+#[derive(Debug)]
+struct Partial {
+    bytes: Vec<u8>,
+    missing: u32,
+}
+
+struct Recoder {
+    file: Arc<str>,
+    jobs: Arc<Vec<Job>>,
+    extents: Arc<Vec<(u32, u32)>>,
+    pieces: HashMap<(usize, u64), u32>,
+    open: Mutex<Partials>,
+    way: Way,
+    spill: Arc<File>,
+    /// Where the spill ends.
+    end: Arc<AtomicU64>,
+    aside: Arc<Mutex<Vec<Aside>>>,
+}
+
+#[derive(Default)]
+struct Worker {
+    contexts: Contexts,
+    encoder: Encoder,
+    done: u64,
+}
+
+impl Recoder {
+    fn tile(&self, worker: &mut Worker, extent: &Extent<'_>) -> Result<()> {
+        let Worker { contexts, encoder, done } = worker;
+        let (number, place) = self.extents[extent.ordinal as usize];
+        let (at, place) = (number as usize, place as usize);
+        let job = &self.jobs[at];
+        let stored = job.stored[place];
+        let bytes = job.from.bytes(stored.first) as usize;
+        let named =
+            |fault: Fault| fault.in_file(&self.file, extent.offset, format!("chunk {} of {}", stored.first, job.path));
+        let tile: &[u8] = if job.pipeline.0.is_empty() {
+            if extent.bytes.len() != bytes {
+                return Err(named(Fault::new(0, format!("{} bytes", extent.bytes.len()), format!("{bytes}"))));
+            }
+            extent.bytes
+        } else {
+            contexts.undo(&job.pipeline, stored.mask, extent.bytes, bytes).map_err(named)?
+        };
+        *done += bytes as u64;
+        let mut whole = Vec::new();
+        for number in job.to.over(&job.from.area(stored.first)) {
+            let Some(&pieces) = self.pieces.get(&(at, number)) else { continue };
+            let partial = self.partial(at, job, number, pieces);
+            let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+            job.from.copy(stored.first, tile, &job.to, number, &mut partial.bytes);
+            partial.missing = partial.missing.saturating_sub(1);
+            if partial.missing == 0 {
+                self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&(at, number));
+                whole.push((number, std::mem::take(&mut partial.bytes)));
+            }
+        }
+        whole.into_iter().try_for_each(|(number, bytes)| self.write(encoder, at, number, bytes))
+    }
+
+    fn partial(&self, at: usize, job: &Job, number: u64, pieces: u32) -> Arc<Mutex<Partial>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            let size = job.to.bytes(number) as usize;
+            let bytes = if job.fill.is_empty() { vec![0; size] } else { job.fill.repeat(size / job.element.max(1)) };
+            Arc::new(Mutex::new(Partial { bytes, missing: pieces }))
+        };
+        open.entry((at, number)).or_insert_with(new).clone()
+    }
+
+    fn write(&self, encoder: &mut Encoder, at: usize, number: u64, mut bytes: Vec<u8>) -> Result<()> {
+        let job = &self.jobs[at];
+        if let Some(&place) = job.places.get(&number) {
+            return self.way.write(&bytes, place);
+        }
+        let coded = encoder.encode(&job.coders, job.element, &mut bytes);
+        let mask =
+            coded.map_err(|fault| fault.in_file(&self.way.name, 0, format!("chunk {number} of {}", job.path)))?;
+        let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.spill
+            .write_all_at(&bytes, offset)
+            .map_err(|e| Error::io(&self.way.name, "putting chunks aside for", e))?;
+        let chunk = Chunk { first: number, offset, size: bytes.len() as u64, mask };
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner).push(Aside { job: at, chunk });
+        Ok(())
+    }
+}
+
+impl Decoder for Recoder {
+    type Worker = Worker;
+    type Batch = ();
+
+    fn worker(&self) -> Worker {
+        Worker::default()
+    }
+
+    fn batch(&self) {}
+
+    fn decode(&self, worker: &mut Worker, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
+        while let Some(extent) = group.get(*next) {
+            self.tile(worker, &extent)?;
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn decoded_bytes(worker: &Worker) -> u64 {
+        worker.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A dataset of 64 tiles of 8 bytes that lie where the permutation says, to be put together in fours.
+    fn job(order: &[u64]) -> Job {
+        let tile = |(first, &place): (u64, &u64)| Chunk { first, offset: place * 8, size: 8, mask: 0 };
+        Job {
+            path: "d".into(),
+            element: 1,
+            fill: Vec::new(),
+            from: Grid::chunks(&[512], &[8], 1),
+            stored: (0..).zip(order).map(tile).collect(),
+            pipeline: Pipeline::default(),
+            to: Grid::chunks(&[512], &[32], 1),
+            coders: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_is_open_than_may_be(order in Just((0..128).collect::<Vec<u64>>()).prop_shuffle(), most in 32..600_u64) {
+            let jobs = [job(&order[..64]), job(&order[64..])];
+            let passes = passes(&jobs, most);
+            let mut seen = HashMap::new();
+            for pass in &passes {
+                // As a run goes: by offset, each tile open from its first piece to its last.
+                let mut extents = pass.extents.clone();
+                extents.sort_by_key(|&(job, place)| jobs[job as usize].stored[place as usize].offset);
+                let (mut missing, mut open) = (pass.pieces.clone(), 0);
+                for (job, place) in extents {
+                    let what = &jobs[job as usize];
+                    for number in what.to.over(&what.from.area(what.stored[place as usize].first)) {
+                        let key = (job as usize, number);
+                        let Some(left) = missing.get_mut(&key) else { continue };
+                        if *left == pass.pieces[&key] {
+                            open += 32;
+                            prop_assert!(open <= most.max(32));
+                        }
+                        *left -= 1;
+                        if *left == 0 {
+                            open -= 32;
+                            *seen.entry(key).or_insert(0) += 1;
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(seen.len(), 32);
+            prop_assert!(seen.values().all(|&times| times == 1));
+        }
+    }
+}

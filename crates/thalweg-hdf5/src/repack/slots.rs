@@ -1,0 +1,201 @@
+//! Bytes that come piecemeal and are written a slot at a time, past the page cache.
+//!
+//! What a run left scattered comes in pieces of a few KiB. To write each where it belongs takes the system longer than the disc: the
+//! file's lock, and a page for every 4 KiB, which have to be on the disc before the file gets its name anyway. A slot is a run of the
+//! output on a multiple of its length; those that the pieces fill wholly are gathered in memory and written at once.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FallocateFlags, OFlags};
+use thalweg_io::store::AlignedBuf;
+
+use super::carry::Move;
+
+/// Lengths of a slot, the best first: from 1 MiB on a disc is as fast as it gets.
+const LENGTHS: [u64; 5] = [1 << 20, 512 << 10, 256 << 10, 128 << 10, 64 << 10];
+
+/// Less than this is left to the page cache, where it may be wanted soon.
+const LEAST: u64 = 64 << 20;
+
+/// Slots of an output.
+#[derive(Debug)]
+pub(super) struct Slots {
+    len: u64,
+    /// By number: whether all of a slot will come.
+    whole: Vec<bool>,
+    open: Mutex<HashMap<u64, Arc<Mutex<Slot>>>>,
+    spare: Mutex<Vec<AlignedBuf>>,
+    direct: File,
+    /// Set once the file system has refused a direct write.
+    refused: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Slot {
+    bytes: AlignedBuf,
+    filled: u64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Slots {
+    /// Slots for moves, which are in the order in which they will come, and overlap nowhere: as long ones as `most` bytes of memory
+    /// allow. None where they would not pay, or the file system has no way past the page cache.
+    pub(super) fn new(path: &Path, moves: &[Move], most: u64) -> Option<Self> {
+        if moves.iter().map(|one| one.len).sum::<u64>() < LEAST {
+            return None;
+        }
+        let direct = File::options().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok()?;
+        Self::over(direct, moves, most)
+    }
+
+    fn over(direct: File, moves: &[Move], most: u64) -> Option<Self> {
+        let (len, whole) = LENGTHS.into_iter().find_map(|len| {
+            let (whole, peak) = plan(moves, len);
+            (peak * len <= most && whole.contains(&true)).then_some((len, whole))
+        })?;
+        // In one piece on the disc, where it can be had; it is no matter where not.
+        let mut at = 0;
+        for run in whole.chunk_by(|a, b| a == b) {
+            let (start, bytes) = (at * len, run.len() as u64 * len);
+            at += run.len() as u64;
+            if run.first() == Some(&true) {
+                let _ = rustix::fs::fallocate(&direct, FallocateFlags::KEEP_SIZE, start, bytes);
+            }
+        }
+        let (open, spare) = (Mutex::default(), Mutex::default());
+        Some(Self { len, whole, open, spare, direct, refused: AtomicBool::new(false) })
+    }
+
+    /// Takes bytes that belong at `at`; what no slot takes, and slots that the file system refuses, goes to `write`.
+    pub(super) fn put<E>(
+        &self,
+        mut bytes: &[u8],
+        mut at: u64,
+        mut write: impl FnMut(&[u8], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !bytes.is_empty() {
+            let (number, inside) = (at / self.len, at % self.len);
+            let here = (self.len - inside).min(bytes.len() as u64) as usize;
+            let (part, rest) = bytes.split_at(here);
+            if self.whole.get(number as usize) == Some(&true) {
+                if let Some(full) = self.fill(number, inside as usize, part) {
+                    let start = number * self.len;
+                    if self.refused.load(Ordering::Relaxed) || self.direct.write_all_at(&full, start).is_err() {
+                        self.refused.store(true, Ordering::Relaxed);
+                        write(&full, start)?;
+                    }
+                    locked(&self.spare).push(full);
+                }
+            } else {
+                write(part, at)?;
+            }
+            (bytes, at) = (rest, at + here as u64);
+        }
+        Ok(())
+    }
+
+    /// Puts a part into a slot; gives its bytes once it is full.
+    fn fill(&self, number: u64, inside: usize, part: &[u8]) -> Option<AlignedBuf> {
+        let slot = locked(&self.open).entry(number).or_insert_with(|| Arc::new(Mutex::new(self.slot()))).clone();
+        let mut slot = locked(&slot);
+        slot.bytes[inside..inside + part.len()].copy_from_slice(part);
+        slot.filled += part.len() as u64;
+        if slot.filled < self.len {
+            return None;
+        }
+        locked(&self.open).remove(&number);
+        Some(std::mem::replace(&mut slot.bytes, AlignedBuf::new(0)))
+    }
+
+    fn slot(&self) -> Slot {
+        let bytes = locked(&self.spare).pop().unwrap_or_else(|| AlignedBuf::new(self.len as usize));
+        Slot { bytes, filled: 0 }
+    }
+}
+
+/// Which slots of such a length moves fill wholly, and how many of these are open at a time at most.
+fn plan(moves: &[Move], len: u64) -> (Vec<bool>, u64) {
+    let end = moves.iter().map(|one| one.to + one.len).max().unwrap_or(0);
+    let mut coming = vec![0; end.div_ceil(len) as usize];
+    let each = |f: &mut dyn FnMut(usize, u64)| {
+        for one in moves {
+            let (mut at, end) = (one.to, one.to + one.len);
+            while at < end {
+                let part = (len - at % len).min(end - at);
+                f((at / len) as usize, part);
+                at += part;
+            }
+        }
+    };
+    each(&mut |number, part| coming[number] += part);
+    // More than fits, as of a malformed file, is not gathered: what comes last counts there.
+    let whole: Vec<bool> = coming.iter().map(|&bytes| bytes == len).collect();
+    let mut filled = vec![0; whole.len()];
+    let (mut open, mut peak) = (0_u64, 0);
+    each(&mut |number, part| {
+        if whole[number] {
+            open += u64::from(filled[number] == 0);
+            peak = peak.max(open);
+            filled[number] += part;
+            open -= u64::from(filled[number] == len);
+        }
+    });
+    (whole, peak)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Whatever the order, and whether or not a file is written past the page cache.
+        #[test]
+        fn all_bytes_come_to_their_places(
+            parts in prop::collection::vec((1..90_000_u64, prop::bool::weighted(0.1)), 1..30), seed in any::<u64>(),
+            most in (64 << 10)..(4_u64 << 20), direct in any::<bool>(),
+        ) {
+            let mut at = 100;
+            let mut moves: Vec<Move> = parts.iter().map(|&(len, gap)| {
+                at += u64::from(gap) * 5000;
+                at += len;
+                Move { from: at.wrapping_mul(seed | 1), to: at - len, len }
+            }).collect();
+            moves.sort_unstable();
+            let mut expected = vec![0; at as usize];
+            let bytes = |one: &Move| -> Vec<u8> { (one.to..one.to + one.len).map(|i| (i % 251) as u8).collect() };
+            for one in &moves {
+                expected[one.to as usize..(one.to + one.len) as usize].copy_from_slice(&bytes(one));
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("out");
+            let plain = File::create(&path).unwrap();
+            plain.set_len(at).unwrap();
+            let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
+            let Ok(other) = File::options().write(true).custom_flags(flags).open(&path) else { return Ok(()) };
+            let write = |bytes: &[u8], at| plain.write_all_at(bytes, at);
+            match Slots::over(other, &moves, most) {
+                Some(slots) => {
+                    prop_assert!(plan(&moves, slots.len).1 * slots.len <= most);
+                    for one in &moves {
+                        slots.put(&bytes(one), one.to, write).unwrap();
+                    }
+                    prop_assert!(locked(&slots.open).is_empty());
+                }
+                None => moves.iter().for_each(|one| write(&bytes(one), one.to).unwrap()),
+            }
+            prop_assert!(std::fs::read(&path).unwrap() == expected);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether the new file is what the old one was.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use thalweg_io::new_file::NewFile;
+use thalweg_io::open::Options;
+use thalweg_io::store::{FileStore, Store};
+use thalweg_io::{Error, Result};
+
+use super::Report;
+use crate::arrays::{ArrayFile, Dataset};
+use crate::libhdf5::Found;
+
+/// Compares what datasets there are, their shapes, types and fill values; with `values`, their values as well.
+pub(super) fn verify(
+    store: &Arc<dyn Store>,
+    new: &NewFile,
+    options: Options,
+    values: bool,
+    report: &mut Report,
+) -> Result<()> {
+    let before = ArrayFile::from_store(store.clone(), options.clone())?;
+    let made: Arc<dyn Store> = Arc::new(FileStore::open(new.temporary())?);
+    let after = ArrayFile::from_store(made, Options { model: None, throttle: None, ..options })?;
+    let (old, all) = (before.datasets()?, after.datasets()?);
+    if old.len() != all.len() {
+        return Err(other(new, "datasets", &format!("{}", all.len()), &format!("{}", old.len())));
+    }
+    for (old, new_one) in old.iter().zip(&all) {
+        let (is, was) = (described(new_one), described(old));
+        if is != was {
+            return Err(other(new, old.path(), &is, &was));
+        }
+    }
+    if !values {
+        return Ok(());
+    }
+    for ((old, was), is) in old.iter().zip(hashes(&before, &old)?).zip(hashes(&after, &all)?) {
+        if is != was {
+            return Err(other(new, old.path(), "other values", "those of the original"));
+        }
+        report.verified += u64::from(was.is_some());
+    }
+    Ok(())
+}
+
+/// SHA-256 of the values of datasets; none of what is no array, and of what libhdf5 alone reads and cannot: that was not read to be
+/// written, either.
+fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
+    let is_array = |dataset: &&Dataset| matches!(dataset.found, Found::Array(_));
+    let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
+        datasets.iter().filter(is_array).partition(|dataset| is_elsewhere(dataset));
+    let mut found: Vec<(&str, Option<Vec<u8>>)> = Vec::with_capacity(datasets.len());
+    let mut states = vec![Sha256::new(); together.len()];
+    file.each(&together, &mut |number, values| {
+        if let Some(state) = states.get_mut(number) {
+            state.update(values);
+        }
+        Ok(())
+    })?;
+    found.extend(together.iter().zip(states).map(|(dataset, hash)| (dataset.path(), Some(hash.finalize().to_vec()))));
+    for dataset in apart {
+        let mut hash = Sha256::new();
+        let read = file.values(dataset, &mut |values| {
+            hash.update(values);
+            Ok(())
+        });
+        match read {
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            read => found.push((dataset.path(), read.ok().map(|()| hash.finalize().to_vec()))),
+        }
+    }
+    found.sort_unstable();
+    let of = |dataset: &Dataset| {
+        let at = found.binary_search_by(|(path, _)| (*path).cmp(dataset.path())).ok()?;
+        found.get(at)?.1.clone()
+    };
+    Ok(datasets.iter().map(of).collect())
+}
+
+fn is_elsewhere(dataset: &Dataset) -> bool {
+    matches!(&dataset.found, Found::Array(array) if array.library().is_some())
+}
+
+fn described(dataset: &Dataset) -> String {
+    match &dataset.found {
+        Found::Array(array) => {
+            format!("{}: {:?} {}, fill {:?}", dataset.path(), array.shape, array.dtype, array.fill)
+        }
+        Found::Other(what) => format!("{}: {what}", dataset.path()),
+    }
+}
+
+fn other(new: &NewFile, what: &str, is: &str, was: &str) -> Error {
+    Error::Malformed {
+        file: new.name().clone(),
+        what: format!("{what}, as it was written").into(),
+        offset: 0,
+        found: is.to_owned().into(),
+        expected: was.to_owned().into(),
+    }
+}

@@ -1,0 +1,338 @@
+//! What is wished of datasets, and what comes of it for one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thalweg_codec::deflate;
+use thalweg_io::{Error, Result};
+
+use super::Repack;
+use super::grid::Grid;
+use crate::encode::Coder;
+use crate::libhdf5::{Form, Lie, Recast};
+
+/// How datasets shall be stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// In which chunks; as they are where nothing is said.
+    pub chunk: Option<Chunking>,
+    /// With which filters; as they are where nothing is said.
+    pub coders: Option<Vec<Coder>>,
+}
+
+/// The shape of chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunking {
+    /// No chunks, but one run.
+    Contiguous,
+    /// So many elements of the first dimension, and of the others as they are.
+    Rows(u64),
+    /// This shape, for datasets of as many dimensions.
+    Shape(Vec<u64>),
+}
+
+impl FromStr for Chunking {
+    type Err = String;
+
+    /// `contiguous`, `1Mi` or `128x64`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "contiguous" {
+            return Ok(Self::Contiguous);
+        }
+        let lengths = text.split('x').map(length).collect::<Option<Vec<u64>>>();
+        match lengths.as_deref() {
+            Some(&[rows]) => Ok(Self::Rows(rows)),
+            Some(shape) => Ok(Self::Shape(shape.to_vec())),
+            None => {
+                Err(format!("`{text}` is neither a number (1Mi, 65536), a shape (128x64), `contiguous` nor `keep`"))
+            }
+        }
+    }
+}
+
+/// A length from 1 on, as in `1Mi` or `4096`.
+fn length(text: &str) -> Option<u64> {
+    let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1000), ("M", 1_000_000)];
+    let unit = units.iter().find_map(|(name, size)| Some((text.strip_suffix(name)?, *size)));
+    let (digits, size) = unit.unwrap_or((text, 1));
+    digits.parse::<u64>().ok()?.checked_mul(size).filter(|&length| length > 0)
+}
+
+/// Filters, as in `none`, `gzip`, `shuffle+gzip:4`, `zstd:3`, `shuffle+zstd`, `lz4` or `fletcher32`.
+///
+/// # Errors
+/// What is none of these, in words.
+pub fn coders(text: &str) -> Result<Vec<Coder>, String> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    text.split('+').map(coder).collect()
+}
+
+fn coder(text: &str) -> Result<Coder, String> {
+    let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+    let level = |usual: u8, most: u8| match level.map(str::parse) {
+        None => Ok(usual),
+        Some(Ok(level)) if (1..=most).contains(&level) => Ok(level),
+        Some(_) => Err(format!("`{text}`: a level from 1 to {most} is needed")),
+    };
+    Ok(match name {
+        "shuffle" => Coder::Shuffle,
+        "gzip" | "deflate" => Coder::Deflate(level(4, 9)?),
+        "zstd" => Coder::Zstd(level(3, 19)?),
+        "lz4" => Coder::Lz4,
+        "fletcher32" => Coder::Fletcher32,
+        _ => return Err(format!("`{name}` is none of none, gzip, shuffle, zstd, lz4, fletcher32, keep")),
+    })
+}
+
+impl fmt::Display for Coder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shuffle => f.write_str("shuffle"),
+            Self::Deflate(level) => write!(f, "deflate:{level}"),
+            Self::Zstd(level) => write!(f, "zstd:{level}"),
+            Self::Lz4 => f.write_str("lz4"),
+            Self::Fletcher32 => f.write_str("fletcher32"),
+        }
+    }
+}
+
+/// Datasets below this are left as they are, unless they are named.
+const LEAST: u64 = 64 << 10;
+
+/// A chunk that a number of rows makes is at most this long, for datasets of more than one dimension.
+const MOST_WIDE: u64 = 16 << 20;
+
+/// What HDF5 can say of a chunk.
+const MOST: u64 = u32::MAX as u64;
+
+/// More chunks than this are nobody's wish.
+const MOST_CHUNKS: u64 = 1 << 28;
+
+/// How a dataset shall be stored; why it is kept as it is goes to `kept`, where something else was wished.
+pub(super) fn decide(form: &Form, how: &Repack, memory: usize, kept: &mut Vec<(String, String)>) -> Result<Recast> {
+    let below = |path: &str| {
+        let path = path.trim_matches('/');
+        form.path
+            .trim_matches('/')
+            .strip_prefix(path)
+            .is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with('/'))
+    };
+    let named = how.paths.iter().rev().find(|(path, _)| below(path));
+    let is_exact = named.is_some_and(|(path, _)| path.trim_matches('/') == form.path.trim_matches('/'));
+    let wish = named.map_or(&how.wish, |(_, wish)| wish);
+    if *wish == Wish::default() {
+        return Ok(Recast::Keep);
+    }
+    let is_eligible = named.is_some() || (form.numbers && form.bytes() >= LEAST);
+    match recast(form, wish, named.is_some(), memory) {
+        _ if !is_eligible => Ok(Recast::Keep),
+        Ok(recast) => Ok(recast),
+        Err(why) if is_exact => Err(Error::Usage(format!("{}: {why}", form.path).into())),
+        Err(why) => {
+            kept.push((form.path.clone(), why));
+            Ok(Recast::Keep)
+        }
+    }
+}
+
+/// What comes of a wish, or why nothing can.
+fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Recast, String> {
+    let (chunk, chunks) = match &form.lie {
+        Lie::Elsewhere { why, .. } => return Err((*why).into()),
+        Lie::Contiguous(_) => (None, None),
+        Lie::Chunked(chunk, chunks) => (Some(chunk), Some(chunks)),
+    };
+    let shape = &form.shape;
+    if form.bytes() == 0 || shape.is_empty() {
+        return Err("it has no elements to cut into chunks".into());
+    }
+    let is_fixed = shape.iter().zip(&form.most).all(|(length, most)| Some(*length) == *most);
+    if wish.chunk == Some(Chunking::Contiguous) {
+        if chunk.is_none() {
+            return Ok(Recast::Keep);
+        }
+        if !is_fixed {
+            return Err("it can grow, which takes chunks".into());
+        }
+        if wish.coders.as_ref().is_some_and(|coders| !coders.is_empty()) {
+            return Err("filters take chunks".into());
+        }
+        let missing = chunk.zip(chunks).is_some_and(|(chunk, chunks)| {
+            !chunks.is_empty() && (chunks.len() as u64) < Grid::chunks(shape, chunk, form.element).count()
+        });
+        if missing {
+            return Err("some of its chunks were never written, which takes chunks".into());
+        }
+        check_decodes(form, chunk, chunks, memory)?;
+        return Ok(Recast::Contiguous);
+    }
+    if chunk.is_none() && !is_named && wish.coders.as_ref().is_none_or(Vec::is_empty) {
+        // One run is as good as it gets.
+        return Ok(Recast::Keep);
+    }
+    let element = form.element as u64;
+    // A run is cut where nobody says otherwise, but only where there are filters to apply.
+    let slices = || Grid::run(shape, form.element, 1 << 20).tile().to_vec();
+    let mut after = match &wish.chunk {
+        Some(Chunking::Shape(lengths)) if lengths.len() != shape.len() => {
+            return Err(format!("it has {} dimensions", shape.len()));
+        }
+        Some(Chunking::Shape(lengths)) => lengths.clone(),
+        Some(Chunking::Rows(rows)) => {
+            let mut lengths = chunk.cloned().unwrap_or_else(|| shape.clone());
+            let row: u64 = lengths.iter().skip(1).product::<u64>() * element;
+            let most = if lengths.len() > 1 { (MOST_WIDE / row.max(1)).max(1) } else { u64::MAX };
+            lengths[0] = (*rows).min(most);
+            lengths
+        }
+        _ => match chunk {
+            Some(chunk) => chunk.clone(),
+            None if wish.coders.as_ref().is_none_or(Vec::is_empty) => return Ok(Recast::Keep),
+            None => slices(),
+        },
+    };
+    for (d, length) in after.iter_mut().enumerate() {
+        // No longer than there are elements, unless it was so before.
+        let most = shape[d].max(chunk.map_or(1, |chunk| chunk[d]));
+        *length = (*length).min(most).min(form.most[d].unwrap_or(u64::MAX)).max(1);
+    }
+    let coders = match (&wish.coders, &form.coders) {
+        (Some(coders), _) => coders.clone(),
+        (None, Some(coders)) => coders.clone(),
+        (None, None) if chunk == Some(&after) => return Ok(Recast::Keep),
+        (None, None) => return Err("its filters are not applied here; say which it shall have instead".into()),
+    };
+    if chunk == Some(&after) && form.coders.as_ref() == Some(&coders) {
+        return Ok(Recast::Keep);
+    }
+    let bytes = after.iter().try_fold(element, |bytes, &n| bytes.checked_mul(n)).filter(|&bytes| bytes <= MOST);
+    if bytes.is_none_or(|bytes| bytes > (memory / 2) as u64) {
+        return Err(format!("chunks of {after:?} elements do not fit into the memory that there is"));
+    }
+    check_decodes(form, chunk, chunks, memory)?;
+    let to = Grid::chunks(shape, &after, form.element);
+    if to.count() > MOST_CHUNKS {
+        return Err(format!("that would make {} chunks", to.count()));
+    }
+    let mut numbers: Vec<u64> = match (chunk, chunks) {
+        (Some(chunk), Some(chunks)) => {
+            let from = Grid::chunks(shape, chunk, form.element);
+            chunks.iter().flat_map(|chunk| to.over(&from.area(chunk.first))).collect()
+        }
+        _ if form.lie == Lie::Contiguous(None) => Vec::new(),
+        _ => (0..to.count()).collect(),
+    };
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(Recast::Chunked { chunk: after, coders, numbers })
+}
+
+/// Whether chunks can be decoded here, in the memory that there is.
+fn check_decodes(
+    form: &Form,
+    chunk: Option<&Vec<u64>>,
+    chunks: Option<&Vec<crate::types::Chunk>>,
+    memory: usize,
+) -> Result<(), String> {
+    if let Err(why) = &form.pipeline {
+        return Err(format!("{why} is not undone here"));
+    }
+    let Some(chunk) = chunk else { return Ok(()) };
+    let bytes = chunk.iter().try_fold(form.element as u64, |bytes, &n| bytes.checked_mul(n));
+    let least = chunks.into_iter().flatten().map(|chunk| chunk.size).min().unwrap_or(u64::MAX);
+    let likely = least.saturating_mul(deflate::MOST_BYTES_PER_BYTE as u64);
+    match bytes {
+        Some(bytes) if bytes <= (memory as u64 / 4).max(1 << 20) || bytes <= likely.min(memory as u64 / 2) => Ok(()),
+        _ => Err(format!("chunks of {chunk:?} elements do not fit into the memory that there is")),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::filter::Pipeline;
+    use crate::types::Chunk;
+
+    fn form(shape: &[u64], chunk: Option<&[u64]>) -> Form {
+        let lie = match chunk {
+            None => Lie::Contiguous(Some(0)),
+            Some(chunk) => {
+                let grid = Grid::chunks(shape, chunk, 4);
+                let one = |first| Chunk { first, offset: first * 100, size: grid.bytes(first), mask: 0 };
+                Lie::Chunked(chunk.to_vec(), (0..grid.count()).map(one).collect())
+            }
+        };
+        Form {
+            path: "/entry/bank1/event_id".into(),
+            shape: shape.to_vec(),
+            most: shape.iter().map(|_| None).collect(),
+            element: 4,
+            numbers: true,
+            fill: Vec::new(),
+            lie,
+            pipeline: Ok(Pipeline::default()),
+            coders: Some(Vec::new()),
+        }
+    }
+
+    fn decided(form: &Form, how: &Repack) -> (Result<Recast>, Vec<(String, String)>) {
+        let mut kept = Vec::new();
+        (decide(form, how, 192 << 20, &mut kept), kept)
+    }
+
+    fn wish(chunk: &str) -> Wish {
+        Wish { chunk: Some(chunk.parse().unwrap()), coders: None }
+    }
+
+    #[test]
+    fn words_are_understood() {
+        assert_eq!("1Mi".parse(), Ok(Chunking::Rows(1 << 20)));
+        assert_eq!("128x64".parse(), Ok(Chunking::Shape(vec![128, 64])));
+        for wrong in ["", "0", "1Mi x", "x", "-4", "1Ti"] {
+            assert!(wrong.parse::<Chunking>().is_err(), "{wrong}");
+        }
+        assert_eq!(coders("shuffle+gzip:4"), Ok(vec![Coder::Shuffle, Coder::Deflate(4)]));
+        assert_eq!(coders("none"), Ok(Vec::new()));
+        for wrong in ["", "gzip:0", "gzip:10", "szip", "zstd:x"] {
+            assert!(coders(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_no_longer_than_what_is_in_them() {
+        let how = Repack { wish: wish("1Mi"), ..Repack::default() };
+        let chunk = |form: &Form| match decided(form, &how).0.unwrap() {
+            Recast::Chunked { chunk, .. } => chunk,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(chunk(&form(&[4 << 20], Some(&[2048]))), [1 << 20]);
+        assert_eq!(chunk(&form(&[300_000], Some(&[2048]))), [300_000]);
+        assert_eq!(chunk(&form(&[100_000, 64], Some(&[16, 64]))), [65_536, 64], "16 MiB");
+        assert_eq!(decided(&form(&[100], Some(&[10])), &how).0.unwrap(), Recast::Keep, "too small to matter");
+    }
+
+    #[test]
+    fn the_last_path_counts_and_must_make_sense() {
+        let paths = vec![("/entry".into(), wish("512")), ("entry/bank1/event_id".into(), wish("8x8"))];
+        let mut how = Repack { paths, ..Repack::default() };
+        let form = form(&[1 << 20], Some(&[2048]));
+        assert!(matches!(decided(&form, &how).0, Err(Error::Usage(_))));
+        how.paths.reverse();
+        assert!(matches!(decided(&form, &how).0.unwrap(), Recast::Chunked { chunk, .. } if chunk == [512]));
+        how.paths = vec![("/entry/bank".into(), wish("512"))];
+        assert_eq!(decided(&form, &how).0.unwrap(), Recast::Keep, "a path is no prefix");
+    }
+
+    #[test]
+    fn what_can_grow_stays_in_chunks() {
+        let how = Repack { wish: wish("contiguous"), ..Repack::default() };
+        let mut form = form(&[1 << 20], Some(&[2048]));
+        let (recast, kept) = decided(&form, &how);
+        assert_eq!((recast.unwrap(), kept.len()), (Recast::Keep, 1));
+        form.most = vec![Some(1 << 20)];
+        assert_eq!(decided(&form, &how).0.unwrap(), Recast::Contiguous);
+    }
+}

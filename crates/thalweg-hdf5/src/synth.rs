@@ -1,0 +1,391 @@
+//! Synthetic neutron events, in NeXus files laid out as a run leaves them behind, or as one would wish them.
+//!
+//! A [`Recipe`] says what a file looks like, and a [`Run`] is that recipe made ready. Event `i` of a bank depends on nothing but
+//! the seed, the bank and `i`: files that differ in layout, order or compression hold the same values. As with
+//! [reads](super::Synth), they are the same on every machine.
+//!
+//! ```
+//! use thalweg_hdf5::synth::Recipe;
+//! use thalweg_hdf5::synth::Run;
+//!
+//! # fn main() -> thalweg_io::Result<()> {
+//! let run = Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 100_000) })?;
+//! let mut ids = Vec::new();
+//! run.ids(0, 0..10, &mut ids);
+//! assert_eq!(ids.len(), 10 * 4);
+//! assert!(run.events(0) > run.events(1));
+//! # Ok(())
+//! # }
+//! ```
+
+mod coding;
+mod order;
+mod pulses;
+mod table;
+#[cfg(not(feature = "libhdf5"))]
+mod without;
+#[cfg(feature = "libhdf5")]
+mod write;
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use thalweg_codec::splitmix::{STEP, mix};
+use thalweg_io::{Error, Fault, Result};
+
+use pulses::Pulses;
+use table::Table;
+
+pub use coding::{Coding, Encoded, Encoder, Press};
+pub use order::{Field, Order, Piece, Pieces};
+#[cfg(not(feature = "libhdf5"))]
+pub use without::NexusWriter;
+#[cfg(feature = "libhdf5")]
+pub use write::NexusWriter;
+
+/// Bytes of an event: its pixel, and its time of flight.
+const EVENT_BYTES: u64 = 8;
+/// The most elements of a chunk: 16 MiB of events' ids.
+const MOST_CHUNK: u64 = 4 << 20;
+const MOST_BANKS: u32 = 1000;
+/// Elements that are written together where there are no chunks.
+const CONTIGUOUS_PIECE: u64 = 1 << 20;
+
+/// How a dataset's elements lie in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// In one piece.
+    Contiguous,
+    /// In chunks of so many elements.
+    Chunked(u64),
+}
+
+/// `contiguous`, or the elements of a chunk as in `2048` or `1Mi`.
+impl FromStr for Layout {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        if text == "contiguous" {
+            return Ok(Self::Contiguous);
+        }
+        let (number, factor) = match text.strip_suffix("Ki").map(|n| (n, 1 << 10)) {
+            Some(found) => found,
+            None => text.strip_suffix("Mi").map_or((text, 1), |n| (n, 1 << 20)),
+        };
+        let elements = number.parse().ok().and_then(|n: u64| n.checked_mul(factor)).filter(|n| *n > 0);
+        let expected = "\"contiguous\", or a chunk's elements as in 2048 or 1Mi";
+        elements.map(Self::Chunked).ok_or_else(|| Fault::new(0, format!("{text:?}"), expected))
+    }
+}
+
+/// How the events spread over the banks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weights {
+    /// All banks get as many.
+    Even,
+    /// Each bank gets less than the one before, by the same factor: the first 3.5 times the mean, the last a ninth of it.
+    Skewed,
+}
+
+/// `even` or `skewed`.
+impl FromStr for Weights {
+    type Err = Fault;
+
+    fn from_str(name: &str) -> Result<Self, Fault> {
+        match name {
+            "even" => Ok(Self::Even),
+            "skewed" => Ok(Self::Skewed),
+            _ => Err(Fault::new(0, format!("{name:?}"), "even or skewed")),
+        }
+    }
+}
+
+/// Which versions of libhdf5 a file is for, which decides how it keeps its chunks' places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Libver {
+    /// Any: B-trees.
+    Earliest,
+    /// 1.10 and later: extensible arrays.
+    Latest,
+}
+
+/// `earliest` or `latest`, as h5py calls them.
+impl FromStr for Libver {
+    type Err = Fault;
+
+    fn from_str(name: &str) -> Result<Self, Fault> {
+        match name {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            _ => Err(Fault::new(0, format!("{name:?}"), "earliest or latest")),
+        }
+    }
+}
+
+/// What `event_time_zero` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PulseTimes {
+    /// Seconds since its attribute `offset`, as float64.
+    Seconds,
+    /// Nanoseconds since 1970, which its attribute `offset` says, as uint64.
+    Nanoseconds,
+}
+
+/// `seconds` or `nanoseconds`.
+impl FromStr for PulseTimes {
+    type Err = Fault;
+
+    fn from_str(name: &str) -> Result<Self, Fault> {
+        match name {
+            "seconds" => Ok(Self::Seconds),
+            "nanoseconds" => Ok(Self::Nanoseconds),
+            _ => Err(Fault::new(0, format!("{name:?}"), "seconds or nanoseconds")),
+        }
+    }
+}
+
+/// What a synthetic run looks like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// About how many events there are in all.
+    pub events: u64,
+    /// Banks of detectors.
+    pub banks: u32,
+    /// How events spread over them.
+    pub weights: Weights,
+    /// How each dataset of events lies in the file. Chunks are no longer than their dataset.
+    pub layout: Layout,
+    /// The order of the chunks in the file.
+    pub order: Order,
+    /// The chunks' filters.
+    pub coding: Coding,
+    /// Which libhdf5 it is for.
+    pub libver: Libver,
+    /// What `event_time_zero` holds.
+    pub pulse_times: PulseTimes,
+    /// Mean number of events that a pulse brings.
+    pub events_per_pulse: f64,
+    /// Pulses a second.
+    pub frequency: f64,
+}
+
+impl Default for Recipe {
+    /// 1.6 GB: 200 million events in 40 banks, in chunks of 2,048 as they arrived.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            events: 200_000_000,
+            banks: 40,
+            weights: Weights::Skewed,
+            layout: Layout::Chunked(2048),
+            order: Order::Live,
+            coding: Coding::NONE,
+            libver: Libver::Earliest,
+            pulse_times: PulseTimes::Seconds,
+            events_per_pulse: 20_000.0,
+            frequency: 60.0,
+        }
+    }
+}
+
+impl Recipe {
+    /// The default recipe with about so many bytes of events, uncompressed.
+    #[must_use]
+    pub fn with_bytes(seed: u64, bytes: u64) -> Self {
+        Self { seed, events: bytes / EVENT_BYTES, ..Self::default() }
+    }
+
+    /// Sets the layout, and the order that goes with it: without chunks, datasets lie one after the other.
+    pub fn lay(&mut self, layout: Layout) {
+        self.layout = layout;
+        if layout == Layout::Contiguous {
+            self.order = Order::Ordered;
+        }
+    }
+
+    /// A name that says all of the recipe.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let Self { seed, events, banks, weights, layout, order, coding, libver, .. } = self;
+        let layout = match layout {
+            Layout::Contiguous => "contiguous".into(),
+            Layout::Chunked(elements) => format!("{elements}-{}", order.name()),
+        };
+        let mut name = format!("synth-{events}-events-{banks}-banks-{layout}");
+        let usual = Self::default();
+        if *coding != Coding::NONE {
+            name += &format!("-{}", coding.to_string().replace(':', ""));
+        }
+        if *weights != usual.weights {
+            name += "-even";
+        }
+        if *libver != usual.libver {
+            name += "-latest";
+        }
+        if self.pulse_times != usual.pulse_times {
+            name += "-ns";
+        }
+        if self.events_per_pulse != usual.events_per_pulse {
+            name += &format!("-{}-a-pulse", self.events_per_pulse);
+        }
+        if self.frequency != usual.frequency {
+            name += &format!("-{}Hz", self.frequency);
+        }
+        if *seed != usual.seed {
+            name += &format!("-seed{seed}");
+        }
+        name + "-v1.nxs"
+    }
+
+    /// Whether it can be made.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with what is wrong.
+    pub fn check(&self) -> Result<()> {
+        let wrong = match self.layout {
+            _ if !(1..=MOST_BANKS).contains(&self.banks) => {
+                format!("banks is {}, expected 1 to {MOST_BANKS}", self.banks)
+            }
+            Layout::Chunked(n) if !(1..=MOST_CHUNK).contains(&n) => {
+                format!("a chunk has {n} elements, expected 1 to {MOST_CHUNK}")
+            }
+            Layout::Contiguous if self.order != Order::Ordered => {
+                "contiguous datasets lie one after the other; expected the order \"ordered\"".into()
+            }
+            Layout::Contiguous if self.coding != Coding::NONE => "only chunks have filters; expected none".into(),
+            _ if !(1.0..=1e9).contains(&self.events_per_pulse) => {
+                format!("events_per_pulse is {}, expected 1 to 1e9", self.events_per_pulse)
+            }
+            _ if !(1e-3..=1e6).contains(&self.frequency) => {
+                format!("frequency is {}, expected 0.001 to 1e6", self.frequency)
+            }
+            _ if self.events > u64::MAX >> 16 => format!("events is {}, expected at most 2^48", self.events),
+            _ => return Ok(()),
+        };
+        Err(Error::Usage(format!("recipe: {wrong}").into()))
+    }
+
+    /// The share of the events that a bank gets.
+    fn share(&self, bank: u32) -> f64 {
+        let of = |bank: u32| match self.weights {
+            Weights::Even => 1.0,
+            Weights::Skewed => libm::exp(-3.5 * f64::from(bank) / f64::from(self.banks)),
+        };
+        of(bank) / (0..self.banks).map(of).sum::<f64>()
+    }
+}
+
+/// A recipe made ready. Share one between threads.
+#[derive(Debug)]
+pub struct Run {
+    recipe: Recipe,
+    pulses: Pulses,
+    banks: Vec<Bank>,
+}
+
+#[derive(Debug)]
+struct Bank {
+    /// Event `i` is made of the hash of this and `i`.
+    key: u64,
+    events: u64,
+    table: Table,
+}
+
+impl Run {
+    /// Checks the recipe and computes its tables: a few milliseconds a bank, and more for many pulses.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a recipe that cannot be made.
+    pub fn new(recipe: Recipe) -> Result<Self> {
+        recipe.check()?;
+        let pulses = Pulses::new(&recipe);
+        let banks = (0..recipe.banks).map(|bank| Bank {
+            key: mix(mix(recipe.seed ^ u64::from_be_bytes(*b"neutrons")).wrapping_add(u64::from(bank))),
+            events: pulses.events(bank),
+            table: Table::new(&recipe, bank),
+        });
+        let banks = banks.collect();
+        Ok(Self { recipe, pulses, banks })
+    }
+
+    /// The recipe.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// Events of a bank.
+    pub fn events(&self, bank: u32) -> u64 {
+        self.bank(bank).map_or(0, |bank| bank.events)
+    }
+
+    /// Pulses: as many in each bank.
+    pub fn pulses(&self) -> u64 {
+        self.pulses.count()
+    }
+
+    /// Bytes of events, uncompressed.
+    pub fn bytes(&self) -> u64 {
+        self.banks.iter().map(|bank| bank.events * EVENT_BYTES).sum()
+    }
+
+    /// Elements of one of a bank's datasets.
+    pub fn len(&self, bank: u32, field: Field) -> u64 {
+        match field {
+            Field::EventId | Field::EventTimeOffset => self.events(bank),
+            Field::EventIndex | Field::EventTimeZero => self.pulses(),
+        }
+    }
+
+    /// Elements of a chunk of one of a bank's datasets; without chunks, elements that are written together.
+    pub fn piece(&self, bank: u32, field: Field) -> u64 {
+        match self.recipe.layout {
+            Layout::Contiguous => CONTIGUOUS_PIECE,
+            Layout::Chunked(elements) => elements.min(self.len(bank, field).max(1)),
+        }
+    }
+
+    /// Bytes of a piece's values, uncompressed.
+    pub fn piece_bytes(&self, piece: Piece) -> u64 {
+        let Piece { bank, field, number } = piece;
+        let elements = self.piece(bank, field);
+        self.len(bank, field).saturating_sub(number * elements).min(elements) * field.bytes() as u64
+    }
+
+    /// The pieces of all datasets, in the order of the file.
+    pub fn pieces(&self) -> Pieces<'_> {
+        Pieces::new(self)
+    }
+
+    /// How many [`Run::pieces`] there are.
+    pub fn piece_count(&self) -> u64 {
+        (0..self.recipe.banks).flat_map(|bank| Field::ALL.map(|field| self.pieces_of(bank, field))).sum()
+    }
+
+    fn pieces_of(&self, bank: u32, field: Field) -> u64 {
+        self.len(bank, field).div_ceil(self.piece(bank, field))
+    }
+
+    /// Appends `event_id` of some of a bank's events, little-endian.
+    pub fn ids(&self, bank: u32, events: Range<u64>, out: &mut Vec<u8>) {
+        self.each(bank, events, out, |table, bits| table.id(bits).to_le_bytes());
+    }
+
+    /// Appends `event_time_offset` of some of a bank's events, in microseconds, little-endian.
+    pub fn offsets(&self, bank: u32, events: Range<u64>, out: &mut Vec<u8>) {
+        self.each(bank, events, out, |table, bits| table.microseconds(bits).to_le_bytes());
+    }
+
+    fn each(&self, bank: u32, events: Range<u64>, out: &mut Vec<u8>, of: impl Fn(&Table, u64) -> [u8; 4]) {
+        let Some(bank) = self.bank(bank) else { return };
+        out.extend(events.flat_map(|i| of(&bank.table, mix(bank.key.wrapping_add(i.wrapping_mul(STEP))))));
+    }
+
+    fn bank(&self, bank: u32) -> Option<&Bank> {
+        self.banks.get(bank as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! The order in which chunks come into a file.
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+
+use thalweg_codec::splitmix::mix;
+use thalweg_io::Fault;
+use thalweg_io::chance::Chance;
+
+use super::Run;
+
+/// The order of chunks in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As neutrons arrive: whose chunk is full next is a matter of chance and of the banks' weights.
+    Live,
+    /// A chunk of each bank in turn, as long as it has any.
+    Interleaved,
+    /// Dataset after dataset, as repacking leaves them.
+    Ordered,
+}
+
+impl Order {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Interleaved => "interleaved",
+            Self::Ordered => "ordered",
+        }
+    }
+}
+
+/// By its word.
+impl FromStr for Order {
+    type Err = Fault;
+
+    fn from_str(name: &str) -> Result<Self, Fault> {
+        let known = [Self::Live, Self::Interleaved, Self::Ordered].into_iter().find(|order| order.name() == name);
+        known.ok_or_else(|| Fault::new(0, format!("{name:?}"), "live, interleaved or ordered"))
+    }
+}
+
+/// The datasets of a bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// The pixel of each event.
+    EventId,
+    /// The time of flight of each event.
+    EventTimeOffset,
+    /// The first event of each pulse.
+    EventIndex,
+    /// When each pulse was.
+    EventTimeZero,
+}
+
+impl Field {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::EventTimeZero, Self::EventIndex, Self::EventId, Self::EventTimeOffset];
+
+    /// The dataset's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::EventId => "event_id",
+            Self::EventTimeOffset => "event_time_offset",
+            Self::EventIndex => "event_index",
+            Self::EventTimeZero => "event_time_zero",
+        }
+    }
+}
+
+/// Part of a dataset: a chunk where it has chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// From 0.
+    pub bank: u32,
+    /// Which of its datasets.
+    pub field: Field,
+    /// From 0, each of [`Run::piece`] elements.
+    pub number: u64,
+}
+
+/// The pieces of all datasets, in the order of the file.
+#[derive(Debug)]
+pub struct Pieces<'a> {
+    run: &'a Run,
+    chance: Chance,
+    /// For each bank: chunks of events that are still to come, and how many there are in all.
+    left: Vec<(u64, u64)>,
+    steps: u64,
+    done: u64,
+    /// Chunks of pulses that are written, and of how many.
+    pulses: (u64, u64),
+    /// Whose turn it is.
+    turn: usize,
+    next: VecDeque<Piece>,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn new(run: &'a Run) -> Self {
+        let count = |bank| run.pieces_of(bank, Field::EventId);
+        let left: Vec<(u64, u64)> = (0..run.recipe.banks).map(count).map(|n| (n, n)).collect();
+        let steps = left.iter().map(|(left, _)| left).sum();
+        let chance = Chance::new(run.recipe.seed ^ mix(u64::from_be_bytes(*b"arriving")), 0);
+        let pulses = (0, run.pieces_of(0, Field::EventIndex));
+        Self { run, chance, left, steps, done: 0, pulses, turn: 0, next: VecDeque::new() }
+    }
+
+    /// Whose events come next; none if there are no more.
+    fn bank(&mut self) -> Option<usize> {
+        if self.done == self.steps {
+            return None;
+        }
+        let bank = match self.run.recipe.order {
+            // Drawing from what is left gives every order of the chunks the same chance.
+            Order::Live => {
+                let mut drawn = self.chance.bits() % (self.steps - self.done);
+                self.left.iter().position(|(left, _)| match drawn.checked_sub(*left) {
+                    Some(rest) => {
+                        drawn = rest;
+                        false
+                    }
+                    None => true,
+                })?
+            }
+            _ => {
+                let banks = self.left.len();
+                (self.turn..self.turn + banks).map(|bank| bank % banks).find(|bank| self.left[*bank].0 > 0)?
+            }
+        };
+        self.turn = bank + 1;
+        self.done += 1;
+        Some(bank)
+    }
+
+    /// Puts what comes next into the queue.
+    fn step(&mut self) {
+        let banks = self.run.recipe.banks;
+        if self.run.recipe.order == Order::Ordered {
+            // A bank a step.
+            let Some(bank) = u32::try_from(self.done).ok().filter(|bank| *bank < banks) else { return };
+            self.done += 1;
+            for field in Field::ALL {
+                let count = self.run.pieces_of(bank, field);
+                self.next.extend((0..count).map(|number| Piece { bank, field, number }));
+            }
+            return;
+        }
+        if let Some(bank) = self.bank()
+            && let Some((left, all)) = self.left.get_mut(bank)
+        {
+            let (bank, number) = (bank as u32, *all - *left);
+            *left -= 1;
+            self.next.extend([Field::EventId, Field::EventTimeOffset].map(|field| Piece { bank, field, number }));
+        }
+        // The pulses come with their events.
+        while self.pulses.0 < self.pulses.1
+            && u128::from(self.pulses.0 + 1) * u128::from(self.steps)
+                <= u128::from(self.done) * u128::from(self.pulses.1)
+        {
+            let number = self.pulses.0;
+            for bank in 0..banks {
+                self.next.extend([Field::EventTimeZero, Field::EventIndex].map(|field| Piece { bank, field, number }));
+            }
+            self.pulses.0 += 1;
+        }
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        if self.next.is_empty() {
+            self.step();
+        }
+        self.next.pop_front()
+    }
+}

@@ -1,0 +1,210 @@
+use std::collections::HashSet;
+
+use super::*;
+
+fn small() -> Recipe {
+    Recipe { banks: 4, layout: Layout::Chunked(256), events_per_pulse: 500.0, ..Recipe::with_bytes(3, 400_000) }
+}
+
+fn run(recipe: Recipe) -> Run {
+    Run::new(recipe).unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+fn u32s(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect()
+}
+
+fn u64s(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect()
+}
+
+/// These values are for ever: files made by other versions and on other machines hold them.
+#[test]
+fn values_are_the_same_everywhere() {
+    let run = run(small());
+    let (mut ids, mut offsets, mut index) = (Vec::new(), Vec::new(), Vec::new());
+    run.ids(1, 5..9, &mut ids);
+    run.offsets(1, 5..9, &mut offsets);
+    run.index(1, 0..5, &mut index);
+    let offsets: Vec<f32> = offsets.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    assert_eq!(u32s(&ids), [1084, 1234, 1423, 1471]);
+    assert_eq!(offsets, [6583.6, 5886.8, 15018.9, 7077.7]);
+    assert_eq!(u64s(&index), [0, 131, 249, 374, 502]);
+}
+
+#[test]
+fn another_seed_makes_other_values_and_another_layout_does_not() {
+    let of = |recipe: Recipe| {
+        let run = run(recipe);
+        let mut bytes = Vec::new();
+        run.ids(0, 0..1000, &mut bytes);
+        run.offsets(0, 0..1000, &mut bytes);
+        run.index(0, 0..50, &mut bytes);
+        bytes
+    };
+    let laid = Recipe { layout: Layout::Contiguous, order: Order::Ordered, ..small() };
+    assert_eq!(of(small()), of(laid));
+    assert_ne!(of(small()), of(Recipe { seed: 4, ..small() }));
+}
+
+#[test]
+fn parts_are_parts_of_the_whole() {
+    let run = run(small());
+    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    run.ids(2, 0..1000, &mut whole);
+    run.index(2, 0..100, &mut whole);
+    for range in [0..1, 1..700, 700..1000] {
+        run.ids(2, range, &mut parts);
+    }
+    for range in [0..7, 7..100] {
+        run.index(2, range, &mut parts);
+    }
+    assert_eq!(whole, parts);
+}
+
+#[test]
+fn every_event_belongs_to_a_pulse() {
+    // More than a block of pulses, and banks with less than an event a pulse.
+    let recipe = Recipe { banks: 3, events_per_pulse: 3.0, ..Recipe::with_bytes(1, 64_000) };
+    let run = run(recipe);
+    assert!(run.pulses() > 2048);
+    for bank in 0..3 {
+        let mut index = Vec::new();
+        run.index(bank, 0..run.pulses(), &mut index);
+        let index = u64s(&index);
+        assert_eq!(index.len() as u64, run.pulses());
+        assert!(index.is_sorted() && index.first() == Some(&0));
+        assert!(index.last().is_some_and(|last| *last <= run.events(bank)));
+        // The beam was off for some pulses, which has no event arrive.
+        assert!(index.windows(60).any(|pulses| pulses.iter().all(|first| *first == pulses[0])));
+    }
+}
+
+#[test]
+fn as_many_events_as_were_asked_for_and_weighted() {
+    let run = run(Recipe { banks: 40, ..Recipe::with_bytes(1, 80_000_000) });
+    assert!((run.bytes() as f64 / 8e7 - 1.0).abs() < 0.01, "{}", run.bytes());
+    let share = run.events(0) as f64 * 8.0 / run.bytes() as f64;
+    assert!((0.085..0.088).contains(&share), "{share}");
+    assert!((1..40).all(|bank| run.events(bank) < run.events(bank - 1)));
+}
+
+#[test]
+fn what_is_seen_looks_like_a_powder() {
+    let run = run(Recipe { banks: 2, ..Recipe::with_bytes(1, 8_000_000) });
+    let (mut ids, mut offsets) = (Vec::new(), Vec::new());
+    run.ids(1, 0..400_000, &mut ids);
+    run.offsets(1, 0..400_000, &mut offsets);
+    let ids = u32s(&ids);
+    assert!(ids.iter().all(|id| (1024..2048).contains(id)));
+    let seen: HashSet<u32> = ids.iter().copied().collect();
+    assert!((1000..1024).contains(&seen.len()), "{} pixels: some are dead", seen.len());
+    let mut bins = [0_u32; 167];
+    for bytes in offsets.as_chunks().0 {
+        let at = f32::from_le_bytes(*bytes);
+        assert!((0.0..16_666.7).contains(&at));
+        bins[(at / 100.0) as usize] += 1;
+    }
+    let mut sorted = bins;
+    sorted.sort_unstable();
+    assert!(sorted[166] > 5 * sorted[83], "peaks stand out: {bins:?}");
+}
+
+/// Of real events' ids and times gzip takes off half and a quarter, not nine tenths as of consecutive numbers.
+#[test]
+fn values_are_as_hard_to_compress_as_real_ones() {
+    let run = run(Recipe::with_bytes(1, 40_000_000));
+    let coding = Coding { shuffle: false, press: Press::Gzip(6) };
+    let mut encoder = Encoder::new(coding);
+    let mut ratio = |field| {
+        let piece = Piece { bank: 3, field, number: 0 };
+        let Ok(packed) = encoder.encode(&run, piece) else { unreachable!("level 6 exists") };
+        8192.0 / packed.bytes.len() as f64
+    };
+    let (id, offset) = (ratio(Field::EventId), ratio(Field::EventTimeOffset));
+    assert!((1.8..3.0).contains(&id), "ids: {id}");
+    assert!((1.1..1.8).contains(&offset), "times: {offset}");
+}
+
+#[test]
+fn each_piece_comes_once_in_every_order() {
+    for order in [Order::Live, Order::Interleaved, Order::Ordered] {
+        let run = run(Recipe { order, ..small() });
+        let pieces: Vec<Piece> = run.pieces().collect();
+        assert_eq!(pieces.len() as u64, run.piece_count());
+        let mut once = HashSet::new();
+        assert!(pieces.iter().all(|piece| once.insert((piece.bank, piece.field, piece.number))));
+        for bank in 0..4 {
+            for field in Field::ALL {
+                let numbers: Vec<u64> =
+                    pieces.iter().filter(|p| (p.bank, p.field) == (bank, field)).map(|p| p.number).collect();
+                assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "a dataset grows at its end");
+                assert_eq!(numbers.len() as u64, run.len(bank, field).div_ceil(run.piece(bank, field)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_live_run_is_scattered_and_an_ordered_one_is_not() {
+    // How often the next chunk of ids is another bank's.
+    let changes = |order| {
+        let run = run(Recipe { order, ..small() });
+        let banks: Vec<u32> = run.pieces().filter(|p| p.field == Field::EventId).map(|p| p.bank).collect();
+        let changes = banks.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        changes as f64 / (banks.len() - 1) as f64
+    };
+    // By chance, 1 - the sum of the squared shares: 0.58 for four banks that are skewed.
+    assert!((0.45..0.75).contains(&changes(Order::Live)), "{}", changes(Order::Live));
+    assert!(changes(Order::Interleaved) > 0.5);
+    assert!(changes(Order::Ordered) < 0.02);
+}
+
+#[test]
+fn what_cannot_be_made_is_refused() {
+    let coding = Coding { shuffle: true, press: Press::Gzip(4) };
+    let contiguous = Recipe { layout: Layout::Contiguous, order: Order::Ordered, ..small() };
+    for wrong in [
+        Recipe { banks: 0, ..small() },
+        Recipe { layout: Layout::Chunked(1 << 40), ..small() },
+        Recipe { order: Order::Live, ..contiguous.clone() },
+        Recipe { coding, ..contiguous.clone() },
+        Recipe { events_per_pulse: f64::NAN, ..small() },
+        Recipe { events: u64::MAX, ..small() },
+    ] {
+        assert!(matches!(Run::new(wrong.clone()), Err(Error::Usage(_))), "{wrong:?}");
+    }
+    assert!(contiguous.check().is_ok());
+}
+
+#[test]
+fn words_are_understood() {
+    assert_eq!("1Mi".parse(), Ok(Layout::Chunked(1 << 20)));
+    assert_eq!("contiguous".parse(), Ok(Layout::Contiguous));
+    for coding in ["none", "gzip:4", "shuffle+gzip:1", "zstd:3", "shuffle+lz4"] {
+        assert_eq!(coding.parse::<Coding>().map(|c| c.to_string()), Ok(coding.to_owned()));
+    }
+    assert_eq!("gzip".parse::<Coding>(), "gzip:4".parse());
+    for wrong in ["shuffle+none", "gzip:13", "lz4:1", "szip", "gzip:", ""] {
+        assert!(wrong.parse::<Coding>().is_err(), "{wrong}");
+    }
+    for wrong in ["0", "1Gi", "-1", "", "Mi", "99999999999999999999Mi"] {
+        assert!(wrong.parse::<Layout>().is_err(), "{wrong}");
+    }
+}
+
+#[cfg(feature = "libhdf5")]
+#[test]
+fn the_same_recipe_is_the_same_file() {
+    let folder = tempfile::tempdir().unwrap_or_else(|error| unreachable!("{error}"));
+    let coding = Coding { shuffle: true, press: Press::Gzip(4) };
+    for recipe in [small(), Recipe { coding, libver: Libver::Latest, ..small() }] {
+        let run = run(recipe);
+        let bytes = ["a.nxs", "b.nxs"].map(|name| {
+            let path = folder.path().join(name);
+            assert!(NexusWriter::write(&path, &run).is_ok());
+            std::fs::read(path).unwrap_or_default()
+        });
+        assert!(bytes[0].len() > 100_000 && bytes[0] == bytes[1]);
+    }
+}

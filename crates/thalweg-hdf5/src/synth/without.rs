@@ -1,0 +1,53 @@
+//! What stands in for libhdf5 in a build without it: no file is written.
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+use thalweg_io::{Error, Result};
+
+use super::{Encoded, Piece, Run};
+
+/// A file of events that cannot be written.
+#[derive(Debug)]
+pub struct NexusWriter<'a> {
+    never: std::convert::Infallible,
+    run: PhantomData<&'a Run>,
+}
+
+impl<'a> NexusWriter<'a> {
+    /// Refuses to start a file.
+    ///
+    /// # Errors
+    /// Always [`Error::Unsupported`].
+    pub fn create(path: &Path, _: &'a Run) -> Result<Self> {
+        Err(Error::Unsupported {
+            file: path.to_string_lossy().into(),
+            what: "writing NeXus files".into(),
+            advice: "build thalweg with its feature hdf5".into(),
+        })
+    }
+
+    /// Writes a piece.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn push(&mut self, _: Piece, _: &Encoded) -> Result<()> {
+        match self.never {}
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn finish(self) -> Result<()> {
+        match self.never {}
+    }
+
+    /// Refuses to write a file.
+    ///
+    /// # Errors
+    /// Always [`Error::Unsupported`].
+    pub fn write(path: &Path, run: &'a Run) -> Result<()> {
+        Self::create(path, run)?.finish()
+    }
+}

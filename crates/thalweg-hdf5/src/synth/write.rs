@@ -1,0 +1,170 @@
+//! NeXus files being written, piece by piece.
+
+use std::path::Path;
+
+use thalweg_io::Result;
+use thalweg_io::new_file::NewFile;
+
+use super::{Encoded, Encoder, Field, Layout, Libver, Piece, PulseTimes, Run};
+use crate::libhdf5::{Group, Number, Vector, VectorOf, Writer};
+
+/// When runs start, as attributes say it.
+const START: &str = "2024-05-14T08:00:00Z";
+/// Seconds from one reading of the sample's temperature to the next.
+const READING_S: f64 = 1.0;
+
+/// A file of a [`Run`] being written; it appears when it is whole. Dropped unfinished, it is removed.
+#[derive(Debug)]
+pub struct NexusWriter<'a> {
+    // Before the file that it writes to, so that it is closed before that is removed.
+    banks: Vec<[Vector; 4]>,
+    writer: Writer,
+    file: NewFile,
+    run: &'a Run,
+}
+
+impl<'a> NexusWriter<'a> {
+    /// Starts a file with everything but the banks' values.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
+    pub fn create(path: &Path, run: &'a Run) -> Result<Self> {
+        let file = NewFile::create(path)?;
+        let writer = Writer::create_for(file.temporary(), file.name(), run.recipe().libver == Libver::Latest)?;
+        let entry = class(&writer, None, "entry", "NXentry")?;
+        writer.string(&entry, "title", "synthetic powder")?;
+        writer.string(&entry, "definition", "NXevent_data")?;
+        writer.string(&entry, "start_time", START)?;
+        let instrument = class(&writer, Some(&entry), "instrument", "NXinstrument")?;
+        writer.string(&instrument, "name", "THALWEG")?;
+        logs(&writer, &entry, run)?;
+        let banks = (0..run.recipe().banks).map(|bank| bank_of(&writer, &entry, run, bank)).collect::<Result<_>>()?;
+        Ok(Self { banks, writer, file, run })
+    }
+
+    /// Writes a piece as [`Encoder::encode`] made it. Chunks lie in the file in the order in which they are pushed.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
+    pub fn push(&mut self, piece: Piece, encoded: &Encoded) -> Result<()> {
+        let Piece { bank, field, number } = piece;
+        let first = number * self.run.piece(bank, field);
+        let Some(vector) = self.banks.get(bank as usize).and_then(|bank| bank.get(place(field))) else { return Ok(()) };
+        match self.run.recipe().layout {
+            Layout::Contiguous => self.writer.values(vector, first, &encoded.bytes),
+            Layout::Chunked(_) => self.writer.chunk(vector, first, &encoded.bytes, encoded.mask),
+        }
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io).
+    pub fn finish(self) -> Result<()> {
+        drop(self.banks);
+        self.writer.finish()?;
+        self.file.finish()
+    }
+
+    /// Writes all of a run, on this thread.
+    ///
+    /// # Errors
+    /// As the other steps.
+    pub fn write(path: &Path, run: &'a Run) -> Result<()> {
+        let failed = |fault: thalweg_io::Fault| thalweg_io::Error::Usage(format!("{}: {fault}", path.display()).into());
+        let mut encoder = Encoder::new(run.recipe().coding);
+        let mut out = Self::create(path, run)?;
+        for piece in run.pieces() {
+            out.push(piece, &encoder.encode(run, piece).map_err(failed)?)?;
+        }
+        out.finish()
+    }
+}
+
+/// Where a bank keeps its vector.
+fn place(field: Field) -> usize {
+    Field::ALL.iter().position(|known| *known == field).unwrap_or(0)
+}
+
+/// A group of a NeXus class.
+fn class(writer: &Writer, parent: Option<&Group>, name: &str, class: &str) -> Result<Group> {
+    let group = writer.group(parent, name)?;
+    writer.text(Some(&group), "NX_class", class)?;
+    Ok(group)
+}
+
+/// The group of a bank's events, its values still missing.
+fn bank_of(writer: &Writer, entry: &Group, run: &Run, bank: u32) -> Result<[Vector; 4]> {
+    let group = class(writer, Some(entry), &format!("bank{}_events", bank + 1), "NXevent_data")?;
+    let coders = run.recipe().coding.coders();
+    let make = |field: Field| {
+        let filters: Vec<(i32, [u32; 1])> = (coders.iter().map(|coder| coder.registered(field.bytes())))
+            .map(|(number, value)| (number, [value]))
+            .collect();
+        let filters: Vec<(i32, &[u32])> = filters.iter().map(|(number, values)| (*number, &values[..])).collect();
+        let chunk = matches!(run.recipe().layout, Layout::Chunked(_)).then(|| run.piece(bank, field));
+        let kind = match (field, run.recipe().pulse_times) {
+            (Field::EventId, _) => Number::U32,
+            (Field::EventTimeOffset, _) => Number::F32,
+            (Field::EventTimeZero, PulseTimes::Seconds) => Number::F64,
+            (Field::EventIndex, _) | (Field::EventTimeZero, PulseTimes::Nanoseconds) => Number::U64,
+        };
+        writer.vector(&group, field.name(), VectorOf { kind, len: run.len(bank, field), chunk, filters: &filters })
+    };
+    let [zero, index, id, offset] = Field::ALL.map(make);
+    let (zero, offset) = (zero?, offset?);
+    let (units, start) = match run.recipe().pulse_times {
+        PulseTimes::Seconds => ("second", START),
+        PulseTimes::Nanoseconds => ("ns", "1970-01-01T00:00:00Z"),
+    };
+    writer.describe(&zero, "units", units)?;
+    writer.describe(&zero, "offset", start)?;
+    writer.describe(&offset, "units", "microsecond")?;
+    let total = VectorOf { kind: Number::U64, len: 1, chunk: None, filters: &[] };
+    let total = writer.vector(&group, "total_counts", total)?;
+    writer.values(&total, 0, &run.events(bank).to_le_bytes())?;
+    Ok([zero, index?, id?, offset])
+}
+
+/// What the instrument noted: the proton charge of every pulse, and the sample's temperature.
+fn logs(writer: &Writer, entry: &Group, run: &Run) -> Result<()> {
+    let logs = class(writer, Some(entry), "DASlogs", "NXcollection")?;
+    let pulses = run.pulses();
+    log(writer, &logs, "proton_charge", "picoCoulomb", pulses, |range, times, values| {
+        run.times(range.clone(), times);
+        run.charges(range, values);
+    })?;
+    let readings = (run.seconds() / READING_S) as u64 + 1;
+    log(writer, &logs, "sample_temperature", "K", readings, |range, times, values| {
+        times.extend(range.clone().flat_map(|i| (i as f64 * READING_S).to_le_bytes()));
+        values.extend(range.flat_map(|i| run.temperature(i).to_le_bytes()));
+    })
+}
+
+/// Values of a log that are written together.
+const LOG_PIECE: u64 = 1 << 16;
+
+fn log(
+    writer: &Writer,
+    parent: &Group,
+    name: &str,
+    units: &str,
+    len: u64,
+    fill: impl Fn(std::ops::Range<u64>, &mut Vec<u8>, &mut Vec<u8>),
+) -> Result<()> {
+    let group = class(writer, Some(parent), name, "NXlog")?;
+    let of = VectorOf { kind: Number::F64, len, chunk: None, filters: &[] };
+    let (time, value) = (writer.vector(&group, "time", of)?, writer.vector(&group, "value", of)?);
+    writer.describe(&time, "units", "second")?;
+    writer.describe(&time, "start", START)?;
+    writer.describe(&value, "units", units)?;
+    let (mut times, mut values) = (Vec::new(), Vec::new());
+    for first in (0..len).step_by(LOG_PIECE as usize) {
+        times.clear();
+        values.clear();
+        fill(first..(first + LOG_PIECE).min(len), &mut times, &mut values);
+        writer.values(&time, first, &times)?;
+        writer.values(&value, first, &values)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! What attributes and datasets hold, whoever parsed them.
+
+use std::sync::Arc;
+
+use thalweg_io::Fault;
+
+use crate::filter::Pipeline;
+
+/// Bytes of a sample.
+const SAMPLE: u64 = 2;
+
+/// What a scalar attribute holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A signed integer of so many bytes.
+    Signed(i64, usize),
+    /// An unsigned integer of so many bytes.
+    Unsigned(u64, usize),
+    /// A floating-point number of so many bytes.
+    Float(f64, usize),
+    /// A string.
+    Text(String),
+    /// A code, and the names of all codes.
+    Enum(i64, Arc<Vec<(i64, String)>>),
+    /// What is none of these, in words.
+    Other(&'static str),
+}
+
+impl Value {
+    /// What has more elements than one, or none.
+    pub(super) const ARRAY: Self = Self::Other("an array");
+    /// What is of another class.
+    pub(super) const STRANGE: Self = Self::Other("a value that is neither a number nor a string");
+    /// What has codes of more than eight bytes.
+    pub(super) const LONG_CODES: Self = Self::Other("an enumeration of long integers");
+    /// Longest text that is read.
+    pub(super) const MOST_TEXT: usize = 1 << 20;
+}
+
+/// A dataset of 16-bit samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dataset {
+    /// Samples.
+    pub len: u64,
+    /// What stands where nothing is stored.
+    pub fill: i16,
+    /// Where they lie.
+    pub storage: Storage,
+    /// The filters of its chunks.
+    pub pipeline: Pipeline,
+}
+
+/// Where a dataset's elements lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In the dataset's own header; these are they.
+    Inline(Vec<i16>),
+    /// In one run from this offset on; `None` where nothing was written.
+    Contiguous(Option<u64>),
+    /// In chunks of so many elements.
+    Chunked(u64, Vec<Chunk>),
+}
+
+/// A stored chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its first element's place in the dataset.
+    pub first: u64,
+    /// Where it lies in the file.
+    pub offset: u64,
+    /// Its stored bytes.
+    pub size: u64,
+    /// A bit for each filter that was skipped.
+    pub mask: u32,
+}
+
+impl Dataset {
+    /// Elements for which there are stored bytes, as far as chunks tell.
+    pub(super) fn stored(len: u64, storage: &Storage) -> u64 {
+        match storage {
+            Storage::Chunked(chunk, chunks) => (chunks.len() as u64).saturating_mul(*chunk),
+            Storage::Contiguous(None) => 0,
+            _ => len,
+        }
+    }
+
+    /// Whether every range that it names is inside a file of so many bytes.
+    pub(super) fn check_inside(&self, size: u64) -> Result<(), Fault> {
+        let inside = |offset: u64, len: Option<u64>| {
+            if len.and_then(|len| offset.checked_add(len)).is_some_and(|end| end <= size) {
+                return Ok(());
+            }
+            let found = format!("data from byte {offset} on that do not fit");
+            let at = usize::try_from(offset.min(size)).unwrap_or(usize::MAX);
+            Err(Fault::new(at, found, format!("data inside the {size} bytes of the file")))
+        };
+        match &self.storage {
+            Storage::Inline(_) | Storage::Contiguous(None) => Ok(()),
+            Storage::Contiguous(Some(offset)) => inside(*offset, self.len.checked_mul(SAMPLE)),
+            Storage::Chunked(_, chunks) => chunks.iter().try_for_each(|chunk| inside(chunk.offset, Some(chunk.size))),
+        }
+    }
+}
+
+/// Puts chunks in order, without those that lie beyond the end.
+///
+/// # Errors
+/// Chunks that overlap.
+pub(super) fn in_order(chunks: &mut Vec<Chunk>, len: u64, chunk: u64) -> Result<(), Fault> {
+    chunks.retain(|chunk| chunk.offset != NOWHERE && chunk.first < len);
+    chunks.sort_unstable_by_key(|chunk| chunk.first);
+    let twice = chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first));
+    if twice || chunks.iter().any(|here| !here.first.is_multiple_of(chunk)) {
+        return Err(Fault::new(0, "chunks that overlap", format!("chunks of {chunk} samples")));
+    }
+    Ok(())
+}
+
+/// `HADDR_UNDEF`: nothing is stored.
+pub(super) const NOWHERE: u64 = u64::MAX;

@@ -1,0 +1,113 @@
+//! Conditions on the rows of a table: `samples >= 5000 and end_reason == signal_positive`.
+//!
+//! ```text
+//! condition := all ("or" all)*
+//! all       := not ("and" not)*
+//! not       := "not" not | "(" condition ")" | test
+//! test      := column ("==" | "!=" | "<" | "<=" | ">" | ">=") value
+//!            | column ["not"] "in" "(" value ("," value)* ")"
+//!            | column "is" ["not"] "missing"
+//! value     := a word, a number, or text in quotation marks of either kind
+//! ```
+//!
+//! A missing value makes a comparison neither true nor false, and so is every `not` of it: such rows are left out, and
+//! `is missing` finds them. Text that is compared by `<` and the like with a number is taken as a number, because SLOW5
+//! files keep channel numbers as text.
+//!
+//! ```
+//! use arrow_schema::{DataType, Field, Schema};
+//! use thalweg_io::condition::Condition;
+//!
+//! let schema = Schema::new(vec![Field::new("samples", DataType::UInt64, false)]);
+//! assert!(Condition::parse("samples >= 5000")?.bind(&schema).is_ok());
+//! assert!(Condition::parse("samples >= many")?.bind(&schema).is_err());
+//! # Ok::<(), thalweg_io::Error>(())
+//! ```
+
+mod bind;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use crate::error::{Error, Result};
+
+pub use bind::Bound;
+
+/// A condition that has been parsed, about no table yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    expr: Expr,
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Expr {
+    Any(Vec<Expr>),
+    All(Vec<Expr>),
+    Not(Box<Expr>),
+    Test(Test),
+}
+
+/// One question about one column.
+#[derive(Debug, Clone, PartialEq)]
+struct Test {
+    column: Word,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Compare(Sign, Word),
+    OneOf(Vec<Word>),
+    Missing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Equal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// A name or value, and at which byte of the condition it stands.
+#[derive(Debug, Clone, PartialEq)]
+struct Word {
+    at: usize,
+    text: String,
+}
+
+impl Condition {
+    /// Reads a condition.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] that names the column of the text (from 1), what stands there and what should.
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(Self { expr: parse::parse(text)?, text: text.to_owned() })
+    }
+
+    /// The names of the columns that it asks about.
+    pub fn columns(&self) -> BTreeSet<&str> {
+        fn gather<'a>(expr: &'a Expr, names: &mut BTreeSet<&'a str>) {
+            match expr {
+                Expr::Any(parts) | Expr::All(parts) => parts.iter().for_each(|part| gather(part, names)),
+                Expr::Not(inner) => gather(inner, names),
+                Expr::Test(test) => {
+                    names.insert(&test.column.text);
+                }
+            }
+        }
+        let mut names = BTreeSet::new();
+        gather(&self.expr, &mut names);
+        names
+    }
+}
+
+/// What is wrong with a condition, and where.
+fn wrong(text: &str, at: usize, found: &str, expected: &str) -> Error {
+    let column = text.get(..at).unwrap_or(text).chars().count() + 1;
+    Error::Usage(format!("condition {text:?}, column {column}: found {found}, expected {expected}").into())
+}

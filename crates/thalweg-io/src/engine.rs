@@ -1,0 +1,274 @@
+//! Fetch and decode, overlapped, in bounded memory.
+//!
+//! A [`Run`] is one pass over a [`Source`]: the store keeps requests in flight, decode workers take whole groups of
+//! extents as soon as their bytes are there, and the caller gets batches in order, as they come, or not at all (the
+//! decoder may hand values to a visitor on the worker, while they are in its cache). All buffers are pooled.
+//!
+//! Deadlock is impossible by construction: requests and groups are taken in order, a block's buffer is freed once its
+//! groups are decoded, and the group at the head of the line may always make a batch beyond the pool's bound.
+
+mod clock;
+mod depth;
+mod input;
+mod recycle;
+mod state;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::extent::{Group, Source};
+use crate::store::{Feed, Next, Request, Store};
+use state::{Shared, Taken};
+
+pub use clock::{Clocks, Stage};
+pub use recycle::Recycler;
+
+/// How often a thread that waits looks whether it was cancelled.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Turns groups of extents into batches. The only thing of a format that the engine's threads see.
+pub trait Decoder: Send + Sync + 'static {
+    /// What one worker keeps between groups: codec contexts, scratch, a visitor.
+    type Worker: Send + 'static;
+    /// What comes out.
+    type Batch: Send + 'static;
+
+    /// A new worker's state.
+    fn worker(&self) -> Self::Worker;
+
+    /// An empty batch.
+    fn batch(&self) -> Self::Batch;
+
+    /// Decodes extents of `group` from index `*next` on into an empty or recycled `batch`, and moves `*next` past
+    /// them. It may stop early when the batch is full; it is then called again with another.
+    ///
+    /// # Errors
+    /// What is wrong with the extent at `*next`. The run ends there.
+    fn decode(&self, worker: &mut Self::Worker, group: &Group, next: &mut usize, batch: &mut Self::Batch)
+    -> Result<()>;
+
+    /// Bytes of stored and decoded data that went through `worker` so far, for the clocks.
+    fn decoded_bytes(worker: &Self::Worker) -> u64;
+}
+
+/// In which order batches reach the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// In the order of the source.
+    Ordered,
+    /// As soon as they are decoded.
+    AsTheyCome,
+    /// Not at all: the decoder's worker has used the values already.
+    Worker,
+}
+
+/// The sizes of a run. [`crate::plan::shape`] derives them from the store model, the threads and the memory budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Decode workers.
+    pub threads: usize,
+    /// Requests in flight at first; a run adapts it to what it sees.
+    pub depth: usize,
+    /// Most requests in flight.
+    pub max_depth: usize,
+    /// Bytes a request, at most.
+    pub block: usize,
+    /// Bytes of a usual request, where that is known.
+    pub usual: Option<usize>,
+    /// Bytes before each block's own, where an extent that began in the block before is completed without copying
+    /// the rest.
+    pub headroom: usize,
+    /// Pooled block buffers.
+    pub buffers: usize,
+    /// Stored bytes that a worker takes at a time.
+    pub group: usize,
+    /// Pooled batches.
+    pub batches: usize,
+    /// Order of delivery.
+    pub delivery: Delivery,
+}
+
+/// One pass over a source.
+pub struct Run<D: Decoder> {
+    shared: Arc<Shared<D>>,
+    workers: Vec<JoinHandle<D::Worker>>,
+    fetcher: Option<JoinHandle<()>>,
+}
+
+impl<D: Decoder> std::fmt::Debug for Run<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("shape", &self.shared.shape).finish_non_exhaustive()
+    }
+}
+
+/// What a finished run leaves.
+#[derive(Debug)]
+pub struct Finished<W> {
+    /// The workers' states.
+    pub workers: Vec<W>,
+    /// Where the time went.
+    pub clocks: Clocks,
+}
+
+impl<D: Decoder> Run<D> {
+    /// Starts fetching and decoding.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system gives no thread.
+    pub fn start(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, control: Control) -> Result<Self> {
+        let shared = Arc::new(Shared::new(store, source, decoder, shape, control));
+        let mut run = Self { shared: shared.clone(), workers: Vec::with_capacity(shape.threads), fetcher: None };
+        let failed = |e| Error::io(run_name(&shared), "starting a thread for", e);
+        let fetch = shared.clone();
+        let fetcher = std::thread::Builder::new().name("thalweg-fetch".into()).spawn(move || {
+            let _guard = StopOnPanic(&fetch);
+            fetch.store.serve(fetch.shape.max_depth.max(1), &*fetch);
+        });
+        run.fetcher = Some(fetcher.map_err(failed)?);
+        for _ in 0..shape.threads.max(1) {
+            let work = shared.clone();
+            let worker = std::thread::Builder::new().name("thalweg-decode".into()).spawn(move || work.work());
+            run.workers.push(worker.map_err(failed)?);
+        }
+        Ok(run)
+    }
+
+    /// Gives a batch back for reuse.
+    pub fn recycle(&self, batch: D::Batch) {
+        self.shared.recycle(Some(batch), true);
+    }
+
+    /// What gives batches back from elsewhere.
+    pub fn recycler(&self) -> Recycler<D::Batch> {
+        Recycler::new(self.shared.clone())
+    }
+
+    /// Where the time went so far.
+    pub fn clocks(&self) -> Clocks {
+        self.shared.clocks()
+    }
+
+    /// Waits for the end, dropping batches that were not taken.
+    ///
+    /// # Errors
+    /// The first error.
+    pub fn finish(mut self) -> Result<Finished<D::Worker>> {
+        while let Some(batch) = self.next() {
+            self.shared.recycle(Some(batch?), true);
+        }
+        let workers = self.join()?;
+        Ok(Finished { workers, clocks: self.shared.clocks() })
+    }
+
+    fn join(&mut self) -> Result<Vec<D::Worker>> {
+        let fetcher = self.fetcher.take().map(JoinHandle::join);
+        let workers: Vec<_> = self.workers.drain(..).map(JoinHandle::join).collect();
+        let mut states = Vec::with_capacity(workers.len());
+        for state in workers {
+            match state {
+                Ok(state) => states.push(state),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        if let Some(Err(panic)) = fetcher {
+            std::panic::resume_unwind(panic);
+        }
+        Ok(states)
+    }
+}
+
+/// The batches, each as soon as it is its turn. The first error is the last item; with ordered delivery everything
+/// before it was delivered.
+impl<D: Decoder> Iterator for Run<D> {
+    type Item = Result<D::Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.shared.next_batch()
+    }
+}
+
+fn run_name<D: Decoder>(shared: &Shared<D>) -> &Arc<str> {
+    shared.store.name()
+}
+
+impl<D: Decoder> Drop for Run<D> {
+    fn drop(&mut self) {
+        self.shared.stop();
+        // A panic in a thread has been reported by its own hook; unwinding again from a drop would abort.
+        let _ = self.fetcher.take().map(JoinHandle::join);
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}
+
+/// A panic in one thread must not leave the others waiting; `join` passes it on to the caller.
+struct StopOnPanic<'a, D: Decoder>(&'a Shared<D>);
+
+impl<D: Decoder> Drop for StopOnPanic<'_, D> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+impl<D: Decoder> Shared<D> {
+    /// A decode worker's life.
+    fn work(&self) -> D::Worker {
+        let _guard = StopOnPanic(self);
+        let mut worker = self.decoder.worker();
+        while let Some(Taken { seq, group, mut batch }) = self.take() {
+            let mut next = 0;
+            loop {
+                let before = (Instant::now(), D::decoded_bytes(&worker));
+                let outcome = self.decoder.decode(&mut worker, &group, &mut next, &mut batch);
+                self.tick(before.0.elapsed(), D::decoded_bytes(&worker) - before.1);
+                if let Err(error) = outcome {
+                    self.fail(seq, error);
+                    break;
+                }
+                if next >= group.len() {
+                    self.give(seq, Some(batch), true);
+                    break;
+                }
+                self.give(seq, Some(batch), false);
+                match self.another_batch(seq) {
+                    Some(empty) => batch = empty,
+                    None => break,
+                }
+            }
+            self.release(group);
+        }
+        worker
+    }
+}
+
+impl<D: Decoder> Feed for Shared<D> {
+    fn next(&self, wait: bool) -> Next {
+        self.next_request(wait)
+    }
+
+    fn done(&self, request: Request, outcome: Result<()>) {
+        self.arrived(request, outcome);
+    }
+
+    fn usual(&self) -> Option<usize> {
+        self.shape.usual
+    }
+}
+
+/// Blocks that may be alive: `depth` in flight, as many that arrived before their turn, one for each worker. Fetching
+/// further ahead would only push what was fetched out of the processor's cache.
+pub(crate) fn blocks_alive(depth: usize, threads: usize) -> usize {
+    depth * 2 + threads
+}
+
+/// As many workers as this process may use at once: affinity and cgroup quota count.
+pub fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}

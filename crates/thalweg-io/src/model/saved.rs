@@ -1,0 +1,197 @@
+//! Models that were measured, kept in the user's cache folder: one small JSON file a device.
+//!
+//! A saved model is only ever a hint. One that is damaged, too old, from the future, or another device's is ignored
+//! without a word, and the prior serves.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{fstat, fstatfs, fstatvfs, major, minor};
+use serde::{Deserialize, Serialize};
+
+use super::StoreModel;
+use crate::error::{Error, Result};
+use crate::new_file::NewFile;
+
+/// What the files say they are.
+const SCHEMA: &str = "thalweg.store-model/1";
+
+/// Devices age, file systems fill, mounts are tuned: after this a measurement is no better than a prior.
+pub const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// More requests in flight than any device takes, and more bytes a request than any budget allows: a file that says
+/// more is damaged.
+const SANE: (usize, usize) = (4096, 1 << 30);
+
+/// A measured model, and when it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    schema: String,
+    /// The device, as [`device`] names it.
+    pub device: String,
+    /// What it can do.
+    pub model: StoreModel,
+    /// When that was measured, in seconds since 1970.
+    pub measured_at_unix_s: u64,
+    /// From when on it no longer counts.
+    pub expires_at_unix_s: u64,
+}
+
+impl Saved {
+    /// A model of `device` that was measured at `now`.
+    pub fn new(device: String, model: StoreModel, now: SystemTime) -> Self {
+        let measured = unix_s(now);
+        let expires_at_unix_s = measured + LIFETIME.as_secs();
+        Self { schema: SCHEMA.into(), device, model, measured_at_unix_s: measured, expires_at_unix_s }
+    }
+
+    /// Whether it can be believed about `device` at `now`.
+    fn holds(&self, device: &str, now: SystemTime) -> bool {
+        let StoreModel { latency_s, bandwidth, request_rate, depth, block } = self.model;
+        let rates = [bandwidth, request_rate].iter().all(|r| r.is_finite() && *r > 0.0);
+        self.schema == SCHEMA
+            && self.device == device
+            && (self.measured_at_unix_s..self.expires_at_unix_s).contains(&unix_s(now))
+            && rates
+            && latency_s.is_finite()
+            && latency_s >= 0.0
+            && (1..=SANE.0).contains(&depth)
+            && (1..=SANE.1).contains(&block)
+    }
+}
+
+fn unix_s(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A name for the file system that `file` lies on: its type, and its own id where it has one (ext4, XFS and Lustre do,
+/// the same after a restart and different from one machine to the next), else its device number.
+pub fn device(file: &File) -> Option<String> {
+    let kind = fstatfs(file).ok()?.f_type as u64 & 0xffff_ffff;
+    match fstatvfs(file).ok()?.f_fsid {
+        0 => {
+            let dev = fstat(file).ok()?.st_dev;
+            Some(format!("{kind:x}-{}-{}", major(dev), minor(dev)))
+        }
+        id => Some(format!("{kind:x}-{id:016x}")),
+    }
+}
+
+/// The folder of the saved models; `None` where the user has no cache folder.
+pub fn folder() -> Option<PathBuf> {
+    Some(crate::cache_folder()?.join("models"))
+}
+
+/// The model of `device` in `folder`, if there is one that holds at `now`.
+pub fn load(folder: &Path, device: &str, now: SystemTime) -> Option<Saved> {
+    let bytes = fs::read(place(folder, device)).ok()?;
+    let saved: Saved = serde_json::from_slice(&bytes).ok()?;
+    saved.holds(device, now).then_some(saved)
+}
+
+/// Keeps a model in `folder`, which is made if need be. What is there is replaced in one step. Says where it is.
+///
+/// # Errors
+/// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] for a model that [`load`] would not believe.
+pub fn save(folder: &Path, saved: &Saved) -> Result<PathBuf> {
+    let measured = UNIX_EPOCH + Duration::from_secs(saved.measured_at_unix_s);
+    if !saved.holds(&saved.device, measured) {
+        return Err(Error::Usage(format!("no store is like this: {:?}", saved.model).into()));
+    }
+    fs::create_dir_all(folder).map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+    let place = place(folder, &saved.device);
+    let text = serde_json::to_vec_pretty(saved).map_err(|e| Error::Usage(e.to_string().into()))?;
+    let mut file = NewFile::create(&place)?;
+    file.push(&text)?;
+    file.finish()?;
+    Ok(place)
+}
+
+fn place(folder: &Path, device: &str) -> PathBuf {
+    folder.join(format!("{device}.json"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn now() -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+    }
+
+    fn saved() -> Saved {
+        Saved::new("ef53-1".into(), StoreModel { depth: 7, request_rate: 50e3, ..StoreModel::LOCAL }, now())
+    }
+
+    #[test]
+    fn what_was_saved_is_loaded_until_it_expires() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("made/on/demand");
+        let place = save(&folder, &saved()).unwrap();
+        assert_eq!(load(&folder, "ef53-1", now()), Some(saved()));
+        assert_eq!(load(&folder, "ef53-1", now() + 29 * DAY), Some(saved()));
+        assert_eq!(load(&folder, "ef53-1", now() + 30 * DAY), None, "expired");
+        assert_eq!(load(&folder, "ef53-1", now() - DAY), None, "measured in the future");
+        let newer = Saved::new("ef53-1".into(), StoreModel::NETWORK, now() + DAY);
+        save(&folder, &newer).unwrap();
+        assert_eq!(load(&folder, "ef53-1", now() + DAY), Some(newer));
+        let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(names, [place], "nothing temporary stays");
+    }
+
+    #[test]
+    fn another_device_has_another_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = save(dir.path(), &saved()).unwrap();
+        assert_eq!(load(dir.path(), "ef53-2", now()), None);
+        fs::copy(place, dir.path().join("ef53-2.json")).unwrap();
+        assert_eq!(load(dir.path(), "ef53-2", now()), None, "a copied file still names its own device");
+    }
+
+    #[test]
+    fn damage_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = save(dir.path(), &saved()).unwrap();
+        let text = fs::read_to_string(&place).unwrap();
+        for bad in [
+            String::new(),
+            "[]".into(),
+            text.replace("store-model/1", "store-model/2"),
+            text.replace("\"depth\": 7", "\"depth\": 0"),
+            text.replace("\"depth\": 7", "\"depth\": 1000000"),
+            text.replace("\"depth\": 7", "\"depth\": -7"),
+            text.replace("50000.0", "-1.0"),
+            text.replace("50000.0", "null"),
+            text[..text.len() / 2].into(),
+        ] {
+            assert_ne!(bad, text);
+            fs::write(&place, &bad).unwrap();
+            assert_eq!(load(dir.path(), "ef53-1", now()), None, "{bad}");
+        }
+        fs::remove_file(&place).unwrap();
+        fs::create_dir(&place).unwrap();
+        assert_eq!(load(dir.path(), "ef53-1", now()), None);
+    }
+
+    #[test]
+    fn nonsense_is_not_saved() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = StoreModel { bandwidth: f64::INFINITY, ..StoreModel::LOCAL };
+        assert!(save(dir.path(), &Saved::new("x".into(), model, now())).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn files_of_one_file_system_share_a_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |file: &str| device(&File::create(dir.path().join(file)).unwrap()).unwrap();
+        assert_eq!(name("a"), name("b"));
+        assert!(!name("a").contains('/'));
+        let proc = device(&File::open("/proc/self/stat").unwrap()).unwrap();
+        assert_ne!(proc, name("a"));
+    }
+}

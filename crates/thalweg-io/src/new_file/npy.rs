@@ -1,0 +1,189 @@
+//! Folders of arrays in numpy's own format (NEP 1, version 1.0), which appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+/// A folder being written under a temporary name beside its own. Dropped unfinished, it is removed.
+#[derive(Debug)]
+pub struct NpyFolder {
+    name: Arc<str>,
+    path: PathBuf,
+    temporary: PathBuf,
+    named: bool,
+}
+
+/// An array being written.
+#[derive(Debug)]
+pub struct NpyArray {
+    name: Arc<str>,
+    file: BufWriter<File>,
+    descr: String,
+    /// The dimensions after the first.
+    inner: Vec<u64>,
+    element: u64,
+    written: u64,
+}
+
+/// What every file begins with: the format's signature and version.
+const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+/// Bytes gathered before each write: little, for many arrays may be written side by side.
+const BUFFER: usize = 64 << 10;
+/// The header is padded to a multiple of this, so that the values can be mapped.
+const ALIGNMENT: usize = 64;
+
+impl NpyFolder {
+    /// Starts a folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder that it is in cannot be written, [`Error::Unsupported`] if something has its name.
+    pub fn create(path: &Path) -> Result<Self> {
+        let name: Arc<str> = path.to_string_lossy().into();
+        if fs::symlink_metadata(path).is_ok() {
+            let what = "replacing what is there by a folder of arrays";
+            return Err(Error::Unsupported {
+                file: name,
+                what: what.into(),
+                advice: "give another name, or remove it first".into(),
+            });
+        }
+        let mut temporary = path.components().as_path().as_os_str().to_owned();
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let temporary = PathBuf::from(temporary);
+        fs::create_dir(&temporary).map_err(|e| Error::io(&name, "creating", e))?;
+        Ok(Self { name, path: path.to_owned(), temporary, named: false })
+    }
+
+    /// Starts an array: `descr` is numpy's `dtype.str`, `inner` the dimensions after the first. Its name may have folders in it; what
+    /// would lead out of the folder does not.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as where there are two of one name.
+    pub fn array(&self, name: &str, descr: &str, size: usize, inner: &[u64]) -> Result<NpyArray> {
+        let mut path = self.temporary.clone();
+        for part in Path::new(name).components() {
+            match part {
+                Component::Normal(part) => path.push(part),
+                Component::ParentDir => path.push("_"),
+                Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
+            }
+        }
+        if path == self.temporary {
+            path.push("_");
+        }
+        path.as_mut_os_string().push(".npy");
+        let failed = |e| Error::io(&self.name, "creating an array in", e);
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+        let file = BufWriter::with_capacity(BUFFER, File::create_new(&path).map_err(failed)?);
+        let element = inner.iter().product::<u64>() * size as u64;
+        let (descr, inner) = (descr.to_owned(), inner.to_vec());
+        let mut array = NpyArray { name: self.name.clone(), file, descr, inner, element, written: 0 };
+        array.head(None)?;
+        Ok(array)
+    }
+
+    /// Gives the folder its name. Every array is finished by then.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as where something has got its name meanwhile.
+    pub fn finish(mut self) -> Result<()> {
+        let failed = |e| Error::io(&self.name, "finishing", e);
+        File::open(&self.temporary).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        fs::rename(&self.temporary, &self.path).map_err(failed)?;
+        self.named = true;
+        Ok(())
+    }
+}
+
+impl Drop for NpyFolder {
+    fn drop(&mut self) {
+        if !self.named {
+            let _ = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+impl NpyArray {
+    /// Writes the header; `shape` where it is known, else as much room as it can need.
+    fn head(&mut self, shape: Option<&[u64]>) -> Result<()> {
+        let dictionary = |shape: &[u64]| {
+            let lengths: String = shape.iter().map(|length| format!("{length},")).collect();
+            format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({lengths}), }}", self.descr)
+        };
+        let most: Vec<u64> = [u64::MAX].iter().chain(&self.inner).copied().collect();
+        let front = MAGIC.len() + size_of::<u16>();
+        let len = (front + dictionary(&most).len() + 1).next_multiple_of(ALIGNMENT) - front;
+        let Ok(stored) = u16::try_from(len) else {
+            return Err(Error::Usage(format!("an array of {} dimensions", most.len()).into()));
+        };
+        let text = dictionary(shape.unwrap_or(&most));
+        let head = [MAGIC, &stored.to_le_bytes(), format!("{text:<width$}\n", width = len - 1).as_bytes()].concat();
+        self.file.write_all(&head).map_err(|e| Error::io(&self.name, "writing", e))
+    }
+
+    /// Appends elements, as `descr` says.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.written += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(|e| Error::io(&self.name, "writing", e))
+    }
+
+    /// Makes the array durable: of this shape, or as long as what was appended.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub fn finish(mut self, shape: Option<&[u64]>) -> Result<()> {
+        let name = self.name.clone();
+        let failed = |e| Error::io(&name, "finishing", e);
+        let length = self.written.checked_div(self.element).unwrap_or(0);
+        let own: Vec<u64> = [length].iter().chain(&self.inner).copied().collect();
+        self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        self.head(Some(shape.unwrap_or(&own)))?;
+        self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::NpyFolder;
+
+    #[test]
+    fn headers_say_type_and_shape_on_a_boundary() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let made = NpyFolder::create(&path).unwrap();
+        let mut array = made.array("/bank/../id", "<u2", 2, &[3]).unwrap();
+        array.push(&[1, 0, 2, 0, 3, 0]).unwrap();
+        array.push(&[4, 0, 5, 0, 6, 0]).unwrap();
+        array.finish(None).unwrap();
+        made.array("/", "<u2", 2, &[]).unwrap().finish(Some(&[])).unwrap();
+        assert!(!path.exists());
+        made.finish().unwrap();
+        let bytes = std::fs::read(path.join("bank/_/id.npy")).unwrap();
+        let head = bytes.len() - 12;
+        assert!(head.is_multiple_of(64) && bytes.starts_with(b"\x93NUMPY\x01\x00"));
+        let text = String::from_utf8_lossy(&bytes[10..head]).into_owned();
+        assert_eq!(text.trim_end(), "{'descr': '<u2', 'fortran_order': False, 'shape': (2,3,), }");
+        assert_eq!(usize::from(u16::from_le_bytes([bytes[8], bytes[9]])), head - 10);
+        assert!(text.ends_with('\n'));
+        let alone = std::fs::read(path.join("_.npy")).unwrap();
+        assert!(String::from_utf8_lossy(&alone).contains("'shape': (), "));
+    }
+
+    #[test]
+    fn what_is_not_finished_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        drop(NpyFolder::create(&path).unwrap().array("id", "<u2", 2, &[]).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        std::fs::create_dir(&path).unwrap();
+        assert!(NpyFolder::create(&path).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,305 @@
+//! A local file, through the page cache or past it.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::OFlags;
+use rustix::io::{ReadWriteFlags, preadv2};
+
+use super::{AlignedBuf, Feed, PAGE, Request, Store, check_inside};
+use crate::error::{Error, Result};
+
+/// A file read with `pread(2)`.
+#[derive(Debug)]
+pub struct FileStore {
+    name: Arc<str>,
+    size: u64,
+    file: File,
+    direct: Option<Direct>,
+}
+
+/// The same file, opened with O_DIRECT.
+#[derive(Debug)]
+pub(super) struct Direct {
+    pub(super) file: File,
+    pub(super) alignment: usize,
+    /// Set once the file system has refused an aligned read: the page cache serves from then on.
+    refused: AtomicBool,
+}
+
+impl FileStore {
+    /// Opens a file for reads through the page cache.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be opened, [`Error::Unsupported`] if it is a folder, pipe or device.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        // Without O_NONBLOCK, opening a pipe would wait for a writer before we could say what it is.
+        let file = File::options()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .map_err(|e| Error::io(&name, "opening", e))?;
+        let meta = file.metadata().map_err(|e| Error::io(&name, "asking the size of", e))?;
+        if !meta.is_file() {
+            let what = if meta.is_dir() { "a folder in place of a file" } else { "a pipe or device" };
+            let advice = "give the path of a regular file";
+            return Err(Error::Unsupported { file: name, what: what.into(), advice: advice.into() });
+        }
+        Ok(Self { name, size: meta.len(), file, direct: None })
+    }
+
+    /// Opens a file for reads past the page cache. Where the file system cannot (tmpfs), reads go through it all the
+    /// same: [`FileStore::is_direct`] tells.
+    pub fn open_direct(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut store = Self::open(path)?;
+        let file = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok();
+        // Something may have put another file at `path` since: its bytes must not mix with this one's.
+        if let Some(file) = file.filter(|file| same_file(file, &store.file)) {
+            let alignment = direct_alignment(&file);
+            store.direct = Some(Direct { file, alignment, refused: AtomicBool::new(false) });
+        }
+        Ok(store)
+    }
+
+    /// A file that is open already.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if its size cannot be told.
+    pub fn of(file: &File, name: Arc<str>) -> Result<Self> {
+        let failed = |e| Error::io(&name, "asking the size of", e);
+        let (size, file) = (file.metadata().map_err(failed)?.len(), file.try_clone().map_err(failed)?);
+        Ok(Self { name, size, file, direct: None })
+    }
+
+    /// Whether reads go past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct().is_some()
+    }
+
+    /// The open file, for questions about its residency or device.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The O_DIRECT side, while the file system accepts it.
+    pub(super) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref().filter(|direct| !direct.refused.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn buffered(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        match fill(buf, offset, 1, |buf, at| self.file.read_at(buf, at)) {
+            Ok(n) if n == buf.len() => Ok(()),
+            Ok(n) => Err(self.shrunk(offset + n as u64)),
+            Err((n, e)) => Err(Error::io_at(&self.name, "reading", offset + n as u64, e)),
+        }
+    }
+
+    /// The file had these bytes when it was opened.
+    pub(super) fn shrunk(&self, offset: u64) -> Error {
+        let size = self.file.metadata().map_or(offset, |m| m.len());
+        Error::Truncated {
+            file: self.name.clone(),
+            what: "bytes that were there when it was opened,".into(),
+            offset,
+            size,
+            advice: "; something shortened it while it was read",
+        }
+    }
+}
+
+impl Direct {
+    /// Reads whole units of alignment from `offset` on, up to the end of the file; how many bytes came.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, (usize, io::Error)> {
+        let whole = buf.len() / self.alignment * self.alignment;
+        fill(&mut buf[..whole], offset, self.alignment, |buf, at| self.file.read_at(buf, at))
+    }
+
+    /// From now on the page cache serves: the file system has refused an aligned read.
+    pub(super) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether bytes at `offset` can go straight to `buf`.
+    pub(super) fn accepts(&self, offset: u64, buf: &[u8]) -> bool {
+        offset.is_multiple_of(self.alignment as u64) && buf.as_ptr().align_offset(self.alignment) == 0
+    }
+}
+
+/// Calls `read` until `buf` is full or `read` says that there is no more: no bytes, or not a multiple of `unit`.
+/// Returns how many bytes came, in the error too.
+fn fill(
+    buf: &mut [u8],
+    offset: u64,
+    unit: usize,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> Result<usize, (usize, io::Error)> {
+    let mut done = 0;
+    while done < buf.len() {
+        match read(&mut buf[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => {
+                done += n;
+                if !n.is_multiple_of(unit) {
+                    break;
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err((done, e)),
+        }
+    }
+    Ok(done)
+}
+
+impl Store for FileStore {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_inside(&self.name, self.size, offset, buf.len())?;
+        let Some(direct) = self.direct() else { return self.buffered(offset, buf) };
+        if direct.accepts(offset, buf) && buf.len().is_multiple_of(direct.alignment) {
+            return match self.past_cache(direct, offset, buf, buf.len())? {
+                true => Ok(()),
+                false => self.buffered(offset, buf),
+            };
+        }
+        // The aligned range around it, then a copy.
+        let start = offset / direct.alignment as u64 * direct.alignment as u64;
+        let skip = (offset - start) as usize;
+        let mut bounce = AlignedBuf::new((skip + buf.len()).next_multiple_of(direct.alignment));
+        if !self.past_cache(direct, start, &mut bounce, skip + buf.len())? {
+            return self.buffered(offset, buf);
+        }
+        buf.copy_from_slice(&bounce[skip..skip + buf.len()]);
+        Ok(())
+    }
+
+    /// By preadv2(2) with RWF_NOWAIT, Linux 4.14. A byte that is not there may be read all the same, behind our back.
+    fn is_at_hand(&self, offset: u64) -> bool {
+        let mut byte = [0];
+        let read = preadv2(&self.file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
+        self.direct().is_none() && matches!(read, Ok(1))
+    }
+
+    fn answer(&self, request: &mut Request) -> Result<()> {
+        let Request { offset, len, buf: Some(buf), at, .. } = request else { return Ok(()) };
+        check_inside(&self.name, self.size, *offset, *len)?;
+        if let Some(direct) = self.direct()
+            // The request's buffer has room for whole units, so that an odd length needs no copy.
+            && let Some(room) = buf.get_mut(*at..*at + len.next_multiple_of(direct.alignment))
+            && direct.accepts(*offset, room)
+            && self.past_cache(direct, *offset, room, *len)?
+        {
+            return Ok(());
+        }
+        self.read_at(*offset, &mut buf[*at..*at + *len])
+    }
+
+    fn alignment(&self) -> usize {
+        self.direct.as_ref().map_or(1, |d| d.alignment)
+    }
+
+    /// Small requests cost a thread more to wait for, or to change places with another, than to answer: where the kernel
+    /// allows it, one thread answers all of them through io_uring.
+    fn serve(&self, depth: usize, feed: &dyn Feed) {
+        #[cfg(target_os = "linux")]
+        if let Some(usual) = feed.usual() {
+            // What is wanted is known, so that whatever the kernel reads ahead is too much: a third more, of arrays of 20 MB.
+            let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
+            if usual < super::uring::SMALL && super::uring::serve(self, depth, feed) {
+                return;
+            }
+        }
+        super::serve_with_threads(self, depth, feed);
+    }
+}
+
+impl FileStore {
+    /// Reads past the page cache at least `wanted` bytes into `buf`, whole units of alignment. False if the file
+    /// system refuses.
+    fn past_cache(&self, direct: &Direct, offset: u64, buf: &mut [u8], wanted: usize) -> Result<bool> {
+        match direct.read(offset, buf) {
+            Ok(n) if n >= wanted => Ok(true),
+            Ok(n) => Err(self.shrunk(offset + n as u64)),
+            Err((_, e)) if e.kind() == io::ErrorKind::InvalidInput => {
+                direct.refuse();
+                Ok(false)
+            }
+            Err((n, e)) => Err(Error::io_at(&self.name, "reading", offset + n as u64, e)),
+        }
+    }
+}
+
+fn same_file(one: &File, other: &File) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}
+
+/// What O_DIRECT wants of this file: `statx(STATX_DIOALIGN)` since Linux 6.1, else a page.
+fn direct_alignment(file: &File) -> usize {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    // STATX_DIOALIGN of statx(2).
+    let mask = StatxFlags::from_bits_retain(0x2000);
+    match statx(file, c"", AtFlags::EMPTY_PATH, mask) {
+        Ok(stat) if stat.stx_mask & mask.bits() != 0 && stat.stx_dio_offset_align > 0 => {
+            (stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize).min(PAGE)
+        }
+        _ => PAGE,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Answers of pread(2), one a call, over a file of 100 bytes whose value is their offset.
+    fn filled(unit: usize, answers: &[io::Result<usize>]) -> (Result<usize, (usize, io::ErrorKind)>, Vec<u8>) {
+        let mut buf = vec![255; 40];
+        let mut answers = answers.iter();
+        let outcome = fill(&mut buf, 10, unit, |buf, at| match answers.next().unwrap() {
+            Ok(n) => {
+                buf[..*n].iter_mut().enumerate().for_each(|(i, b)| *b = (at as usize + i) as u8);
+                Ok(*n)
+            }
+            Err(e) => Err(e.kind().into()),
+        });
+        assert!(answers.next().is_none(), "not all reads were made");
+        (outcome.map_err(|(n, e)| (n, e.kind())), buf)
+    }
+
+    #[test]
+    fn short_reads_go_on_and_interrupted_ones_again() {
+        let interrupted = || Err(io::ErrorKind::Interrupted.into());
+        let (outcome, buf) = filled(1, &[Ok(1), interrupted(), Ok(20), interrupted(), interrupted(), Ok(19)]);
+        assert_eq!(outcome, Ok(40));
+        assert_eq!(buf, (10..50).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn says_how_far_it_came() {
+        assert_eq!(filled(1, &[Ok(7), Ok(0)]).0, Ok(7));
+        let error = Err(io::ErrorKind::PermissionDenied.into());
+        assert_eq!(filled(1, &[Ok(7), Ok(8), error]).0, Err((15, io::ErrorKind::PermissionDenied)));
+    }
+
+    #[test]
+    fn an_odd_direct_read_is_the_last() {
+        assert_eq!(filled(8, &[Ok(16), Ok(5)]).0, Ok(21));
+        assert_eq!(filled(8, &[Ok(16), Ok(24)]).0, Ok(40));
+    }
+}

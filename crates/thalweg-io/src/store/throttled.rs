@@ -1,0 +1,230 @@
+//! A store made slower on purpose: what a plan would take elsewhere, tried out here.
+//!
+//! The wrapper answers each request at the time at which a store with the given [`Limits`] would have. The times follow
+//! from a queue that is computed, not from sleeps that add up: [`Schedule`] is that queue, without a clock.
+
+mod limits;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg_codec::splitmix::{STEP, mix};
+
+use super::{Request, Store};
+use crate::error::Result;
+
+pub use limits::Limits;
+
+/// When requests would be answered: a pure function of [`Limits`] and of what was asked when.
+///
+/// A request waits until fewer than `parallel` are being answered and until the request rate allows it; then its bytes
+/// queue for the bandwidth; and they arrive a latency after they left.
+#[derive(Debug)]
+pub struct Schedule {
+    limits: Limits,
+    /// When those being answered will be done. Only kept if `parallel` is finite.
+    busy: BinaryHeap<Reverse<Duration>>,
+    next_start: Duration,
+    pipe_free: Duration,
+}
+
+impl Schedule {
+    /// A schedule of an idle store.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, busy: BinaryHeap::new(), next_start: Duration::ZERO, pipe_free: Duration::ZERO }
+    }
+
+    /// When a request made at `now` is answered. `now` must not run backwards; all times count from the same moment.
+    pub fn admit(&mut self, now: Duration, offset: u64, len: usize) -> Duration {
+        let limits = self.limits;
+        let mut start = now.max(self.next_start);
+        while self.busy.peek().is_some_and(|Reverse(end)| *end <= start) {
+            self.busy.pop();
+        }
+        if self.busy.len() >= limits.parallel.max(1)
+            && let Some(Reverse(end)) = self.busy.pop()
+        {
+            start = start.max(end);
+        }
+        self.next_start = start + seconds(1.0 / limits.request_rate);
+        self.pipe_free = self.pipe_free.max(start) + seconds(len as f64 / limits.bandwidth);
+        let end = self.pipe_free + limits.latency + limits.jitter(offset);
+        if limits.parallel < usize::MAX {
+            self.busy.push(Reverse(end));
+        }
+        end
+    }
+}
+
+/// No wait is longer than this, so that a limit of nothing a second does not overflow a clock.
+const AN_HOUR: f64 = 3600.0;
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.clamp(0.0, AN_HOUR))
+}
+
+/// A reproducible scramble.
+pub fn splitmix(x: u64) -> u64 {
+    mix(x.wrapping_add(STEP))
+}
+
+/// Another store, answered as slowly as [`Limits`] say. Errors take as long as answers.
+///
+/// It never shows its bytes, even over memory: they would be free of charge.
+#[derive(Debug)]
+pub struct ThrottledStore {
+    inner: Arc<dyn Store>,
+    start: Instant,
+    schedule: Mutex<Schedule>,
+}
+
+impl ThrottledStore {
+    /// Slows `inner` down.
+    pub fn new(inner: Arc<dyn Store>, limits: Limits) -> Self {
+        Self { inner, start: Instant::now(), schedule: Mutex::new(Schedule::new(limits)) }
+    }
+
+    fn slowly(&self, offset: u64, len: usize, read: impl FnOnce() -> Result<()>) -> Result<()> {
+        let end = {
+            let mut schedule = self.schedule.lock().unwrap_or_else(PoisonError::into_inner);
+            // The clock is read under the lock, so that it does not run backwards from one request to the next.
+            schedule.admit(self.start.elapsed(), offset, len)
+        };
+        let outcome = read();
+        let left = end.saturating_sub(self.start.elapsed());
+        if !left.is_zero() {
+            std::thread::sleep(left);
+        }
+        outcome
+    }
+}
+
+impl Store for ThrottledStore {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.slowly(offset, buf.len(), || self.inner.read_at(offset, buf))
+    }
+
+    fn answer(&self, request: &mut Request) -> Result<()> {
+        self.slowly(request.offset, request.len, || self.inner.answer(request))
+    }
+
+    fn alignment(&self) -> usize {
+        self.inner.alignment()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::StoreModel;
+    use proptest::prelude::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn last_of(limits: Limits, requests: u64, len: usize) -> Duration {
+        let mut schedule = Schedule::new(limits);
+        (0..requests).map(|i| schedule.admit(Duration::ZERO, i, len)).max().unwrap_or_default()
+    }
+
+    #[test]
+    fn no_limit_costs_nothing() {
+        assert_eq!(last_of(Limits::default(), 1000, 1 << 30), Duration::ZERO);
+    }
+
+    #[test]
+    fn latencies_overlap_and_transfers_do_not() {
+        let limits = Limits { latency: 7 * MS, bandwidth: 1e6, ..Limits::default() };
+        assert_eq!(last_of(limits, 10, 1000), 7 * MS + 10 * MS);
+    }
+
+    #[test]
+    fn the_request_rate_spaces_requests() {
+        let limits = Limits { latency: 3 * MS, request_rate: 500.0, ..Limits::default() };
+        assert_eq!(last_of(limits, 11, 1), 10 * 2 * MS + 3 * MS);
+    }
+
+    #[test]
+    fn a_store_with_few_hands_takes_turns() {
+        let limits = Limits { latency: 5 * MS, parallel: 4, ..Limits::default() };
+        assert_eq!(last_of(limits, 4, 1), 5 * MS);
+        assert_eq!(last_of(limits, 5, 1), 10 * MS);
+        assert_eq!(last_of(limits, 16, 1), 20 * MS);
+    }
+
+    #[test]
+    fn an_idle_store_saves_nothing_up() {
+        let limits = Limits { latency: MS, bandwidth: 1e6, request_rate: 1000.0, ..Limits::default() };
+        let mut schedule = Schedule::new(limits);
+        schedule.admit(Duration::ZERO, 0, 1000);
+        assert_eq!(schedule.admit(1000 * MS, 0, 1000), 1002 * MS);
+        assert_eq!(schedule.admit(1000 * MS, 0, 1000), 1003 * MS);
+    }
+
+    #[test]
+    fn jitter_has_the_mean_that_was_asked_for_and_depends_on_the_seed() {
+        let limits = |seed| Limits { jitter: 10 * MS, seed, ..Limits::default() };
+        let mean = (0..20_000).map(|i| limits(1).jitter(i * 4096)).sum::<Duration>() / 20_000;
+        assert!(mean > 9 * MS && mean < 11 * MS, "{mean:?}");
+        assert_ne!(limits(1).jitter(0), limits(2).jitter(0));
+        assert_eq!(limits(1).jitter(99), limits(1).jitter(99));
+    }
+
+    #[test]
+    fn it_takes_as_long_as_the_model_predicts() {
+        for model in [StoreModel::LOCAL, StoreModel::NETWORK, StoreModel::FUSE] {
+            for (requests, len) in [(1, 1), (100, 4096), (50, 4 << 20)] {
+                let took = last_of(Limits::of_model(&model), requests, len).as_secs_f64();
+                let said = model.predict(requests, requests * len as u64).as_secs_f64();
+                // Rate and bandwidth overlap but for the first and last request.
+                let slack = len as f64 / model.bandwidth + 1.0 / model.request_rate;
+                assert!((took - said).abs() <= slack + 1e-6, "{model:?} {requests}x{len}: {took} {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_a_second_is_no_panic() {
+        let limits = Limits { bandwidth: 0.0, request_rate: 0.0, parallel: 0, ..Limits::default() };
+        assert!(last_of(limits, 3, 1) > Duration::from_secs(1));
+    }
+
+    proptest! {
+        #[test]
+        fn limits_are_kept(
+            asked in prop::collection::vec((0..5_000u64, 0..100_000usize), 1..80),
+            latency in 0..20u32, jitter in 0..5u32, bandwidth in 1e5..1e9, request_rate in 10.0..1e5,
+            parallel in 1..9usize, seed: u64,
+        ) {
+            let limits = Limits { latency: latency * MS, jitter: jitter * MS, bandwidth, request_rate, parallel, seed };
+            let (mut one, mut other) = (Schedule::new(limits), Schedule::new(limits));
+            let (mut now, mut bytes, mut ends) = (Duration::ZERO, 0, Vec::new());
+            for (i, (pause, len)) in asked.iter().enumerate() {
+                now += Duration::from_micros(*pause);
+                bytes += len;
+                let end = one.admit(now, i as u64, *len);
+                prop_assert_eq!(end, other.admit(now, i as u64, *len));
+                // A few nanoseconds are lost where seconds are rounded.
+                let slack = 1e-6;
+                let took = (end - now).as_secs_f64() + slack;
+                prop_assert!(took >= (limits.latency + limits.jitter(i as u64)).as_secs_f64() + *len as f64 / bandwidth);
+                prop_assert!(end.as_secs_f64() + slack >= bytes as f64 / bandwidth);
+                prop_assert!(end.as_secs_f64() + slack >= i as f64 / request_rate);
+                // Of those admitted before, no more than the others' hands are still at work when this one starts.
+                let start = end.saturating_sub(limits.latency + limits.jitter(i as u64));
+                let working = ends.iter().filter(|e| **e > start).count();
+                prop_assert!(working < parallel, "{} of {}", working, parallel);
+                ends.push(end);
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Reads from files of any format into files of any format.
+//!
+//! ```no_run
+//! use thalweg_nanopore::convert::Conversion;
+//! use thalweg_nanopore::convert::convert;
+//! use thalweg_io::open::Options;
+//! use thalweg_nanopore::reads::ReadSet;
+//! use thalweg_nanopore::reads::Selection;
+//! use thalweg_nanopore::write::Coding;
+//!
+//! let set = ReadSet::open(["runs/today"], Options::default())?;
+//! let conversion = Conversion::new(Coding::Pod5(Default::default()));
+//! let report = convert(&set, &Selection::All, "today.pod5".as_ref(), &conversion)?;
+//! println!("{} reads, {} samples", report.reads, report.samples);
+//! # Ok::<(), thalweg_io::Error>(())
+//! ```
+
+mod digest;
+mod verify;
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thalweg_io::open::Options;
+use thalweg_io::{Error, Fault, Result};
+
+use crate::format::{Loss, Losses};
+use crate::pod5;
+use crate::pod5::SignalDecoder;
+use crate::pod5::write::{Identity, Layout, SignalCoding};
+use crate::reads::{Read, ReadFile, ReadSet, Selection};
+use crate::slow5::{Index, Merged};
+use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
+use digest::{Digest, Fields};
+use verify::Wanted;
+
+/// What to convert to, and how strictly.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    /// The format, and what can be chosen about it.
+    pub coding: Coding,
+    /// Whether the signal of POD5 files goes into POD5 as it is stored, where both are VBZ or both plain: whatever the level
+    /// and the length of the rows. That takes a fraction of the time; but damage of it shows only where it is verified.
+    pub copy: bool,
+    /// Whether to go on where the format cannot hold all there is. [`Report::lost`] says what was lost.
+    pub lossy: bool,
+    /// Whether to read what was written, and compare it, before the file gets its name; with these options.
+    pub verify: Option<Options>,
+}
+
+impl Conversion {
+    /// Without loss, copying what can be copied, and believed to be written well.
+    pub fn new(coding: Coding) -> Self {
+        Self { coding, copy: true, lossy: false, verify: None }
+    }
+
+    /// How the signal of a file is stored that can go into the output as it is.
+    fn copies(&self, file: &ReadFile) -> Option<pod5::SignalCoding> {
+        let Coding::Pod5(Layout { coding, .. }) = &self.coding else { return None };
+        let wanted = match coding {
+            SignalCoding::Vbz { .. } => pod5::SignalCoding::Vbz,
+            SignalCoding::Plain => pod5::SignalCoding::Plain,
+        };
+        file.signal_coding().filter(|stored| self.copy && *stored == wanted)
+    }
+}
+
+/// Reads of one file of a set, and where they go.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The file's number in the set.
+    pub file: usize,
+    /// Its reads.
+    pub selection: Selection,
+    /// For each of them, by its place in the selection, the number of its output. Reads beyond the end go to the first.
+    pub to: Vec<u32>,
+}
+
+impl Part {
+    /// Reads that go to the first output.
+    pub fn new(file: usize, selection: Selection) -> Self {
+        Self { file, selection, to: Vec::new() }
+    }
+}
+
+/// A file to write.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Where.
+    pub path: PathBuf,
+    /// The headers of all files of the set: its own, and how records go under it.
+    pub headers: Merged,
+}
+
+/// Something that the format could not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// What it is, in words.
+    pub what: String,
+    /// How many reads had it; `None` if it stood in a header.
+    pub reads: Option<u64>,
+    /// The first of them.
+    pub first: Option<String>,
+}
+
+/// What a conversion did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Reads written.
+    pub reads: u64,
+    /// Samples written.
+    pub samples: u64,
+    /// What the format could not hold.
+    pub lost: Vec<Lost>,
+    /// The index, of formats that have one beside the file.
+    pub index: Option<Index>,
+    /// Whether everything was read again and found the same.
+    pub verified: bool,
+}
+
+/// A file that is whole but for its name. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Made {
+    sealed: Sealed,
+    lost: Vec<Lost>,
+    verified: bool,
+}
+
+impl Made {
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn publish(self) -> Result<Report> {
+        let written = self.sealed.publish()?;
+        Ok(Report {
+            reads: written.reads,
+            samples: written.samples,
+            lost: self.lost,
+            index: written.index,
+            verified: self.verified,
+        })
+    }
+}
+
+/// Converts reads of all files of `set` to one file at `path`, which appears when it is whole. Ids are those of a single
+/// file.
+///
+/// # Errors
+/// As for [`make`].
+pub fn convert(set: &ReadSet, selection: &Selection, path: &Path, conversion: &Conversion) -> Result<Report> {
+    let parts = (0..set.paths().len()).map(|file| Part::new(file, selection.clone())).collect();
+    let output = Output { path: path.to_owned(), headers: merged(set)? };
+    make(set, parts, vec![output], conversion)?.into_iter().try_fold(Report::default(), |_, made| made.publish())
+}
+
+/// The headers of all files of a set as one.
+///
+/// # Errors
+/// [`Error::Unsupported`] about a file whose fields do not go with those of the others.
+pub fn merged(set: &ReadSet) -> Result<Merged> {
+    Merged::new(set.headers()).map_err(|(file, fault)| Error::Unsupported {
+        file: set.paths().nth(file).map_or_else(String::new, |path| path.display().to_string()).into(),
+        what: format!("{} (expected {}) beside the other files", fault.found, fault.expected).into(),
+        advice: "convert files with different fields on their own".into(),
+    })
+}
+
+/// Writes reads of `set` to any number of files side by side, whole but for their names. Each is open meanwhile, and has
+/// some MiB of buffers.
+///
+/// # Errors
+/// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows losses;
+/// [`Error::Malformed`] for defects of what is read and, in a verified conversion, of what was written; [`Error::Io`];
+/// [`Error::Usage`] for what the format cannot hold at all, and for a read id that comes twice where it forbids that.
+pub fn make(set: &ReadSet, parts: Vec<Part>, outputs: Vec<Output>, conversion: &Conversion) -> Result<Vec<Made>> {
+    let (mut writings, mut places) = (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
+    for output in outputs {
+        let seed = seed(set, &parts, &output, &conversion.coding);
+        let (writing, place) = Writing::start(output, conversion, seed)?;
+        writings.push(writing);
+        places.push(place);
+    }
+    let places = Arc::new(places);
+    for part in parts {
+        pour(set, part, &places, &mut writings, conversion)?;
+    }
+    writings.into_iter().zip(&*places).map(|(writing, place)| writing.end(place, conversion)).collect()
+}
+
+/// What workers know of an output.
+#[derive(Debug)]
+struct Place {
+    headers: Merged,
+    target: Target,
+    /// What verification compares.
+    fields: Option<Fields>,
+}
+
+/// An output being written.
+struct Writing {
+    name: Arc<str>,
+    sink: ReadSink,
+    losing: Losing,
+    digests: Vec<Digest>,
+}
+
+/// What a worker keeps from read to read.
+struct Worker {
+    encoder: Result<ReadEncoder, Fault>,
+    aux: Vec<u8>,
+    /// How signal is stored that is copied; what verification decodes it with, and to.
+    copied: Option<pod5::SignalCoding>,
+    decoder: SignalDecoder,
+    samples: Vec<i16>,
+}
+
+/// Writes one part.
+fn pour(
+    set: &ReadSet,
+    part: Part,
+    places: &Arc<Vec<Place>>,
+    writings: &mut [Writing],
+    conversion: &Conversion,
+) -> Result<()> {
+    let Part { file, selection, to } = part;
+    let source = set.file(file)?;
+    let fed: BTreeSet<u32> = if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
+    for output in fed {
+        if let Some(writing) = writings.get_mut(output as usize) {
+            writing.losing.leave_out(source.left_out(), source.store().name())?;
+        }
+    }
+    let (coding, places) = (conversion.coding.clone(), places.clone());
+    let copied = conversion.copies(&source);
+    let worker = move || Worker {
+        encoder: coding.encoder(),
+        aux: Vec::new(),
+        copied,
+        decoder: SignalDecoder::default(),
+        samples: Vec::new(),
+    };
+    let encode = move |worker: &mut Worker, read: &Read<'_>| {
+        let output = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
+        let place = places.get(output)?;
+        Some((output, worker.encode(read, place, file)))
+    };
+    let rows = source.map_as(copied.is_some(), &selection, worker, encode)?;
+    for row in rows {
+        let Some((output, encoded)) = row? else { continue };
+        if let Some(writing) = writings.get_mut(output) {
+            writing.push(encoded)?;
+        }
+    }
+    Ok(())
+}
+
+impl Worker {
+    /// Encodes a read of the `file`-th file.
+    fn encode(&mut self, read: &Read<'_>, place: &Place, file: usize) -> Result<(Encoded, Option<Digest>), Fault> {
+        let Place { headers, target, fields } = place;
+        let record = headers.record(file, read.header, read.record, &mut self.aux)?;
+        let mut samples = read.samples;
+        if let (Some(coding), Some(_)) = (self.copied, fields) {
+            self.samples.clear();
+            for row in read.stored {
+                self.decoder.decode(coding, &row.bytes, row.samples, &mut self.samples)?;
+            }
+            samples = &self.samples;
+        }
+        let digest = fields.as_ref().map(|fields| fields.digest(&record, headers.header(), samples)).transpose()?;
+        if self.copied.is_some() {
+            return Ok((Encoded::stored(target, &record, read.stored)?, digest));
+        }
+        let encoder = self.encoder.as_mut().map_err(|fault| fault.clone())?;
+        Ok((encoder.encode(target, &record, samples)?, digest))
+    }
+}
+
+impl Writing {
+    fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, Place)> {
+        let Output { path, headers } = output;
+        let name: Arc<str> = path.to_string_lossy().into();
+        let header = headers.header();
+        let coding = match conversion.coding.clone() {
+            Coding::Pod5(mut layout) => {
+                layout.identity.get_or_insert_with(|| Identity::from_seed(seed));
+                Coding::Pod5(layout)
+            }
+            other => other,
+        };
+        let target = Target::new(coding, header).map_err(|fault| refused(&name, &fault))?;
+        let losing = Losing::new(&target, conversion, &name)?;
+        let fields = conversion.verify.as_ref().map(|_| Fields::of(header, |name| target.holds(name)));
+        let sink = target.create(&path)?;
+        Ok((Self { name, sink, losing, digests: Vec::new() }, Place { headers, target, fields }))
+    }
+
+    fn push(&mut self, encoded: Result<(Encoded, Option<Digest>), Fault>) -> Result<()> {
+        let (encoded, digest) = encoded.map_err(|fault| refused(&self.name, &fault))?;
+        let id = encoded.read_id.clone();
+        let losses = self.sink.push(encoded)?;
+        self.losing.note(losses, &id)?;
+        self.digests.extend(digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }));
+        Ok(())
+    }
+
+    /// Ends the file and, where that is asked for, compares it.
+    fn end(self, place: &Place, conversion: &Conversion) -> Result<Made> {
+        let Self { name, sink, losing, digests } = self;
+        let sealed = sink.seal()?;
+        let lost = losing.lost;
+        if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
+            let ordered = place.target.keeps_order();
+            let wanted = Wanted { fields, digests, ordered, attributes: ordered && lost.is_empty() };
+            verify::verify(sealed.path(), &name, options, place.headers.header(), wanted)?;
+        }
+        Ok(Made { sealed, lost, verified: conversion.verify.is_some() })
+    }
+}
+
+/// A number that follows from what goes into an output, for formats that name a file apart from others: the same
+/// conversion then makes the same bytes.
+fn seed(set: &ReadSet, parts: &[Part], output: &Output, coding: &Coding) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{coding:?}").hash(&mut hasher);
+    set.paths().for_each(|path| path.file_name().hash(&mut hasher));
+    set.bytes().hash(&mut hasher);
+    for Part { file, selection, to } in parts {
+        (file, to).hash(&mut hasher);
+        if let Selection::Ids(ids) = selection {
+            ids.hash(&mut hasher);
+        }
+    }
+    output.path.file_name().hash(&mut hasher);
+    hasher.finish()
+}
+
+fn refused(name: &str, fault: &Fault) -> Error {
+    Error::Usage(format!("{name}: {}, expected {}", fault.found, fault.expected).into())
+}
+
+/// Keeps count of losses, or refuses them.
+struct Losing {
+    lossy: bool,
+    name: Arc<str>,
+    format: &'static str,
+    lost: Vec<Lost>,
+}
+
+impl Losing {
+    fn new(target: &Target, conversion: &Conversion, name: &Arc<str>) -> Result<Self> {
+        let format = conversion.coding.format().name();
+        let lost = target.lost().iter().map(|what| Lost { what: what.clone(), reads: None, first: None }).collect();
+        let losing = Self { lossy: conversion.lossy, name: name.clone(), format, lost };
+        if !losing.lossy && !target.lost().is_empty() {
+            return Err(losing.refused(&target.lost().join("; ")));
+        }
+        Ok(losing)
+    }
+
+    /// Takes note of what of a file reads cannot hold, so that no format gets to see it.
+    fn leave_out(&mut self, what: &[String], file: &str) -> Result<()> {
+        if !self.lossy && !what.is_empty() {
+            return Err(self.refused(&format!("{} in {file}", what.join("; "))));
+        }
+        self.lost.extend(what.iter().map(|what| Lost { what: format!("{what} in {file}"), reads: None, first: None }));
+        Ok(())
+    }
+
+    fn note(&mut self, losses: Losses, id: &str) -> Result<()> {
+        if losses.is_empty() {
+            return Ok(());
+        }
+        if !self.lossy && !losses.iter().all(Loss::is_expected) {
+            return Err(self.refused(&format!("read {id}: {losses}")));
+        }
+        for loss in losses.iter() {
+            match self.lost.iter_mut().find(|lost| lost.reads.is_some() && lost.what == loss.what()) {
+                Some(lost) => lost.reads = lost.reads.map(|reads| reads + 1),
+                None => {
+                    self.lost.push(Lost { what: loss.what().to_owned(), reads: Some(1), first: Some(id.to_owned()) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&self, what: &str) -> Error {
+        Error::Unsupported {
+            file: self.name.clone(),
+            what: format!("{} without loss ({what})", self.format).into(),
+            advice: "allow losses (--lossy) to convert it all the same".into(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Reads a new file and compares it with what should be in it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::open::Options;
+use thalweg_io::{Error, InFile, Result};
+
+use super::digest::{Digest, Fields};
+use crate::reads::{ReadFile, Selection};
+use crate::slow5::Header;
+
+/// What should be in a file.
+pub(super) struct Wanted<'a> {
+    /// The auxiliary fields that the digests are of.
+    pub(super) fields: &'a Fields,
+    /// Of the reads, in the order in which they were written.
+    pub(super) digests: Vec<Digest>,
+    /// Whether they come back in that order.
+    pub(super) ordered: bool,
+    /// Whether all attributes must be there, too, of read groups in the same order.
+    pub(super) attributes: bool,
+}
+
+/// What reads say of themselves goes before what the header says of them.
+const COMPLETED: [&str; 3] = ["adc_min", "adc_max", "sample_rate"];
+
+/// Compares the file at `path` with the digests of the reads that went into it. `name` is what it will be called.
+///
+/// # Errors
+/// [`Error::Malformed`] for the first read that is not the same; as for reading.
+pub(super) fn verify(
+    path: &Path,
+    name: &Arc<str>,
+    options: &Options,
+    header: &Header,
+    wanted: Wanted<'_>,
+) -> Result<()> {
+    let Wanted { fields, digests: mut expected, ordered, attributes } = wanted;
+    let file = ReadFile::open(path, options.clone())?;
+    let differs = |what: String, found: String, wanted: String| Error::Malformed {
+        file: name.clone(),
+        what: format!("verification of {what}").into(),
+        offset: 0,
+        found: found.into(),
+        expected: format!("{wanted}; nothing was kept").into(),
+    };
+    if attributes {
+        let groups = file.header().read_groups;
+        if groups != header.read_groups {
+            return Err(differs("the header".into(), format!("{groups} read groups"), header.read_groups.to_string()));
+        }
+        for attribute in header.attributes.iter().filter(|a| !COMPLETED.contains(&a.name.as_str())) {
+            for group in 0..groups {
+                let value = |header: &Header| header.attribute(&attribute.name, group).map(str::to_owned);
+                let (wanted, found) = (value(header), value(file.header()));
+                if wanted.is_some() && found != wanted {
+                    let what = format!("attribute {} of read group {group}", attribute.name);
+                    return Err(differs(what, format!("{found:?}"), format!("{wanted:?}")));
+                }
+            }
+        }
+    }
+    if !ordered {
+        expected.sort_unstable_by_key(|digest| digest.signal);
+    }
+    let here = fields.within(file.header());
+    let digests = file.map(&Selection::All, move |read| {
+        (read.record.read_id.to_owned(), here.digest(read.record, read.header, read.samples))
+    })?;
+    let mut count = 0;
+    for digest in digests {
+        let (id, digest) = digest?;
+        let digest = digest.map_err(|fault| fault.in_file(name, 0, format!("verification of read {id}")))?;
+        let place = if ordered { Ok(count) } else { expected.binary_search_by_key(&digest.signal, |d| d.signal) };
+        let wanted = place.ok().and_then(|place| expected.get(place)).filter(|wanted| wanted.signal == digest.signal);
+        let Some(wanted) = wanted else {
+            let found = "another id, other samples, or one read too many";
+            return Err(differs(format!("read {id}"), found.into(), "what was written".into()));
+        };
+        if wanted.fields.is_some() && digest.fields != wanted.fields {
+            return Err(differs(format!("read {id}"), "other fields".into(), "what was written".into()));
+        }
+        count += 1;
+    }
+    if count != expected.len() {
+        return Err(differs("the file".into(), format!("{count} reads"), format!("{} reads", expected.len())));
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! FAST5: HDF5 files with a group for each read.
+//!
+//! ```text
+//! multi-read   /read_<id>/{Raw, channel_id, context_tags, tracking_id}, the last two shared by a run's reads
+//! single-read  /Raw/Reads/Read_<n>, /UniqueGlobalKey/{channel_id, context_tags, tracking_id}
+//! ```
+//!
+//! There is no specification; ONT's ont_fast5_api 4.1.3 (<https://github.com/nanoporetech/ont_fast5_api>) is what writes
+//! and reads it. A file presents itself in SLOW5's words: [`Layout::header`] and a record a read.
+
+mod encode;
+mod fields;
+mod found;
+mod layout;
+mod merge;
+#[cfg(feature = "hdf5")]
+mod scan;
+mod walk;
+#[cfg(not(feature = "hdf5"))]
+mod without;
+#[cfg(feature = "hdf5")]
+mod write;
+
+pub use encode::{Compression, Compressor, Encoded};
+pub use found::{Found, Place, Root};
+pub use layout::{Layout, Row, RowDecoder, Rows, Unpacker};
+pub use merge::Known;
+#[cfg(feature = "hdf5")]
+pub use scan::{has_reads, try_reads};
+pub use walk::{State, Walk};
+#[cfg(not(feature = "hdf5"))]
+pub use without::{FileWriter, holds, lost};
+#[cfg(feature = "hdf5")]
+pub use write::{FileWriter, holds, lost};
+
+/// Whether this build can fall back on libhdf5, and write.
+pub(crate) const HAS_LIBHDF5: bool = cfg!(feature = "hdf5");

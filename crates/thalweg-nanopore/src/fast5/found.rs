@@ -1,0 +1,263 @@
+//! What a read's groups say, whoever parsed them, and the parsing of them without libhdf5.
+
+use std::ops::Range;
+
+use thalweg_hdf5::metadata as meta;
+use thalweg_hdf5::metadata::{File, Object, Reader, Refused, Source};
+use thalweg_hdf5::types::{Dataset, Storage, Value};
+
+/// What a group of a multi-read file is called before its read's id.
+pub(super) const PREFIX: &str = "read_";
+
+/// Attributes by name.
+pub(super) type Attributes = Vec<(String, Value)>;
+
+/// Everything that a file says about one read.
+#[derive(Debug, PartialEq)]
+pub struct Found {
+    /// The group, for messages.
+    pub(super) path: String,
+    /// The id in the group's name.
+    pub(super) named: Option<String>,
+    /// Attributes of the read's own group.
+    pub(super) own: Attributes,
+    pub(super) raw: Attributes,
+    pub(super) channel: Attributes,
+    /// Where the groups are that a run's reads share.
+    pub(super) shared: Shared,
+    /// Groups of which nothing is known, in words.
+    pub(super) others: Vec<String>,
+    pub(super) signal: Dataset,
+}
+
+/// Addresses of groups that reads share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Shared {
+    pub(super) tracking_id: Option<u64>,
+    pub(super) context_tags: Option<u64>,
+}
+
+impl Found {
+    /// Whether it goes by the name that its group has, as it should.
+    pub fn is_named_rightly(&self) -> bool {
+        let id = self.raw.iter().find(|(name, _)| name == "read_id").map(|(_, value)| value);
+        self.named.is_some() && id.is_none_or(|id| matches!(id, Value::Text(id) if Some(id) == self.named.as_ref()))
+    }
+
+    /// Where the signal lies in the file, first byte to last.
+    pub fn signal(&self) -> Range<u64> {
+        match &self.signal.storage {
+            Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
+            Storage::Contiguous(Some(at)) => *at..at.saturating_add(self.signal.len.saturating_mul(2)),
+            Storage::Chunked(_, chunks) => {
+                let start = chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(0);
+                start..chunks.iter().map(|chunk| chunk.offset + chunk.size).max().unwrap_or(0)
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Takes the address of one of them; whether it is one.
+    pub(super) fn take(&mut self, name: &str, at: u64) -> bool {
+        match name {
+            "tracking_id" => self.tracking_id = Some(at),
+            "context_tags" => self.context_tags = Some(at),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The groups, with their names.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        [("tracking_id", self.tracking_id), ("context_tags", self.context_tags)]
+            .into_iter()
+            .filter_map(|(name, at)| Some((name, at?)))
+    }
+}
+
+/// A read's group: its address, and what follows `read_` in its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Address of the group's header.
+    pub at: u64,
+    /// The id.
+    pub id: Box<str>,
+}
+
+/// A file's root group.
+#[derive(Debug)]
+pub struct Root {
+    pub(super) file: File,
+    pub(super) attributes: Attributes,
+    pub(super) reads: Reads,
+    /// Groups of which nothing is known, in words.
+    pub(super) others: Vec<String>,
+}
+
+/// Where the reads are.
+#[derive(Debug)]
+pub(super) enum Reads {
+    /// Each in a group of its own, in the order of their addresses.
+    Multi(Vec<Place>),
+    /// Below `Raw/Reads`, with what all of them share.
+    Single { reads: Vec<Place>, channel_id: Option<u64>, shared: Shared },
+}
+
+/// Metadata of the root group may take this many bytes, those of one read this many.
+const MOST_OF_READ: u64 = 16 << 20;
+
+impl Root {
+    /// Parses a file's superblock and root group, reading at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn parse<S: Source + ?Sized>(source: &S, limit: u64) -> meta::Result<Self> {
+        let reader = &Reader::new(source, limit);
+        let file = File::open(reader)?;
+        let root = Object::read(reader, file.root)?;
+        let (mut reads, mut others) = (Vec::new(), Vec::new());
+        let (mut raw, mut key) = (None, None);
+        root.links(&file, reader, &mut |name, at| {
+            if let Some(id) = name.strip_prefix(PREFIX.as_bytes()) {
+                let id = std::str::from_utf8(id).map_err(|_| Refused::Foreign("a read id that is no UTF-8".into()))?;
+                reads.push(Place { at, id: id.into() });
+                return Ok(());
+            }
+            match name {
+                b"Raw" => raw = Some(at),
+                b"UniqueGlobalKey" => key = Some(at),
+                _ => {}
+            }
+            others.push(format!("the group {}", String::from_utf8_lossy(name)));
+            Ok(())
+        })?;
+        let attributes = root.attributes(reader)?;
+        let single = match raw {
+            Some(raw) => Object::read(reader, raw)?.child(&file, reader, "Reads")?,
+            None => None,
+        };
+        let Some(single) = single else {
+            reads.sort_by_key(|place| place.at);
+            return Ok(Self { file, attributes, reads: Reads::Multi(reads), others });
+        };
+        others.extend(reads.drain(..).map(|place| format!("the group {PREFIX}{}", place.id)));
+        others.retain(|group| !["the group Raw", "the group UniqueGlobalKey"].contains(&group.as_str()));
+        Object::read(reader, single)?.links(&file, reader, &mut |name, at| {
+            reads.push(Place { at, id: String::from_utf8_lossy(name).into() });
+            Ok(())
+        })?;
+        reads.sort_by_key(|place| place.at);
+        let (mut channel_id, mut shared) = (None, Shared::default());
+        if let Some(key) = key {
+            Object::read(reader, key)?.links(&file, reader, &mut |name, at| {
+                let name = String::from_utf8_lossy(name);
+                if !shared.take(&name, at) && name == "channel_id" {
+                    channel_id = Some(at);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Self { file, attributes, reads: Reads::Single { reads, channel_id, shared }, others })
+    }
+
+    /// How many reads there are.
+    pub fn len(&self) -> usize {
+        match &self.reads {
+            Reads::Multi(reads) | Reads::Single { reads, .. } => reads.len(),
+        }
+    }
+
+    /// Where the groups of reads are whose names are their ids; none where there are no such groups.
+    pub fn places(&self) -> &[Place] {
+        match &self.reads {
+            Reads::Multi(reads) => reads,
+            Reads::Single { .. } => &[],
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Parses what belongs to the read with a number.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn read<S: Source + ?Sized>(&self, source: &S, number: usize) -> meta::Result<Found> {
+        let reader = &Reader::new(source, MOST_OF_READ);
+        let none = || Refused::Foreign("a read that there is not".into());
+        match &self.reads {
+            Reads::Multi(reads) => {
+                let place = reads.get(number).ok_or_else(none)?;
+                self.group(reader, place.at, Some(&place.id))
+            }
+            Reads::Single { reads, channel_id, shared } => {
+                let place = reads.get(number).ok_or_else(none)?;
+                let raw = Object::read(reader, place.at)?;
+                Ok(Found {
+                    path: format!("/Raw/Reads/{}", place.id),
+                    named: None,
+                    own: Vec::new(),
+                    raw: raw.attributes(reader)?,
+                    channel: attributes(reader, *channel_id)?,
+                    shared: *shared,
+                    others: Vec::new(),
+                    signal: self.signal(reader, &raw, &place.id)?,
+                })
+            }
+        }
+    }
+
+    /// Parses the group of a read.
+    fn group<S: Source + ?Sized>(&self, reader: &Reader<'_, S>, at: u64, id: Option<&str>) -> meta::Result<Found> {
+        let read = Object::read(reader, at)?;
+        let (mut raw, mut channel_id, mut shared) = (None, None, Shared::default());
+        let mut others = Vec::new();
+        read.links(&self.file, reader, &mut |name, at| {
+            match name {
+                b"Raw" => raw = Some(at),
+                b"channel_id" => channel_id = Some(at),
+                name => {
+                    let name = String::from_utf8_lossy(name);
+                    if !shared.take(&name, at) {
+                        others.push(format!("the group {name}"));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        let Some(raw) = raw else { return Err(Refused::Foreign("a read without a group Raw".into())) };
+        let raw = Object::read(reader, raw)?;
+        Ok(Found {
+            path: id.map(|id| format!("/{PREFIX}{id}")).unwrap_or_default(),
+            named: id.map(str::to_owned),
+            own: read.attributes(reader)?,
+            raw: raw.attributes(reader)?,
+            channel: attributes(reader, channel_id)?,
+            shared,
+            others,
+            signal: self.signal(reader, &raw, id.unwrap_or_default())?,
+        })
+    }
+
+    fn signal<S: Source + ?Sized>(&self, reader: &Reader<'_, S>, raw: &Object, id: &str) -> meta::Result<Dataset> {
+        let Some(signal) = raw.child(&self.file, reader, "Signal")? else {
+            return Err(Refused::Foreign(format!("read {id} without a dataset Signal").into()));
+        };
+        Object::read(reader, signal)?.samples(reader)
+    }
+
+    /// Parses the attributes of a group that reads share.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(super) fn attributes_at<S: Source + ?Sized>(source: &S, at: u64) -> meta::Result<Attributes> {
+        attributes(&Reader::new(source, MOST_OF_READ), Some(at))
+    }
+}
+
+fn attributes<S: Source + ?Sized>(reader: &Reader<'_, S>, at: Option<u64>) -> meta::Result<Attributes> {
+    at.map_or_else(|| Ok(Vec::new()), |at| Object::read(reader, at)?.attributes(reader))
+}

@@ -1,0 +1,261 @@
+//! From what the reads' groups say to rows of a layout: read groups are put together, fields are found.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use thalweg_hdf5::filter::Pipeline;
+use thalweg_hdf5::types::Value;
+use thalweg_io::{Error, Result};
+
+use super::fields::{Calibration, Fields, GroupAttributes, attributes, text};
+use super::found::{Attributes, Found, Shared};
+use super::layout::{Layout, Row, Signal};
+use crate::slow5::Header;
+
+/// What a read takes at least beside its own values, for the check of the budget.
+const ROW_BYTES: usize = size_of::<Row>() + 64;
+
+/// The read groups and fields of the reads that have been seen so far, in their order: those of later reads come behind
+/// them, and nothing that was said of a read becomes wrong.
+#[derive(Debug, Clone)]
+pub struct Known {
+    name: Arc<str>,
+    /// Attributes of the file, which go to every read group.
+    of_file: GroupAttributes,
+    is_fast5: bool,
+    groups: Vec<GroupAttributes>,
+    /// Read groups by what makes them one.
+    by_key: HashMap<Key, u32>,
+    fields: Fields,
+    pipelines: Vec<Arc<Pipeline>>,
+    left_out: HashMap<String, u64>,
+    aux: Vec<u8>,
+}
+
+/// Read groups are recognised by their addresses as long as there are no more of these.
+const MOST_KEYS: usize = 4096;
+
+/// The reads of a read group have these in common: the groups that they share, and attributes of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    shared: Shared,
+    own: Vec<(String, String)>,
+}
+
+impl Known {
+    /// Nothing yet, of a file with these attributes.
+    pub(super) fn new(name: &Arc<str>, of_file: Attributes) -> Self {
+        let mut known = Self {
+            name: name.clone(),
+            of_file: GroupAttributes::new(),
+            is_fast5: false,
+            groups: Vec::new(),
+            by_key: HashMap::new(),
+            fields: Fields::default(),
+            pipelines: Vec::new(),
+            left_out: HashMap::new(),
+            aux: Vec::new(),
+        };
+        for (name, value) in of_file {
+            known.is_fast5 |= name == "file_version" || name == "file_type";
+            match text(&value) {
+                Some(text) => drop(known.of_file.insert(name, text)),
+                None => known.leave_out(format!("the file's attribute {name}, {}", other(&value))),
+            }
+        }
+        known
+    }
+
+    pub(super) fn leave_out(&mut self, what: String) {
+        *self.left_out.entry(what).or_default() += 1;
+    }
+
+    /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
+    pub(super) fn row<E: From<Error>>(
+        &mut self,
+        found: Found,
+        attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
+    ) -> Result<Row, E> {
+        let Found { path, named, mut own, raw, channel, shared, others, signal } = found;
+        others.into_iter().for_each(|what| self.leave_out(what));
+        let signal = Signal::new(signal, &mut self.pipelines);
+        let mut values = Vec::new();
+        let mut read_id = None;
+        for (name, value) in raw {
+            match (name.as_str(), value) {
+                ("read_id", Value::Text(id)) => read_id = Some(id),
+                // It says what the signal's own length says, or it is kept.
+                ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
+                (_, value @ Value::Other(_)) => self.leave_out(format!("the attribute Raw/{name}, {}", other(&value))),
+                (_, value) => values.push((name, value)),
+            }
+        }
+        // What is a field of the read need not be an attribute of its group.
+        own.retain(|attribute| !values.contains(attribute));
+        let read_group = self.group(&path, own, shared, attributes_at)?;
+        let mut calibration = Calibration::UNKNOWN;
+        for (name, value) in channel {
+            if calibration.take(&name, &value) {
+                continue;
+            }
+            match value {
+                Value::Other(_) => self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value))),
+                value if name == "channel_number" => values.push((name, value)),
+                // Under its group's name, so that it can go back there.
+                value => values.push((format!("channel_id/{name}"), value)),
+            }
+        }
+        let Some(read_id) = read_id.or(named) else {
+            return Err(missing(&self.name, &path, "an attribute read_id").into());
+        };
+        self.aux.clear();
+        let encoded = self.fields.encode(&mut values, &mut self.aux);
+        encoded.map_err(|what| Error::Unsupported {
+            file: self.name.clone(),
+            what: format!("{path}: {what}").into(),
+            advice: "split the file so that each part has one type".into(),
+        })?;
+        let (aux, known) = (self.aux.as_slice().into(), self.fields.len());
+        Ok(Row { read_id: read_id.into(), read_group, calibration, aux, known, signal })
+    }
+
+    /// The number of a read's group, which is made where it is the first of its kind.
+    fn group<E: From<Error>>(
+        &mut self,
+        path: &str,
+        own: Attributes,
+        shared: Shared,
+        attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
+    ) -> Result<u32, E> {
+        let mut texts = Vec::with_capacity(own.len());
+        for (name, value) in own {
+            match text(&value) {
+                Some(text) => texts.push((name, text)),
+                None => self.leave_out(format!("the attribute {name}, {}", other(&value))),
+            }
+        }
+        texts.sort_unstable();
+        let key = Key { shared, own: texts };
+        if let Some(&group) = self.by_key.get(&key) {
+            return Ok(group);
+        }
+        let mut all = self.of_file.clone();
+        for (part, at) in key.shared.parts() {
+            for (name, value) in attributes_at(&format!("{path}/{part}"), at)? {
+                match text(&value) {
+                    Some(text) => put(&mut all, part, name, text),
+                    None => self.leave_out(format!("the attribute {part}/{name}, {}", other(&value))),
+                }
+            }
+        }
+        for (name, text) in key.own.clone() {
+            put(&mut all, "read", name, text);
+        }
+        // Files that do not share these groups have them once a read, with the same in them.
+        let group = self.groups.iter().position(|known| *known == all).unwrap_or_else(|| {
+            self.groups.push(all);
+            self.groups.len() - 1
+        });
+        let group = u32::try_from(group).unwrap_or(u32::MAX);
+        if self.by_key.len() >= MOST_KEYS {
+            self.by_key.clear();
+        }
+        self.by_key.insert(key, group);
+        Ok(group)
+    }
+
+    /// What tells whether anything became known: numbers of read groups, fields and labels.
+    pub(super) fn extent(&self) -> (usize, usize, usize) {
+        (self.groups.len(), self.fields.len(), self.fields.labels())
+    }
+
+    /// The header of the reads so far.
+    pub(super) fn header(&self) -> Header {
+        Layout::header_of(self.fields.fields().to_vec(), attributes(&self.groups), self.groups.len())
+    }
+
+    /// What of the reads so far has no place, in words.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let mut left_out: Vec<String> =
+            self.left_out.iter().map(|(what, n)| format!("{what} (of {n} reads)")).collect();
+        left_out.sort_unstable();
+        left_out
+    }
+}
+
+/// Rows in the making.
+pub(super) struct Merge {
+    pub(super) known: Known,
+    memory: usize,
+    taken: usize,
+    rows: Vec<Row>,
+}
+
+impl Merge {
+    /// None yet. They may take `memory` bytes.
+    pub(super) fn new(known: Known, memory: usize) -> Self {
+        Self { known, memory, taken: 0, rows: Vec::new() }
+    }
+
+    /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
+    pub(super) fn read<E: From<Error>>(
+        &mut self,
+        found: Found,
+        attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
+    ) -> Result<(), E> {
+        let row = self.known.row(found, attributes_at)?;
+        self.taken += ROW_BYTES + row.read_id.len() + row.aux.len() + row.signal.heap_bytes();
+        if self.taken > self.memory {
+            return Err(too_many(&self.known.name, self.rows.len(), self.memory).into());
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// The layout, once all reads were taken in.
+    pub(super) fn finish(self, requests: u64) -> Result<Layout> {
+        let Self { known, rows, .. } = self;
+        if rows.is_empty() && !known.is_fast5 {
+            return Err(Error::Unsupported {
+                file: known.name,
+                what: "an HDF5 file without reads".into(),
+                advice: "a FAST5 file has groups named read_<id>, or one named Raw/Reads".into(),
+            });
+        }
+        Ok(Layout { header: Arc::new(known.header()), reads: rows, left_out: known.left_out(), requests })
+    }
+}
+
+pub(super) fn too_many(file: &Arc<str>, reads: usize, memory: usize) -> Error {
+    Error::Unsupported {
+        file: file.clone(),
+        what: format!("an index of more than {reads} reads in {memory} bytes of memory").into(),
+        advice: "allow it more memory, or split the file".into(),
+    }
+}
+
+pub(super) fn missing(file: &Arc<str>, path: &str, expected: &str) -> Error {
+    Error::Malformed {
+        file: file.clone(),
+        what: path.to_owned().into(),
+        offset: 0,
+        found: "a group without it".into(),
+        expected: expected.to_owned().into(),
+    }
+}
+
+fn other(value: &Value) -> &'static str {
+    match value {
+        Value::Other(what) => what,
+        _ => "a value of another type",
+    }
+}
+
+/// Puts an attribute under its own name, or under its group's and its own where that is taken by another value.
+fn put(all: &mut GroupAttributes, part: &str, name: String, text: String) {
+    match all.get(&name) {
+        Some(known) if *known != text => drop(all.insert(format!("{part}/{name}"), text)),
+        Some(_) => {}
+        None => drop(all.insert(name, text)),
+    }
+}

@@ -1,0 +1,151 @@
+//! From a file that libhdf5 has opened to a layout: every read's groups, in the order of the file.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use thalweg_hdf5::arrays::ArrayFile;
+use thalweg_hdf5::libhdf5::{File, Link, Node};
+use thalweg_io::control::Control;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, Result};
+
+use super::found::{Attributes, Found, PREFIX, Shared};
+use super::layout::Layout;
+use super::merge::{Known, Merge, missing};
+
+/// Whether an HDF5 file has the groups of FAST5.
+///
+/// # Errors
+/// [`Error::Malformed`].
+pub fn has_reads(file: &ArrayFile) -> Result<bool> {
+    let links = file.hdf5().root()?.links()?;
+    Ok(links.iter().any(|link| link.name.starts_with(PREFIX) || link.name == "UniqueGlobalKey"))
+}
+
+/// Finds the reads of a file by libhdf5, to see whether it survives that; whether the file is FAST5.
+///
+/// # Errors
+/// As [`Layout::scan`].
+pub fn try_reads(file: &ArrayFile) -> Result<bool> {
+    if !has_reads(file)? {
+        return Ok(false);
+    }
+    let options = file.options();
+    Layout::scan(file.store(), &options.control, options.budget.memory)?;
+    Ok(true)
+}
+
+impl Layout {
+    /// Finds all reads of a file by libhdf5, which takes 0.1 ms for each. What is known of them may take `memory` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] and [`Error::Unsupported`]; the store's own; [`Error::Cancelled`].
+    pub fn scan(store: &Arc<dyn Store>, control: &Control, memory: usize) -> Result<Self> {
+        let file = File::open(store, control)?;
+        let root = file.root()?;
+        let links = root.links()?;
+        let merge = Merge::new(Known::new(store.name(), root.attributes()?), memory);
+        let mut scan = Scan { name: store.name().clone(), control, merge };
+        let raw = root.child(c"Raw")?;
+        if let Some(reads) = raw.map_or(Ok(None), |raw| raw.child(c"Reads"))? {
+            scan.single(&file, &root, &reads)?;
+        } else {
+            scan.multi(&file, links)?;
+        }
+        scan.merge.finish(file.requests())
+    }
+}
+
+/// The way through a file.
+struct Scan<'a> {
+    name: Arc<str>,
+    control: &'a Control,
+    merge: Merge,
+}
+
+/// The groups that make up a read.
+struct Parts {
+    raw: Option<Node>,
+    channel_id: Option<Node>,
+    shared: Shared,
+    own: Attributes,
+    others: Vec<String>,
+    /// The id in the group's name.
+    named: Option<String>,
+}
+
+impl Scan<'_> {
+    fn multi(&mut self, file: &File, mut links: Vec<Link>) -> Result<()> {
+        // In the order in which they were written, so that the file is gone through once.
+        links.sort_by_key(|link| link.address);
+        for link in &links {
+            let Some(id) = link.name.strip_prefix(PREFIX) else {
+                self.merge.known.leave_out(format!("the group {}", link.name));
+                continue;
+            };
+            let read = file.follow(link)?;
+            let (mut raw, mut channel_id, mut shared, mut others) = (None, None, Shared::default(), Vec::new());
+            for part in read.links()? {
+                match part.name.as_str() {
+                    "Raw" => raw = Some(file.follow(&part)?),
+                    "channel_id" => channel_id = Some(file.follow(&part)?),
+                    name if shared.take(name, part.address) => {}
+                    name => others.push(format!("the group {name}")),
+                }
+            }
+            let own = read.attributes()?;
+            let parts = Parts { raw, channel_id, shared, own, others, named: Some(id.to_owned()) };
+            self.read(file, read.path(), parts)?;
+        }
+        Ok(())
+    }
+
+    fn single(&mut self, file: &File, root: &Node, reads: &Node) -> Result<()> {
+        for link in root.links()? {
+            if !["Raw", "UniqueGlobalKey"].contains(&link.name.as_str()) {
+                self.merge.known.leave_out(format!("the group {}", link.name));
+            }
+        }
+        let key = root.child(c"UniqueGlobalKey")?;
+        let mut shared = Shared::default();
+        for link in key.as_ref().map_or_else(|| Ok(Vec::new()), Node::links)? {
+            shared.take(&link.name, link.address);
+        }
+        let mut links = reads.links()?;
+        links.sort_by_key(|link| link.address);
+        for link in links {
+            let name = CString::new(link.name.as_str()).unwrap_or_default();
+            let parts = Parts {
+                raw: reads.child(&name)?,
+                channel_id: key.as_ref().map_or(Ok(None), |key| key.child(c"channel_id"))?,
+                shared,
+                own: Vec::new(),
+                others: Vec::new(),
+                named: None,
+            };
+            self.read(file, &format!("{}/{}", reads.path(), link.name), parts)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in one read.
+    fn read(&mut self, file: &File, path: &str, parts: Parts) -> Result<()> {
+        if self.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let Parts { raw, channel_id, shared, own, others, named } = parts;
+        let Some(raw) = raw else { return Err(missing(&self.name, path, "a group Raw")) };
+        let Some(signal) = raw.child(c"Signal")? else { return Err(missing(&self.name, path, "a dataset Signal")) };
+        let found = Found {
+            path: path.to_owned(),
+            named,
+            own,
+            raw: raw.attributes()?,
+            channel: channel_id.map_or_else(|| Ok(Vec::new()), |node| node.attributes())?,
+            shared,
+            others,
+            signal: signal.samples()?,
+        };
+        self.merge.read(found, &mut |path, at| file.at(at, path)?.attributes())
+    }
+}

@@ -1,0 +1,301 @@
+//! From reads in SLOW5's words to a multi-read file, laid out as ont_fast5_api lays it out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_codec::vbz;
+use thalweg_hdf5::libhdf5::{Enumeration, Group, Number, Stored, Writer};
+use thalweg_io::{Error, InFile, Result};
+
+use super::encode::{Compression, Encoded};
+use crate::pod5::fields::{CONTEXT_TAGS, END_REASONS};
+use crate::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
+
+/// An attribute that stands at the read itself, where ONT's readers look for it. A field of this name stands there, too.
+const PORE_TYPE: &str = "pore_type";
+
+/// Attributes that stand at the file.
+const OF_FILE: [&str; 2] = ["file_type", "file_version"];
+
+/// What a multi-read file says that it is, and in which version of the layout, unless the source says so itself.
+const FILE_TYPE: &str = "multi-read";
+const FILE_VERSION: &str = "2.3";
+
+/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. POD5 has all of them but one;
+/// those after the seventh are newer than FAST5, and have the codes that pod5's converter gives them.
+fn end_reasons() -> Vec<String> {
+    let (unknown, others) = END_REASONS.split_at(1);
+    [unknown, &["partial"], others].concat().into_iter().map(String::from).collect()
+}
+
+/// The filter deflate of HDF5.
+const DEFLATE: i32 = 1;
+
+/// Where an auxiliary field goes.
+#[derive(Debug)]
+struct Place {
+    of_channel: bool,
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Number(Number),
+    Text,
+    /// With the code that each code of the header becomes.
+    Enum(Enumeration, Vec<u8>),
+    Lost,
+}
+
+/// The labels of an enumeration by their code in FAST5, and what the codes of the field become.
+fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
+    let own = &field.labels;
+    let mut labels = own.clone();
+    let known = end_reasons();
+    if field.name == "end_reason" && !known.starts_with(own) {
+        let others = own.iter().filter(|label| !known.contains(label)).cloned();
+        labels = known.iter().cloned().chain(others).collect();
+        labels.truncate(usize::from(u8::MAX));
+    }
+    let code = |label| labels.iter().position(|known| known == label).and_then(|code| u8::try_from(code).ok());
+    let codes = own.iter().map(|label| code(label).unwrap_or(u8::MAX)).collect();
+    (labels, codes)
+}
+
+/// What of a header FAST5 has no place for, in words.
+pub fn lost(header: &Header) -> Vec<String> {
+    let arrays = header.aux.iter().filter(|field| kind_of(field).is_none());
+    arrays.map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name())).collect()
+}
+
+/// Whether FAST5 has a place for a field.
+pub fn holds(field: &AuxField) -> bool {
+    kind_of(field).is_some()
+}
+
+/// Whether FAST5 has a place for a field, and what it is there; an enumeration is left for later.
+fn kind_of(field: &AuxField) -> Option<Kind> {
+    Some(match field.kind {
+        AuxType::Array(Scalar::Char) | AuxType::Scalar(Scalar::Char) => Kind::Text,
+        AuxType::Array(_) => return None,
+        AuxType::Scalar(scalar) => Kind::Number(match scalar {
+            Scalar::Int8 => Number::I8,
+            Scalar::Int16 => Number::I16,
+            Scalar::Int32 => Number::I32,
+            Scalar::Int64 => Number::I64,
+            Scalar::Uint8 | Scalar::Enum | Scalar::Char => Number::U8,
+            Scalar::Uint16 => Number::U16,
+            Scalar::Uint32 => Number::U32,
+            Scalar::Uint64 => Number::U64,
+            Scalar::Float => Number::F32,
+            Scalar::Double => Number::F64,
+        }),
+    })
+}
+
+/// A multi-read file being written, to a path that is not the file's last.
+#[derive(Debug)]
+pub struct FileWriter {
+    file: Writer,
+    name: Arc<str>,
+    header: Header,
+    places: Vec<Place>,
+    compression: Compression,
+    /// `context_tags` and `tracking_id` of each read group, once it has a read.
+    shared: Vec<Option<[Group; 2]>>,
+}
+
+impl FileWriter {
+    /// Starts a file of reads that `header` describes; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(path: &Path, name: &Arc<str>, header: &Header, compression: Compression) -> Result<Self> {
+        let file = Writer::create(path, name)?;
+        for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
+            // A single-read file has another version and no type.
+            let own =
+                (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE)).then(|| header.attribute(attribute, 0)).flatten();
+            file.text(None, attribute, own.unwrap_or(otherwise))?;
+        }
+        let place = |field: &AuxField| -> Result<Place> {
+            let kind = match kind_of(field) {
+                Some(_) if field.kind == AuxType::Scalar(Scalar::Enum) => {
+                    let (labels, codes) = labels(field);
+                    Kind::Enum(file.enumeration(&labels)?, codes)
+                }
+                kind => kind.unwrap_or(Kind::Lost),
+            };
+            Ok(match field.name.strip_prefix("channel_id/") {
+                Some(name) => Place { of_channel: true, name: name.into(), kind },
+                None => Place { of_channel: field.name == "channel_number", name: field.name.clone(), kind },
+            })
+        };
+        let places = header.aux.iter().map(place).collect::<Result<_>>()?;
+        let shared = (0..header.read_groups).map(|_| None).collect();
+        Ok(Self { file, name: name.clone(), header: header.clone(), places, compression, shared })
+    }
+
+    /// Appends a read.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk, and for an id that was written before.
+    pub fn push(&mut self, read: &Encoded) -> Result<()> {
+        let Self { file, header, .. } = self;
+        let group = read.read_group;
+        let node = file.group(None, &format!("read_{}", read.read_id))?;
+        if let Some(run) = header.attribute("run_id", group) {
+            file.text(Some(&node), "run_id", run)?;
+        }
+        let raw = file.group(Some(&node), "Raw")?;
+        let channel = file.group(Some(&node), "channel_id")?;
+        for (name, value) in ["digitisation", "offset", "range", "sampling_rate"].into_iter().zip(read.channel) {
+            if !value.is_nan() {
+                file.number(Some(&channel), name, Number::F64, &value.to_le_bytes())?;
+            }
+        }
+        file.text(Some(&raw), "read_id", &read.read_id)?;
+        let pore_type = self.auxiliary(read, &raw, &channel)?;
+        let Self { file, header, .. } = self;
+        if let Some(pore_type) = pore_type.as_deref().or(header.attribute(PORE_TYPE, group)) {
+            file.text(Some(&node), PORE_TYPE, pore_type)?;
+        }
+        let vbz;
+        let gzip;
+        let filter: Option<(i32, &[u32])> = match self.compression {
+            Compression::None => None,
+            Compression::Gzip(level) => {
+                gzip = [level.unsigned_abs()];
+                Some((DEFLATE, &gzip))
+            }
+            Compression::Vbz(level) => {
+                vbz = vbz::Params { level: level.unsigned_abs(), ..vbz::Params::SIGNAL }.values();
+                Some((vbz::FILTER, &vbz))
+            }
+        };
+        file.signal(&raw, "Signal", Stored { len: read.len, filter, chunk: &read.chunk })?;
+        self.share(group, &node)
+    }
+
+    /// Writes a read's own fields; the type of its pore, which has a place of its own.
+    fn auxiliary(&self, read: &Encoded, raw: &Group, channel: &Group) -> Result<Option<String>> {
+        let file = &self.file;
+        let record = Record {
+            read_id: &read.read_id,
+            read_group: read.read_group,
+            digitisation: 0.0,
+            offset: 0.0,
+            range: 0.0,
+            sampling_rate: 0.0,
+            signal: &[],
+            aux: &read.aux,
+        };
+        let (mut has_duration, mut pore_type) = (false, None);
+        for (place, value) in self.places.iter().zip(record.aux_values(&self.header)) {
+            let (_, value) = value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
+            let at = if place.of_channel { channel } else { raw };
+            // ONT's readers want numbers such as median_before to be there, and NaN says as well that one is missing.
+            let value = match (&place.kind, value) {
+                (Kind::Number(Number::F32), AuxValue::Missing) => AuxValue::Float(f32::NAN),
+                (Kind::Number(Number::F64), AuxValue::Missing) => AuxValue::Double(f64::NAN),
+                (_, AuxValue::Missing) => continue,
+                (_, value) => value,
+            };
+            has_duration |= place.name == "duration" && !place.of_channel;
+            match (&place.kind, value) {
+                (Kind::Text, AuxValue::String(bytes)) => {
+                    let text = String::from_utf8_lossy(bytes);
+                    file.text(Some(at), &place.name, &text)?;
+                    if place.name == PORE_TYPE {
+                        pore_type = Some(text.into_owned());
+                    }
+                }
+                (Kind::Text, AuxValue::Char(byte)) => {
+                    file.text(Some(at), &place.name, &char::from(byte).to_string())?;
+                }
+                (Kind::Enum(kind, codes), AuxValue::Enum(code)) => {
+                    let code = codes.get(usize::from(code)).copied().unwrap_or(code);
+                    file.code(at, &place.name, kind, code)?;
+                }
+                (Kind::Number(kind), value) => file.number(Some(at), &place.name, *kind, &bytes_of(value))?,
+                _ => {}
+            }
+        }
+        if !has_duration {
+            // 32 bits, as all readers expect; a chunk has no more samples.
+            let duration = u32::try_from(read.len).unwrap_or(u32::MAX);
+            file.number(Some(raw), "duration", Number::U32, &duration.to_le_bytes())?;
+        }
+        Ok(pore_type)
+    }
+
+    /// Gives a read its group's attributes: written with the first of its reads, linked to from the others.
+    fn share(&mut self, group: u32, node: &Group) -> Result<()> {
+        const NAMES: [&str; 2] = ["context_tags", "tracking_id"];
+        let Self { file, header, shared, .. } = self;
+        let Some(slot) = shared.get_mut(group as usize) else {
+            return Err(Error::Usage(format!("{}: there is no read group {group}", self.name).into()));
+        };
+        if let Some(groups) = slot {
+            return NAMES.iter().zip(groups).try_for_each(|(name, group)| file.link(group, node, name));
+        }
+        let groups = [file.group(Some(node), NAMES[0])?, file.group(Some(node), NAMES[1])?];
+        for attribute in &header.attributes {
+            let Some(Some(text)) = attribute.values.get(group as usize) else { continue };
+            let (part, name) = place_of(&attribute.name);
+            match part {
+                Part::File | Part::Read => {}
+                Part::Context => file.text(Some(&groups[0]), name, text)?,
+                Part::Tracking => file.text(Some(&groups[1]), name, text)?,
+            }
+        }
+        *slot = Some(groups);
+        Ok(())
+    }
+
+    /// Writes what is in memory, and closes the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub fn finish(self) -> Result<()> {
+        drop(self.shared);
+        drop(self.places);
+        self.file.finish()
+    }
+}
+
+enum Part {
+    File,
+    Read,
+    Context,
+    Tracking,
+}
+
+/// Where an attribute of a read group goes, and its name there.
+fn place_of(name: &str) -> (Part, &str) {
+    match name.split_once('/') {
+        Some(("context_tags", own)) => (Part::Context, own),
+        Some(("tracking_id", own)) => (Part::Tracking, own),
+        _ if OF_FILE.contains(&name) => (Part::File, name),
+        _ if name == PORE_TYPE => (Part::Read, name),
+        _ if CONTEXT_TAGS.contains(&name) => (Part::Context, name),
+        _ => (Part::Tracking, name),
+    }
+}
+
+fn bytes_of(value: AuxValue<'_>) -> Vec<u8> {
+    match value {
+        AuxValue::Int8(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Int16(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Int32(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Int64(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Uint8(v) | AuxValue::Char(v) | AuxValue::Enum(v) => vec![v],
+        AuxValue::Uint16(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Uint32(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Uint64(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Float(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Double(v) => v.to_le_bytes().to_vec(),
+        AuxValue::Missing | AuxValue::String(_) | AuxValue::Array(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,168 @@
+//! The file around the tables: signatures, section markers, and the footer that says where the tables are
+//! (POD5 specification, "Combined File Layout").
+//!
+//! ```text
+//! signature (8)  marker (16)  { section, zeros to a multiple of 8, marker }*
+//! "FOOTER\0\0"  footer (FlatBuffers), zeros to a multiple of 8  i64 footer length  marker (16)  signature (8)
+//! ```
+
+use std::ops::Range;
+
+use thalweg_io::Fault;
+
+use super::flat::Table;
+
+/// First and last bytes of the file.
+pub const SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
+
+/// Size of a section marker: a UUID made for the file.
+pub const MARKER_BYTES: usize = 16;
+
+/// Where the first section starts.
+pub const FIRST_SECTION: u64 = (SIGNATURE.len() + MARKER_BYTES) as u64;
+
+/// Stands before the footer.
+pub const FOOTER_MAGIC: [u8; 8] = *b"FOOTER\0\0";
+
+/// Footer length, marker and signature.
+pub const TAIL_BYTES: usize = 8 + MARKER_BYTES + SIGNATURE.len();
+
+/// What a section holds; the numbers are the footer's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// One row a read.
+    Reads,
+    /// One row a chunk of signal.
+    Signal,
+    /// One row a run.
+    RunInfo,
+    /// An index or something newer: nothing that a reader needs.
+    Other(i16),
+}
+
+impl Content {
+    fn of(number: i16) -> Self {
+        match number {
+            0 => Self::Reads,
+            1 => Self::Signal,
+            4 => Self::RunInfo,
+            other => Self::Other(other),
+        }
+    }
+
+    /// Its name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reads => "Reads table",
+            Self::Signal => "Signal table",
+            Self::RunInfo => "RunInfo table",
+            Self::Other(_) => "embedded file",
+        }
+    }
+}
+
+/// A file within the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// What it holds.
+    pub content: Content,
+    /// Where it is.
+    pub range: Range<u64>,
+}
+
+/// What the footer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// A UUID as text, new for every file written.
+    pub file_identifier: String,
+    /// What wrote it.
+    pub software: String,
+    /// The version of the library that wrote it: of the format, as far as there is one.
+    pub version: String,
+    /// The tables, in the footer's order.
+    pub sections: Vec<Section>,
+}
+
+/// Checks the first 24 bytes; returns the section marker.
+///
+/// # Errors
+/// When the signature is not POD5's.
+pub fn head(bytes: &[u8]) -> Result<[u8; MARKER_BYTES], Fault> {
+    let signature = bytes.get(..SIGNATURE.len()).unwrap_or(bytes);
+    if signature != SIGNATURE {
+        let found = format!("\"{}\"", signature.escape_ascii());
+        return Err(Fault::new(0, found, format!("\"{}\", POD5's signature", SIGNATURE.escape_ascii())));
+    }
+    let marker = bytes.get(SIGNATURE.len()..).and_then(|rest| rest.first_chunk());
+    marker.copied().ok_or_else(|| Fault::new(SIGNATURE.len(), "the end of the file", "a section marker"))
+}
+
+/// Checks the last [`TAIL_BYTES`] bytes of a file of `size` bytes; returns where the footer is, its magic excluded.
+///
+/// # Errors
+/// When they do not end a whole file: it was cut short, or its writer never came to an end.
+pub fn tail(bytes: &[u8], size: u64, marker: &[u8; MARKER_BYTES]) -> Result<Range<u64>, Fault> {
+    let Some((length, rest)) = bytes.split_first_chunk::<8>().filter(|_| bytes.len() == TAIL_BYTES) else {
+        return Err(Fault::new(
+            0,
+            format!("{} bytes", bytes.len()),
+            format!("{TAIL_BYTES} bytes that end a POD5 file"),
+        ));
+    };
+    let (found, signature) = rest.split_at(MARKER_BYTES);
+    if signature != SIGNATURE {
+        return Err(Fault::new(
+            8 + MARKER_BYTES,
+            format!("\"{}\"", signature.escape_ascii()),
+            "POD5's closing signature",
+        ));
+    }
+    if found != marker {
+        return Err(Fault::new(8, "another section marker than at the file's start", "the same one"));
+    }
+    let end = size - TAIL_BYTES as u64;
+    let length = i64::from_le_bytes(*length);
+    let least = FIRST_SECTION + FOOTER_MAGIC.len() as u64;
+    let start = u64::try_from(length).ok().filter(|&length| length > 0).and_then(|length| end.checked_sub(length));
+    start.filter(|&start| start >= least).map(|start| start..end).ok_or_else(|| {
+        Fault::new(0, format!("a footer of {length} bytes"), format!("one within the {size} bytes of the file"))
+    })
+}
+
+impl Container {
+    /// Reads the footer. `limit` is where it starts: sections end before it.
+    ///
+    /// # Errors
+    /// Offsets that lead out of the footer, and sections outside the file.
+    pub fn parse(footer: &[u8], limit: u64) -> Result<Self, Fault> {
+        let root = Table::root(footer)?;
+        let mut sections = Vec::new();
+        for entry in root.tables(3)? {
+            let entry = entry?;
+            let (offset, length, format) = (entry.i64(0)?, entry.i64(1)?, entry.i16(2)?);
+            let content = Content::of(entry.i16(3)?);
+            let start = u64::try_from(offset).ok().filter(|&start| start >= FIRST_SECTION);
+            let end = start.zip(u64::try_from(length).ok()).and_then(|(start, length)| start.checked_add(length));
+            let Some((start, end)) = start.zip(end).filter(|&(_, end)| end <= limit) else {
+                let found = format!("a {} of {length} bytes at byte {offset}", content.name());
+                return Err(Fault::new(0, found, format!("one between bytes {FIRST_SECTION} and {limit}")));
+            };
+            if format != 0 {
+                let found = format!("a {} in format {format}", content.name());
+                return Err(Fault::new(0, found, "format 0, an Arrow IPC file"));
+            }
+            sections.push(Section { content, range: start..end });
+        }
+        Ok(Self {
+            file_identifier: root.text(0)?.to_owned(),
+            software: root.text(1)?.to_owned(),
+            version: root.text(2)?.to_owned(),
+            sections,
+        })
+    }
+
+    /// Where a table is.
+    pub fn section(&self, content: Content) -> Option<Range<u64>> {
+        self.sections.iter().find(|section| section.content == content).map(|section| section.range.clone())
+    }
+}

@@ -1,0 +1,64 @@
+//! Dictionaries: what a table's indices stand for, from the batches that define and extend them.
+
+use thalweg_io::Fault;
+use thalweg_io::arrow_ipc::Head;
+
+use super::batch::{Array, Batch};
+use super::schema::Column;
+
+/// All dictionaries of a table.
+#[derive(Debug, Default)]
+pub struct Dictionaries {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    id: i64,
+    head: Head,
+    body: Vec<u8>,
+}
+
+impl Dictionaries {
+    /// Adds a batch, in the order of the table's footer.
+    ///
+    /// # Errors
+    /// When it is no dictionary's, or replaces what an IPC file may only extend.
+    pub fn push(&mut self, head: Head, body: Vec<u8>) -> Result<(), Fault> {
+        let Some((id, is_delta)) = head.dictionary else {
+            return Err(Fault::new(0, "a record batch", "a dictionary's batch"));
+        };
+        if !is_delta && self.parts.iter().any(|part| part.id == id) {
+            return Err(Fault::new(0, format!("dictionary {id} a second time"), "an extension of it"));
+        }
+        self.parts.push(Part { id, head, body });
+        Ok(())
+    }
+
+    /// The batches of a column's dictionary.
+    pub(super) fn parts<'a>(&'a self, column: &Column) -> impl Iterator<Item = Result<Batch<'a>, Fault>> + use<'a> {
+        let id = column.dictionary.map(|(id, _)| id);
+        let parts = self.parts.iter().filter(move |part| Some(part.id) == id);
+        parts.map(|part| Ok(Batch { head: &part.head, body: &part.body }))
+    }
+
+    /// Shows every value of `leaf`, which is `column` or a child of it, in the order of the indices.
+    pub(super) fn each(
+        &self,
+        column: &Column,
+        leaf: &Column,
+        mut f: impl FnMut(&Array<'_>, usize) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let inner = column.in_dictionary();
+        let leaf = if std::ptr::eq(column, leaf) { Some(&inner) } else { inner.child(&leaf.name) };
+        let Some(leaf) = leaf else { return Ok(()) };
+        for part in self.parts(column) {
+            let part = part?;
+            let array = part.array(leaf)?;
+            for i in 0..array.len() {
+                f(&array, i)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! The Reads table: from a row to a [`Record`], whatever the table's version.
+//!
+//! What lies behind a dictionary (strings, and version 0's structs) is translated once, when the table is opened; a row
+//! then copies what its index stands for.
+
+mod schema;
+mod value;
+
+use std::ops::Range;
+
+use arrow_schema::DataType;
+use thalweg_io::Fault;
+
+use super::batch::{Array, Batch};
+use super::fields::{self, COLUMNS_ATTRIBUTE};
+use super::run_info::{RunInfo, attributes};
+use super::schema::Column;
+use super::uuid::{UUID_BYTES, format_uuid};
+use crate::slow5::{Attribute, AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version};
+use value::{Aux, Source, index, pick, push_decimal};
+
+/// What turns rows into records.
+#[derive(Debug)]
+pub struct ReadsTable {
+    read_id: Column,
+    signal: Column,
+    rows: Column,
+    num_samples: Option<Column>,
+    offset: Source<Vec<f32>>,
+    scale: Source<Vec<f32>>,
+    group: Source<Vec<u32>>,
+    runs: Vec<Run>,
+    aux: Vec<Aux>,
+    wide_channel: Option<Column>,
+    fields: Vec<AuxField>,
+    /// The version that the columns show.
+    pub version: u8,
+    /// Columns that a record cannot hold.
+    pub lost: Vec<String>,
+    /// Types of columns that POD5 does not define, where the auxiliary field does not tell them.
+    types: Vec<(String, DataType)>,
+    /// The runs, a read group each.
+    pub run_infos: Vec<RunInfo>,
+}
+
+/// What a record takes from its run.
+#[derive(Debug)]
+struct Run {
+    acquisition_id: String,
+    digitisation: f64,
+    sampling_rate: f64,
+}
+
+/// Memory that a record borrows from.
+#[derive(Debug, Default)]
+pub struct RecordScratch {
+    id: String,
+    aux: Vec<u8>,
+}
+
+/// What a row says about its signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalRows {
+    /// Its part of [`ReadsTable::signal_rows`].
+    pub span: Range<usize>,
+    /// Samples in all, where the table says.
+    pub samples: Option<u64>,
+}
+
+impl ReadsTable {
+    /// The header that the file presents.
+    pub fn header(&self) -> Header {
+        let mut attributes = attributes(&self.run_infos);
+        if !self.types.is_empty() {
+            let types: serde_json::Map<String, serde_json::Value> =
+                self.types.iter().map(|(name, kind)| (name.clone(), kind.to_string().into())).collect();
+            let text = serde_json::Value::Object(types).to_string();
+            let values = vec![Some(text); self.run_infos.len().max(1)];
+            attributes.push(Attribute { name: COLUMNS_ATTRIBUTE.into(), values });
+        }
+        Header {
+            version: Version::V1_0_0,
+            encoding: Encoding::Binary,
+            record_press: RecordPress::None,
+            signal_press: SignalPress::None,
+            read_groups: (self.run_infos.len() as u32).max(1),
+            attributes,
+            aux: self.fields.clone(),
+            data_offset: 0,
+        }
+    }
+
+    /// The id of a row.
+    ///
+    /// # Errors
+    /// When the batch has no such row.
+    pub fn read_id(&self, batch: &Batch<'_>, row: usize) -> Result<[u8; UUID_BYTES], Fault> {
+        batch.column(&self.read_id)?.fixed(row)
+    }
+
+    /// The ids of a batch.
+    ///
+    /// # Errors
+    /// When the batch has no such column.
+    pub fn read_ids<'a>(&self, batch: &Batch<'a>) -> Result<Array<'a>, Fault> {
+        batch.column(&self.read_id)
+    }
+
+    /// The numbers of all signal rows of a batch's reads.
+    ///
+    /// # Errors
+    /// When the batch has no such column.
+    pub fn signal_rows<'a>(&self, batch: &Batch<'a>) -> Result<Array<'a>, Fault> {
+        batch.array(&self.rows)
+    }
+
+    /// A row's signal.
+    ///
+    /// # Errors
+    /// When its list leads out of the batch.
+    pub fn signal(&self, batch: &Batch<'_>, row: usize) -> Result<SignalRows, Fault> {
+        let lists = batch.column(&self.signal)?;
+        let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
+        let rows = self.signal_rows(batch)?.len();
+        if span.end > rows {
+            return Err(Fault::new(0, format!("signal rows up to {} of a batch", span.end), format!("at most {rows}")));
+        }
+        let samples = match &self.num_samples {
+            None => None,
+            Some(column) => {
+                let counts = batch.column(column)?;
+                if counts.is_valid(row) { Some(u64::from_le_bytes(counts.fixed(row)?)) } else { None }
+            }
+        };
+        Ok(SignalRows { span, samples })
+    }
+
+    /// A row as a record without its signal.
+    ///
+    /// # Errors
+    /// When its values are not there, or its run is in no table.
+    pub fn record<'s>(
+        &self,
+        batch: &Batch<'_>,
+        row: usize,
+        scratch: &'s mut RecordScratch,
+    ) -> Result<Record<'s>, Fault> {
+        format_uuid(&self.read_id(batch, row)?, &mut scratch.id);
+        scratch.aux.clear();
+        for (aux, field) in self.aux.iter().zip(&self.fields) {
+            if aux.is_channel
+                && let Some(channel) = self.wide_channel(batch, row)?
+            {
+                push_decimal(i64::from(channel), &mut scratch.aux);
+                continue;
+            }
+            aux.push(batch, row, &field.labels, &mut scratch.aux)?;
+        }
+        let read_group = self.group(batch, row)?;
+        let run =
+            self.runs.get(read_group as usize).ok_or_else(|| Fault::new(0, "a read of no run", "one of a run"))?;
+        let scale = pick(&self.scale, batch, row)?;
+        Ok(Record {
+            read_id: &scratch.id,
+            read_group,
+            digitisation: run.digitisation,
+            offset: f64::from(pick(&self.offset, batch, row)?),
+            range: fields::range(scale, run.digitisation),
+            sampling_rate: run.sampling_rate,
+            signal: &[],
+            aux: &scratch.aux,
+        })
+    }
+
+    fn wide_channel(&self, batch: &Batch<'_>, row: usize) -> Result<Option<u32>, Fault> {
+        let Some(column) = &self.wide_channel else { return Ok(None) };
+        let channels = batch.column(column)?;
+        let channel = if channels.is_valid(row) { u32::from_le_bytes(channels.fixed(row)?) } else { 0 };
+        Ok((channel != 0).then_some(channel))
+    }
+
+    fn group(&self, batch: &Batch<'_>, row: usize) -> Result<u32, Fault> {
+        match &self.group {
+            Source::Indexed(column, groups) => {
+                let index = index(batch, column, row)?;
+                let group = index.and_then(|index| groups.get(index)).copied();
+                group.ok_or_else(|| Fault::new(0, format!("run {index:?}"), format!("one of {} runs", groups.len())))
+            }
+            Source::Plain(column) => {
+                let id = batch.column(column)?.text(row)?;
+                let group = self.runs.iter().position(|run| run.acquisition_id == id);
+                group.map(|group| group as u32).ok_or_else(|| no_run(id))
+            }
+        }
+    }
+}
+
+impl Run {
+    fn of(run: &RunInfo) -> Self {
+        let adc = |name| i16::try_from(run.integer(name)).unwrap_or_default();
+        Self {
+            acquisition_id: run.text("acquisition_id").to_owned(),
+            digitisation: fields::digitisation(adc("adc_min"), adc("adc_max")),
+            sampling_rate: run.integer("sample_rate") as f64,
+        }
+    }
+}
+
+fn no_run(id: &str) -> Fault {
+    Fault::new(0, format!("the acquisition {id:?}"), "one that the RunInfo table has")
+}

@@ -1,0 +1,332 @@
+//! From a schema of any version to what turns its rows into records: which columns there are, and what is behind their
+//! dictionaries.
+
+use arrow_schema::DataType;
+use thalweg_io::Fault;
+
+use super::value::{Aux, Encoded, How, Source, encode};
+use super::{ReadsTable, Run, no_run};
+use crate::pod5::dictionary::Dictionaries;
+use crate::pod5::fields::{END_REASON_TEXT, FIELDS, PRIMARY, Stored, WIDE_CHANNEL};
+use crate::pod5::run_info::RunInfo;
+use crate::pod5::schema::{Column, Kind, Schema};
+use crate::pod5::uuid::UUID_BYTES;
+use crate::pod5::write;
+use crate::slow5::{AuxField, AuxType, Scalar};
+
+/// Before version 3, columns were fields of structs.
+const STRUCTS: [(&str, &str, &str); 7] = [
+    ("channel", "pore", "channel"),
+    ("well", "pore", "well"),
+    ("pore_type", "pore", "pore_type"),
+    ("calibration_offset", "calibration", "offset"),
+    ("calibration_scale", "calibration", "scale"),
+    ("end_reason", "end_reason", "name"),
+    ("end_reason_forced", "end_reason", "forced"),
+];
+
+/// The top-level column that holds a flat column's values, and which child of it.
+fn locate<'a>(schema: &'a Schema, name: &str) -> Option<(&'a Column, &'a Column)> {
+    if let Some(column) = schema.column(name).filter(|column| column.kind != Kind::Struct) {
+        return Some((column, column));
+    }
+    let (_, outer, inner) = STRUCTS.iter().find(|(flat, ..)| *flat == name)?;
+    let outer = schema.column(outer).filter(|column| column.kind == Kind::Struct && column.dictionary.is_some())?;
+    Some((outer, outer.child(inner)?))
+}
+
+fn missing(name: &str) -> Fault {
+    Fault::new(0, "a Reads table without it", format!("a column `{name}`"))
+}
+
+fn odd(column: &Column, expected: &'static str) -> Fault {
+    Fault::new(0, format!("the column {:?} of type {:?}", column.name, column.kind), expected)
+}
+
+const fn stored_kind(stored: Stored) -> Kind {
+    match stored {
+        Stored::U8 => Kind::Unsigned(1),
+        Stored::U16 => Kind::Unsigned(2),
+        Stored::U32 => Kind::Unsigned(4),
+        Stored::U64 => Kind::Unsigned(8),
+        Stored::I8 => Kind::Signed(1),
+        Stored::I16 => Kind::Signed(2),
+        Stored::I32 => Kind::Signed(4),
+        Stored::I64 => Kind::Signed(8),
+        Stored::F32 => Kind::Float(4),
+        Stored::F64 => Kind::Float(8),
+        Stored::Bool => Kind::Bool,
+        Stored::Text => Kind::Text(4),
+        Stored::List(_) => Kind::List(4),
+    }
+}
+
+fn stored_of(kind: Kind) -> Option<Stored> {
+    const ALL: [Stored; 12] = [
+        Stored::U8,
+        Stored::U16,
+        Stored::U32,
+        Stored::U64,
+        Stored::I8,
+        Stored::I16,
+        Stored::I32,
+        Stored::I64,
+        Stored::F32,
+        Stored::F64,
+        Stored::Bool,
+        Stored::Text,
+    ];
+    let kind = if matches!(kind, Kind::Text(_)) { Kind::Text(4) } else { kind };
+    ALL.into_iter().find(|&stored| stored_kind(stored) == kind)
+}
+
+/// What holds the values of a column that POD5 does not define.
+fn more_of(column: &Column) -> Option<Stored> {
+    let plain = column.dictionary.is_none();
+    Some(match (&column.arrow, column.kind) {
+        (_, Kind::Text(_)) => Stored::Text,
+        (None, _) => return None,
+        (Some(DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64), _) => Stored::I64,
+        (Some(DataType::Date32), _) => Stored::I32,
+        (Some(DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)), _) if plain => {
+            Stored::List(Scalar::Uint8)
+        }
+        (_, Kind::List(_)) if plain => match stored_of(column.children.first()?.kind)?.natural() {
+            AuxType::Scalar(items) => Stored::List(items),
+            AuxType::Array(_) => return None,
+        },
+        (_, kind) => stored_of(kind)?,
+    })
+}
+
+/// The type of a column of which its field says something else.
+fn type_of(column: &Column, stored: Stored) -> Option<DataType> {
+    let kind = match column.dictionary {
+        // As POD5's own.
+        Some((_, Kind::Signed(2))) if stored == Stored::Text => {
+            return Some(DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::Utf8)));
+        }
+        Some(_) => return None,
+        None => column.arrow.clone()?,
+    };
+    (kind != write::type_of(stored) || stored == Stored::Bool).then_some(kind)
+}
+
+fn how(stored: Stored, kind: AuxType) -> How {
+    match (stored, kind) {
+        (Stored::List(items), _) => How::Items(items),
+        (Stored::Text, AuxType::Scalar(_)) => How::Label,
+        (Stored::Text, _) => How::Text,
+        (_, AuxType::Array(_)) => How::Decimal,
+        (Stored::Bool, _) => How::Bit,
+        (Stored::F32, AuxType::Scalar(Scalar::Double)) => How::Widen,
+        _ => How::Copy(kind.element().size()),
+    }
+}
+
+impl ReadsTable {
+    /// Prepares a table of this schema, whose dictionaries are `dictionaries`. `runs` are the rows of the RunInfo table;
+    /// version 0 has none, but a dictionary of runs.
+    ///
+    /// # Errors
+    /// Columns that are missing, or not of their type.
+    pub fn new(schema: &Schema, dictionaries: &Dictionaries, runs: Vec<RunInfo>) -> Result<Self, Fault> {
+        let top = |name: &str, kind: Kind| {
+            let column = schema.column(name).ok_or_else(|| missing(name))?;
+            let right = column.kind == kind && column.dictionary.is_none();
+            if right { Ok(column.clone()) } else { Err(odd(column, "another type")) }
+        };
+        let signal = top("signal", Kind::List(4))?;
+        let rows = signal.children.first().filter(|item| item.kind == Kind::Unsigned(8) && item.dictionary.is_none());
+        let rows = rows.cloned().ok_or_else(|| odd(&signal, "a list of uint64"))?;
+        let float = |name: &str| -> Result<Source<Vec<f32>>, Fault> {
+            let (outer, leaf) = locate(schema, name).ok_or_else(|| missing(name))?;
+            if leaf.kind != Kind::Float(4) {
+                return Err(odd(leaf, "float"));
+            }
+            if outer.dictionary.is_none() {
+                return Ok(Source::Plain(outer.clone()));
+            }
+            let mut values = Vec::new();
+            dictionaries.each(outer, leaf, |array, i| {
+                values.push(if array.is_valid(i) { f32::from_le_bytes(array.fixed(i)?) } else { f32::NAN });
+                Ok(())
+            })?;
+            Ok(Source::Indexed(outer.clone(), values))
+        };
+        let (group, run_infos) = groups(schema, dictionaries, runs)?;
+        let runs = run_infos.iter().map(Run::of).collect();
+        let mut table = Self {
+            read_id: top("read_id", Kind::Fixed(UUID_BYTES))?,
+            signal,
+            rows,
+            num_samples: schema
+                .column("num_samples")
+                .filter(|c| c.kind == Kind::Unsigned(8) && c.dictionary.is_none())
+                .cloned(),
+            offset: float("calibration_offset")?,
+            scale: float("calibration_scale")?,
+            group,
+            runs,
+            aux: Vec::new(),
+            wide_channel: schema
+                .column(WIDE_CHANNEL)
+                .filter(|c| c.kind == Kind::Unsigned(4) && c.dictionary.is_none())
+                .cloned(),
+            fields: Vec::new(),
+            version: version(schema),
+            lost: Vec::new(),
+            types: Vec::new(),
+            run_infos,
+        };
+        table.add_fields(schema, dictionaries)?;
+        Ok(table)
+    }
+
+    fn add_fields(&mut self, schema: &Schema, dictionaries: &Dictionaries) -> Result<(), Fault> {
+        let mut unlabelled = None;
+        for field in &FIELDS {
+            let Some((outer, leaf)) = locate(schema, field.column) else { continue };
+            if stored_of(leaf.kind) != Some(field.stored) {
+                return Err(odd(leaf, "the type that POD5 gives it"));
+            }
+            let mut aux = field.aux_field();
+            if field.kind == AuxType::Scalar(Scalar::Enum) {
+                let is_whole = add_labels(&mut aux.labels, dictionaries, outer, leaf)?;
+                unlabelled = (!is_whole).then_some((outer, leaf));
+            }
+            self.add(aux, field.stored, dictionaries, outer, leaf)?;
+        }
+        for column in &schema.columns {
+            let known = |name: &str| name == column.name;
+            if PRIMARY.into_iter().any(known)
+                || FIELDS.iter().any(|field| known(field.column))
+                || (known(WIDE_CHANNEL) && self.wide_channel.is_some())
+                || STRUCTS.iter().any(|(_, outer, _)| known(outer))
+            {
+                continue;
+            }
+            let taken = self.fields.iter().any(|field| field.name == column.name);
+            let usable = !taken && !column.name.is_empty() && !column.name.contains(['\t', '\n', '\r']);
+            match more_of(column).filter(|_| usable) {
+                Some(stored) => {
+                    let aux = AuxField::new(column.name.clone(), stored.natural());
+                    self.types.extend(type_of(column, stored).map(|kind| (column.name.clone(), kind)));
+                    self.add(aux, stored, dictionaries, column, column)?;
+                }
+                None => self.lost.push(column.name.clone()),
+            }
+        }
+        if let Some((outer, leaf)) = unlabelled {
+            let aux = AuxField::new(END_REASON_TEXT, AuxType::STRING);
+            self.add(aux, Stored::Text, dictionaries, outer, leaf)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        field: AuxField,
+        stored: Stored,
+        dictionaries: &Dictionaries,
+        outer: &Column,
+        leaf: &Column,
+    ) -> Result<(), Fault> {
+        let how = match how(stored, field.kind) {
+            _ if field.name == END_REASON_TEXT => How::Unlabelled,
+            How::Items(_) if !matches!(leaf.kind, Kind::List(_)) => How::Bytes,
+            how => how,
+        };
+        let source = if outer.dictionary.is_none() {
+            Source::Plain(outer.clone())
+        } else {
+            let mut encoded = Encoded::default();
+            dictionaries.each(outer, leaf, |array, i| {
+                encode(how, &field.labels, field.kind, array, i, &mut encoded.bytes)?;
+                encoded.ends.push(encoded.bytes.len());
+                Ok(())
+            })?;
+            Source::Indexed(outer.clone(), encoded)
+        };
+        self.aux.push(Aux { how, kind: field.kind, source, is_channel: field.name == "channel_number" });
+        self.fields.push(field);
+        Ok(())
+    }
+}
+
+/// Whether a text can be the label of an enumeration.
+fn is_label(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
+}
+
+/// Adds the dictionary's texts to `labels`; whether all are there.
+fn add_labels(
+    labels: &mut Vec<String>,
+    dictionaries: &Dictionaries,
+    outer: &Column,
+    leaf: &Column,
+) -> Result<bool, Fault> {
+    if outer.dictionary.is_none() {
+        return Ok(false);
+    }
+    let mut is_whole = true;
+    dictionaries.each(outer, leaf, |array, i| {
+        let text = if array.is_valid(i) { array.text(i)? } else { return Ok(()) };
+        if labels.iter().all(|label| label != text) {
+            let fits = is_label(text) && labels.len() < usize::from(u8::MAX);
+            is_whole &= fits;
+            if fits {
+                labels.push(text.to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(is_whole)
+}
+
+/// Which group a row's `run_info` stands for, and the groups.
+fn groups(
+    schema: &Schema,
+    dictionaries: &Dictionaries,
+    mut runs: Vec<RunInfo>,
+) -> Result<(Source<Vec<u32>>, Vec<RunInfo>), Fault> {
+    let column = schema.column("run_info").ok_or_else(|| missing("run_info"))?;
+    let mut groups = Vec::new();
+    match (column.kind, column.dictionary) {
+        (Kind::Text(_), None) => return Ok((Source::Plain(column.clone()), runs)),
+        (Kind::Text(_), Some(_)) => dictionaries.each(column, column, |array, i| {
+            let id = if array.is_valid(i) { array.text(i)? } else { "" };
+            let group = runs.iter().position(|run| run.text("acquisition_id") == id);
+            groups.push(group.ok_or_else(|| no_run(id))? as u32);
+            Ok(())
+        })?,
+        (Kind::Struct, Some(_)) => {
+            for part in dictionaries.parts(column) {
+                let inner = column.in_dictionary();
+                let (rows, _) = RunInfo::rows(&part?, &inner.children)?;
+                for row in rows {
+                    let known = runs.iter().position(|run| *run == row);
+                    groups.push(known.unwrap_or(runs.len()) as u32);
+                    if known.is_none() {
+                        runs.push(row);
+                    }
+                }
+            }
+        }
+        _ => return Err(odd(column, "an acquisition id, or a run behind a dictionary")),
+    }
+    Ok((Source::Indexed(column.clone(), groups), runs))
+}
+
+/// The version of the table, from the columns that came with each.
+fn version(schema: &Schema) -> u8 {
+    let has = |name| schema.column(name).is_some();
+    match () {
+        () if has("open_pore_level") => 4,
+        () if has("channel") => 3,
+        () if has("num_samples") => 2,
+        () if has("num_minknow_events") => 1,
+        () => 0,
+    }
+}

@@ -1,0 +1,193 @@
+//! The values of a row: where they stand, and how they become the bytes of an auxiliary field.
+
+use thalweg_io::Fault;
+
+use crate::pod5::batch::{Array, Batch};
+use crate::pod5::fields::END_REASONS;
+use crate::pod5::schema::Column;
+use crate::slow5::{AuxType, Scalar};
+
+/// A column, or the translation of what its indices stand for.
+#[derive(Debug)]
+pub(super) enum Source<T> {
+    Plain(Column),
+    Indexed(Column, T),
+}
+
+#[derive(Debug)]
+pub(super) struct Aux {
+    pub(super) how: How,
+    pub(super) kind: AuxType,
+    pub(super) source: Source<Encoded>,
+    pub(super) is_channel: bool,
+}
+
+/// How a value changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Copy(usize),
+    Decimal,
+    Widen,
+    Bit,
+    Text,
+    /// The bytes of a value, as a list of them.
+    Bytes,
+    /// The items of a list.
+    Items(Scalar),
+    Label,
+    /// The text of end reasons that are none of POD5's.
+    Unlabelled,
+}
+
+/// Auxiliary bytes of each entry of a dictionary.
+#[derive(Debug, Default)]
+pub(super) struct Encoded {
+    pub(super) bytes: Vec<u8>,
+    pub(super) ends: Vec<usize>,
+}
+
+impl Encoded {
+    fn get(&self, index: usize) -> Option<&[u8]> {
+        let start = if index == 0 { 0 } else { *self.ends.get(index - 1)? };
+        self.bytes.get(start..*self.ends.get(index)?)
+    }
+}
+
+impl Aux {
+    pub(super) fn push(
+        &self,
+        batch: &Batch<'_>,
+        row: usize,
+        labels: &[String],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        match (&self.source, self.how) {
+            (Source::Plain(column), How::Items(items)) => push_items(batch, column, row, items, out),
+            (Source::Plain(column), how) => encode(how, labels, self.kind, &batch.column(column)?, row, out),
+            (Source::Indexed(column, encoded), _) => match index(batch, column, row)? {
+                None => {
+                    push_missing(self.kind, out);
+                    Ok(())
+                }
+                Some(index) => {
+                    let bytes = encoded.get(index).ok_or_else(|| no_entry(column, index, encoded.ends.len()))?;
+                    out.extend_from_slice(bytes);
+                    Ok(())
+                }
+            },
+        }
+    }
+}
+
+/// The dictionary index of a row; `None` where the value is missing.
+pub(super) fn index(batch: &Batch<'_>, column: &Column, row: usize) -> Result<Option<usize>, Fault> {
+    let indices = batch.column(column)?;
+    if !indices.is_valid(row) {
+        return Ok(None);
+    }
+    let index = indices.integer(row)?;
+    usize::try_from(index).map(Some).map_err(|_| no_entry(column, usize::MAX, 0))
+}
+
+#[cold]
+fn no_entry(column: &Column, index: usize, entries: usize) -> Fault {
+    let found = format!("entry {index} of the dictionary of {:?}", column.name);
+    Fault::new(0, found, format!("one of {entries}"))
+}
+
+pub(super) fn pick(source: &Source<Vec<f32>>, batch: &Batch<'_>, row: usize) -> Result<f32, Fault> {
+    match source {
+        Source::Plain(column) => batch.column(column)?.fixed(row).map(f32::from_le_bytes),
+        Source::Indexed(column, values) => match index(batch, column, row)? {
+            None => Ok(f32::NAN),
+            Some(index) => values.get(index).copied().ok_or_else(|| no_entry(column, index, values.len())),
+        },
+    }
+}
+
+/// Appends value `i` of `array` as an auxiliary field of `kind` stores it.
+pub(super) fn encode(
+    how: How,
+    labels: &[String],
+    kind: AuxType,
+    array: &Array<'_>,
+    i: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    if !array.is_valid(i) {
+        push_missing(kind, out);
+        return Ok(());
+    }
+    match how {
+        How::Copy(1) => out.extend(array.fixed::<1>(i)?),
+        How::Copy(2) => out.extend(array.fixed::<2>(i)?),
+        How::Copy(4) => out.extend(array.fixed::<4>(i)?),
+        How::Copy(_) => out.extend(array.fixed::<8>(i)?),
+        How::Decimal => push_decimal(array.integer(i)?, out),
+        How::Widen => out.extend(f64::from(f32::from_le_bytes(array.fixed(i)?)).to_le_bytes()),
+        How::Bit => out.push(u8::from(array.bool(i)?)),
+        How::Text => push_text(array.text(i)?, out),
+        How::Bytes => {
+            let bytes = array.raw(i)?;
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        // Their items are not in this array.
+        How::Items(_) => push_missing(kind, out),
+        How::Label => {
+            let text = array.text(i)?;
+            out.push(labels.iter().position(|label| label == text).unwrap_or(0) as u8);
+        }
+        How::Unlabelled => {
+            let text = array.text(i)?;
+            push_text(if END_REASONS.contains(&text) { "" } else { text }, out);
+        }
+    }
+    Ok(())
+}
+
+/// Appends a list. An item that is missing becomes what an auxiliary field has for that.
+fn push_items(batch: &Batch<'_>, column: &Column, row: usize, kind: Scalar, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let lists = batch.column(column)?;
+    let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
+    let items = column.children.first().ok_or_else(|| Fault::new(0, "a list without items", "items of a type"))?;
+    let items = batch.array(items)?;
+    out.extend((span.len() as u64).to_le_bytes());
+    for i in span {
+        let bytes = items.raw(i)?;
+        if items.is_valid(i) { out.extend(bytes) } else { kind.push_missing(out) }
+    }
+    Ok(())
+}
+
+fn push_text(text: &str, out: &mut Vec<u8>) {
+    out.extend((text.len() as u64).to_le_bytes());
+    out.extend(text.as_bytes());
+}
+
+pub(super) fn push_decimal(mut value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let negative = value < 0;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10).unsigned_abs() as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    let len = digits.len() - at + usize::from(negative);
+    out.extend((len as u64).to_le_bytes());
+    if negative {
+        out.push(b'-');
+    }
+    out.extend(&digits[at..]);
+}
+
+fn push_missing(kind: AuxType, out: &mut Vec<u8>) {
+    match kind {
+        AuxType::Scalar(scalar) => scalar.push_missing(out),
+        AuxType::Array(_) => out.extend(0_u64.to_le_bytes()),
+    }
+}

@@ -1,0 +1,281 @@
+//! An Arrow schema as its buffers see it: for each column how values are stored, and which of a batch's nodes and
+//! buffers are its own (Arrow columnar format, "Physical Memory Layout" and "Flattening").
+
+use std::sync::Arc;
+
+use arrow_ipc::{Field, Precision, Schema as FlatSchema, TimeUnit, Type};
+use arrow_schema::DataType;
+use thalweg_io::Fault;
+
+/// How the values of a column are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Unsigned integers of so many bytes.
+    Unsigned(usize),
+    /// Signed integers of so many bytes.
+    Signed(usize),
+    /// `float` (4) or `double` (8).
+    Float(usize),
+    /// A bit a value.
+    Bool,
+    /// So many bytes a value, without further meaning here.
+    Fixed(usize),
+    /// UTF-8 behind offsets of so many bytes.
+    Text(usize),
+    /// Bytes behind offsets of so many bytes.
+    Binary(usize),
+    /// The values of the one child, behind offsets of so many bytes.
+    List(usize),
+    /// Pairs of the one child, behind offsets of 4 bytes.
+    Map,
+    /// A value of each child.
+    Struct,
+    /// As many values of the one child for each.
+    FixedList,
+    /// Milliseconds since 1970.
+    Millis,
+    /// Nothing.
+    Null,
+}
+
+impl Kind {
+    /// Bytes of a value in the first buffer after the validity; `None` where that holds offsets or nothing.
+    pub(super) const fn width(self) -> Option<usize> {
+        match self {
+            Self::Unsigned(bytes) | Self::Signed(bytes) | Self::Float(bytes) | Self::Fixed(bytes) => Some(bytes),
+            Self::Millis => Some(8),
+            _ => None,
+        }
+    }
+
+    /// Bytes of an offset, for kinds that have them.
+    pub(super) const fn offset_width(self) -> Option<usize> {
+        match self {
+            Self::Text(bytes) | Self::Binary(bytes) | Self::List(bytes) => Some(bytes),
+            Self::Map => Some(4),
+            _ => None,
+        }
+    }
+
+    const fn buffers(self) -> usize {
+        match self {
+            Self::Null => 0,
+            Self::Struct | Self::FixedList => 1,
+            Self::Text(_) | Self::Binary(_) => 3,
+            _ => 2,
+        }
+    }
+}
+
+/// A column, or a child of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// How its values are stored: of a dictionary-encoded column, the values in the dictionary.
+    pub kind: Kind,
+    /// The dictionary's number and the kind of the indices, if it is encoded by one.
+    pub dictionary: Option<(i64, Kind)>,
+    /// Its type in Arrow's own words, where [`super::write`] can write a column of it. Without a dictionary.
+    pub arrow: Option<DataType>,
+    /// Its children: those of a dictionary-encoded column lie in the dictionary.
+    pub children: Vec<Self>,
+    /// Its node in a batch.
+    pub(super) node: usize,
+    /// Its first buffer in a batch.
+    pub(super) buffer: usize,
+}
+
+impl Column {
+    /// The child of a name.
+    pub fn child(&self, name: &str) -> Option<&Self> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// The column as the dictionary's own batch holds it.
+    pub(super) fn in_dictionary(&self) -> Self {
+        let mut column = Self { dictionary: None, ..self.clone() };
+        column.number(&mut Counts::default());
+        column
+    }
+
+    /// Gives the column and its children their nodes and buffers.
+    fn number(&mut self, counts: &mut Counts) {
+        (self.node, self.buffer) = (counts.nodes, counts.buffers);
+        counts.nodes += 1;
+        counts.buffers += self.dictionary.map_or(self.kind, |(_, index)| index).buffers();
+        if self.dictionary.is_none() {
+            for child in &mut self.children {
+                child.number(counts);
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    nodes: usize,
+    buffers: usize,
+}
+
+/// The columns of a table, and what its writer noted about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    /// In the order of the table.
+    pub columns: Vec<Column>,
+    /// Names and values.
+    pub metadata: Vec<(String, String)>,
+    /// Nodes and buffers of a batch.
+    pub(super) nodes: usize,
+    pub(super) buffers: usize,
+}
+
+/// Columns may be nested so deep; POD5's are three deep.
+const DEEPEST: usize = 16;
+
+impl Schema {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// Types that POD5 files do not have.
+    pub fn parse(schema: FlatSchema<'_>) -> Result<Self, Fault> {
+        if schema.endianness() != arrow_ipc::Endianness::Little {
+            return Err(Fault::new(0, "a big-endian table", "little-endian, as POD5 files are"));
+        }
+        let fields = schema.fields().into_iter().flatten();
+        let mut columns = fields.map(|field| column(field, 0)).collect::<Result<Vec<_>, _>>()?;
+        let mut counts = Counts::default();
+        for column in &mut columns {
+            column.number(&mut counts);
+        }
+        let pairs = schema.custom_metadata().into_iter().flatten();
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let metadata = pairs.map(|pair| (text(pair.key()), text(pair.value()))).collect();
+        Ok(Self { columns, metadata, nodes: counts.nodes, buffers: counts.buffers })
+    }
+
+    /// The column of a name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
+
+fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
+    let name = field.name().unwrap_or_default();
+    if depth == DEEPEST {
+        return Err(Fault::new(0, format!("the column {name:?} {DEEPEST} deep"), "columns nested less deep"));
+    }
+    let children = field.children().into_iter().flatten().map(|child| column(child, depth + 1));
+    let children = children.collect::<Result<Vec<_>, _>>()?;
+    let kind = kind(&field).ok_or_else(|| {
+        let found = format!("the column {name:?} of Arrow type {:?}", field.type_type());
+        Fault::new(0, found, "one of the types that POD5 files have")
+    })?;
+    let right = match kind {
+        Kind::List(_) | Kind::FixedList => children.len() == 1,
+        Kind::Map => matches!(children.as_slice(), [pair] if pair.kind == Kind::Struct && pair.children.len() == 2),
+        Kind::Struct => true,
+        _ => children.is_empty(),
+    };
+    if !right {
+        return Err(Fault::new(0, format!("{} children of the column {name:?}", children.len()), "as its type has"));
+    }
+    let dictionary = match field.dictionary() {
+        None => None,
+        Some(encoding) => {
+            let index = encoding.indexType().map_or(Some(Kind::Signed(4)), integer);
+            let index = index.ok_or_else(|| {
+                Fault::new(0, format!("the column {name:?} with odd dictionary indices"), "indices of 8 to 64 bits")
+            })?;
+            Some((encoding.id(), index))
+        }
+    };
+    let arrow = arrow(&field, kind, children.first());
+    Ok(Column { name: name.to_owned(), kind, dictionary, arrow, children, node: 0, buffer: 0 })
+}
+
+/// The type of a column whose values are numbers, text, bytes, times, or lists of numbers.
+fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataType> {
+    let unit = |unit| match unit {
+        TimeUnit::SECOND => arrow_schema::TimeUnit::Second,
+        TimeUnit::MILLISECOND => arrow_schema::TimeUnit::Millisecond,
+        TimeUnit::MICROSECOND => arrow_schema::TimeUnit::Microsecond,
+        _ => arrow_schema::TimeUnit::Nanosecond,
+    };
+    let item = || {
+        let child = child.filter(|child| child.dictionary.is_none())?;
+        let number = matches!(child.kind, Kind::Unsigned(_) | Kind::Signed(_) | Kind::Float(_));
+        let kind = child.arrow.clone().filter(|_| number)?;
+        Some(Arc::new(arrow_schema::Field::new(&child.name, kind, true)))
+    };
+    Some(match field.type_type() {
+        Type::Int => match kind {
+            Kind::Unsigned(1) => DataType::UInt8,
+            Kind::Unsigned(2) => DataType::UInt16,
+            Kind::Unsigned(4) => DataType::UInt32,
+            Kind::Unsigned(_) => DataType::UInt64,
+            Kind::Signed(1) => DataType::Int8,
+            Kind::Signed(2) => DataType::Int16,
+            Kind::Signed(4) => DataType::Int32,
+            _ => DataType::Int64,
+        },
+        Type::FloatingPoint if kind == Kind::Float(4) => DataType::Float32,
+        Type::FloatingPoint if kind == Kind::Float(8) => DataType::Float64,
+        Type::Bool => DataType::Boolean,
+        Type::Utf8 => DataType::Utf8,
+        Type::LargeUtf8 => DataType::LargeUtf8,
+        Type::Binary => DataType::Binary,
+        Type::LargeBinary => DataType::LargeBinary,
+        Type::FixedSizeBinary => DataType::FixedSizeBinary(field.type_as_fixed_size_binary()?.byteWidth()),
+        Type::Timestamp => {
+            let stamp = field.type_as_timestamp()?;
+            DataType::Timestamp(unit(stamp.unit()), stamp.timezone().map(Arc::from))
+        }
+        Type::Duration => DataType::Duration(unit(field.type_as_duration()?.unit())),
+        Type::Date if kind == Kind::Fixed(4) => DataType::Date32,
+        Type::Date => DataType::Date64,
+        Type::List => DataType::List(item()?),
+        Type::LargeList => DataType::LargeList(item()?),
+        _ => return None,
+    })
+}
+
+fn integer(int: arrow_ipc::Int<'_>) -> Option<Kind> {
+    let bytes = match int.bitWidth() {
+        8 => 1,
+        16 => 2,
+        32 => 4,
+        64 => 8,
+        _ => return None,
+    };
+    Some(if int.is_signed() { Kind::Signed(bytes) } else { Kind::Unsigned(bytes) })
+}
+
+fn kind(field: &Field<'_>) -> Option<Kind> {
+    Some(match field.type_type() {
+        Type::Null => Kind::Null,
+        Type::Int => integer(field.type_as_int()?)?,
+        Type::FloatingPoint => match field.type_as_floating_point()?.precision() {
+            Precision::SINGLE => Kind::Float(4),
+            Precision::DOUBLE => Kind::Float(8),
+            _ => Kind::Fixed(2),
+        },
+        Type::Bool => Kind::Bool,
+        Type::Timestamp if field.type_as_timestamp()?.unit() == TimeUnit::MILLISECOND => Kind::Millis,
+        Type::Timestamp | Type::Duration => Kind::Fixed(8),
+        Type::FixedSizeBinary => Kind::Fixed(usize::try_from(field.type_as_fixed_size_binary()?.byteWidth()).ok()?),
+        Type::Decimal => Kind::Fixed(usize::try_from(field.type_as_decimal()?.bitWidth()).ok()? / 8),
+        Type::Date => Kind::Fixed(if field.type_as_date()?.unit() == arrow_ipc::DateUnit::DAY { 4 } else { 8 }),
+        Type::Time => Kind::Fixed(usize::try_from(field.type_as_time()?.bitWidth()).ok()? / 8),
+        Type::Utf8 => Kind::Text(4),
+        Type::LargeUtf8 => Kind::Text(8),
+        Type::Binary => Kind::Binary(4),
+        Type::LargeBinary => Kind::Binary(8),
+        Type::List => Kind::List(4),
+        Type::LargeList => Kind::List(8),
+        Type::FixedSizeList => Kind::FixedList,
+        Type::Map => Kind::Map,
+        Type::Struct_ => Kind::Struct,
+        _ => return None,
+    })
+}

@@ -1,0 +1,201 @@
+//! POD5 files written: the newest version of the three tables, their order and the footer.
+//!
+//! ```text
+//! signature, marker, Signal, marker, RunInfo, marker, Reads, marker, footer, its length, marker, signature
+//! ```
+//!
+//! The Signal table comes first and is by far the largest, so it goes out as reads come in. Rows of the Reads table are
+//! encoded at once and kept by the caller (a read takes about 200 bytes) until the signal has ended.
+
+mod column;
+mod encode;
+mod footer;
+mod ipc;
+mod model;
+mod reads;
+mod run_info;
+mod schema;
+mod signal;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use thalweg_codec::splitmix::{STEP, mix};
+use thalweg_io::Fault;
+
+use crate::pod5::{RunInfo, format_uuid};
+use footer::{Content, Section, push_footer, push_section_end, push_start};
+use ipc::IpcFile;
+use reads::ReadsTable;
+use signal::SignalTable;
+
+pub use column::Value;
+pub(super) use column::type_of;
+pub use encode::{EncodedSignal, SignalEncoder};
+pub use model::{Mapping, Runs};
+pub use reads::{More, Row};
+
+/// How samples are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalCoding {
+    /// VBZ: zstd over StreamVByte16 of zigzag differences.
+    Vbz {
+        /// Level of zstd; the POD5 library has 1.
+        level: i32,
+    },
+    /// Plain 16-bit samples.
+    Plain,
+}
+
+impl Default for SignalCoding {
+    fn default() -> Self {
+        Self::Vbz { level: encode::ZSTD_LEVEL }
+    }
+}
+
+/// How a file is laid out. The defaults are the POD5 library's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// How samples are stored.
+    pub coding: SignalCoding,
+    /// Samples of a row of the Signal table at most.
+    pub row_samples: u32,
+    /// Rows of a batch of the Signal table.
+    pub signal_rows: usize,
+    /// Rows of a batch of the Reads table.
+    pub reads_rows: usize,
+    /// The program that writes, as the file names it.
+    pub software: String,
+    /// What tells the file from others; one that no other file has if `None`.
+    pub identity: Option<Identity>,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            coding: SignalCoding::default(),
+            row_samples: encode::ROW_SAMPLES,
+            signal_rows: 100,
+            reads_rows: 1000,
+            software: format!("thalweg {}", env!("CARGO_PKG_VERSION")),
+            identity: None,
+        }
+    }
+}
+
+/// What tells a file from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// A UUID, as text.
+    pub file_identifier: String,
+    /// A UUID that ends every section: whoever looks for the tables of a damaged file looks for it.
+    pub section_marker: [u8; 16],
+}
+
+impl Identity {
+    /// One that follows from a number.
+    pub fn from_seed(seed: u64) -> Self {
+        let word = |n: u64| u128::from(mix(seed.wrapping_add(n.wrapping_mul(STEP))));
+        let uuid_of = |n| {
+            // Version 4, variant 1 (RFC 9562, section 5.4).
+            let bits = (word(n) << 64 | word(n + 1)) & !(0xf << 76) & !(0x3 << 62);
+            (bits | 0x4 << 76 | 0x2 << 62).to_be_bytes()
+        };
+        let mut file_identifier = String::new();
+        format_uuid(&uuid_of(1), &mut file_identifier);
+        Self { file_identifier, section_marker: uuid_of(3) }
+    }
+
+    /// One that no other file has. The standard library keeps random keys for its maps: as good as any for a name.
+    pub fn random() -> Self {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u32(std::process::id());
+        Self::from_seed(hasher.finish())
+    }
+}
+
+/// A POD5 file being written, as bytes: what is appended to `out` belongs to the file, what is appended to `kept` comes
+/// later.
+#[derive(Debug)]
+pub struct Tables {
+    identity: Identity,
+    layout: Layout,
+    signal: SignalTable,
+    signal_from: u64,
+    reads: ReadsTable,
+}
+
+/// The Reads table being put behind the others.
+#[derive(Debug)]
+pub struct Ending {
+    identity: Identity,
+    software: String,
+    sections: Vec<Section>,
+    from: u64,
+    reads: IpcFile,
+}
+
+impl Tables {
+    /// Starts a file. `more` are the columns of the Reads table that POD5 does not define.
+    pub fn start(layout: Layout, more: &[More], out: &mut Vec<u8>) -> Self {
+        let identity = layout.identity.clone().unwrap_or_else(Identity::random);
+        let before = out.len();
+        push_start(&identity, out);
+        let signal_from = (out.len() - before) as u64;
+        let signal_rows = layout.signal_rows.max(1);
+        let signal = SignalTable::start(&identity, &layout.software, layout.coding, signal_rows, out);
+        let reads = ReadsTable::new(layout.reads_rows.max(1), more);
+        Self { identity, layout, signal, signal_from, reads }
+    }
+
+    /// Takes a read.
+    ///
+    /// # Errors
+    /// When a column cannot hold its value.
+    pub fn push(
+        &mut self,
+        row: &Row,
+        signal: EncodedSignal,
+        out: &mut Vec<u8>,
+        kept: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let samples = signal.samples();
+        let rows = self.signal.push(row.read_id, signal, out);
+        self.reads.push(row, rows, samples, kept)
+    }
+
+    /// Ends the Signal table, and writes the RunInfo table and the beginning of the Reads table. All that was kept is to
+    /// follow, then [`Ending::finish`].
+    ///
+    /// # Errors
+    /// When a column cannot hold a value.
+    pub fn end_signal(self, run_infos: &[RunInfo], out: &mut Vec<u8>, kept: &mut Vec<u8>) -> Result<Ending, Fault> {
+        let Self { identity, layout, signal, signal_from, mut reads } = self;
+        reads.flush(kept)?;
+        let len = signal.finish(out);
+        let mut sections = vec![Section { content: Content::Signal, offset: signal_from, len }];
+        push_section_end(&identity, len, out);
+        let from = next_section(signal_from, len);
+        let len = run_info::table(run_infos, &identity, &layout.software, out)?;
+        sections.push(Section { content: Content::RunInfo, offset: from, len });
+        push_section_end(&identity, len, out);
+        let from = next_section(from, len);
+        let ids: Vec<&str> = run_infos.iter().map(|run| run.text("acquisition_id")).collect();
+        let reads = reads.start(&identity, &layout.software, &ids, out)?;
+        Ok(Ending { identity, software: layout.software, sections, from, reads })
+    }
+}
+
+/// Where the section behind one starts: padding and a marker stand between.
+fn next_section(offset: u64, len: u64) -> u64 {
+    offset + len.next_multiple_of(8) + 16
+}
+
+impl Ending {
+    /// Appends the end of the file.
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        let len = self.reads.finish(out);
+        push_section_end(&self.identity, len, out);
+        self.sections.push(Section { content: Content::Reads, offset: self.from, len });
+        push_footer(&self.identity, &self.software, &self.sections, out);
+    }
+}

@@ -1,0 +1,117 @@
+//! The frame of an Arrow IPC file: what stands before, between and after its batches (Arrow columnar format, "IPC File
+//! Format"). Batches are encoded elsewhere, so that they can be kept, or written from their pieces.
+
+use arrow_ipc::convert::IpcSchemaEncoder;
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
+use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
+use arrow_schema::Schema;
+use flatbuffers::FlatBufferBuilder;
+
+use crate::pod5::MAGIC;
+
+/// Stands before the length of a message's metadata.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// Everything in the file starts on a multiple of this many bytes.
+const ALIGNMENT: usize = 8;
+
+/// Buffers of a batch start on multiples of this many bytes, as the POD5 library's do.
+pub(super) fn options() -> IpcWriteOptions {
+    IpcWriteOptions::default()
+}
+
+/// Pads `out` with zeros to a multiple of eight bytes since `from`.
+pub(super) fn pad(out: &mut Vec<u8>, from: usize) {
+    let len = (out.len() - from).next_multiple_of(ALIGNMENT);
+    out.resize(from + len, 0);
+}
+
+/// Appends a message's metadata with its length before it; the body is to follow. How many bytes that were.
+pub(super) fn push_metadata(metadata: &[u8], out: &mut Vec<u8>) -> i32 {
+    let from = out.len();
+    // A message's metadata grows with its columns, not its rows.
+    let len = metadata.len().next_multiple_of(ALIGNMENT) as i32;
+    out.extend(CONTINUATION);
+    out.extend(len.to_le_bytes());
+    out.extend(metadata);
+    pad(out, from);
+    (out.len() - from) as i32
+}
+
+/// A message that can be put into a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message {
+    /// Bytes of the metadata, all that stands before it included.
+    pub(super) metadata: i32,
+    /// Bytes of the body.
+    pub(super) body: i64,
+}
+
+impl Message {
+    fn len(self) -> i64 {
+        i64::from(self.metadata) + self.body
+    }
+}
+
+/// An IPC file that grows: where its messages lie.
+#[derive(Debug)]
+pub(super) struct IpcFile {
+    schema: Schema,
+    len: i64,
+    dictionaries: Vec<Block>,
+    batches: Vec<Block>,
+}
+
+impl IpcFile {
+    /// Appends what stands before the first message. `tracker` numbers the dictionaries of the schema.
+    pub(super) fn start(schema: Schema, tracker: &mut DictionaryTracker, out: &mut Vec<u8>) -> Self {
+        let from = out.len();
+        out.extend(MAGIC);
+        pad(out, from);
+        let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(&schema, tracker, &options());
+        push_metadata(&message.ipc_message, out);
+        Self { schema, len: (out.len() - from) as i64, dictionaries: Vec::new(), batches: Vec::new() }
+    }
+
+    /// Counts in a batch that was put behind all that came before.
+    pub(super) fn batch(&mut self, message: Message) {
+        self.batches.push(self.block(message));
+        self.len += message.len();
+    }
+
+    /// Counts in the values of a dictionary.
+    pub(super) fn dictionary(&mut self, message: Message) {
+        self.dictionaries.push(self.block(message));
+        self.len += message.len();
+    }
+
+    fn block(&self, message: Message) -> Block {
+        Block::new(self.len, message.metadata, message.body)
+    }
+
+    /// Appends what stands after the last message; the length of the whole file.
+    pub(super) fn finish(self, out: &mut Vec<u8>) -> u64 {
+        let from = out.len();
+        out.extend(CONTINUATION);
+        out.extend(0_i32.to_le_bytes());
+        let mut builder = FlatBufferBuilder::new();
+        let dictionaries = builder.create_vector(&self.dictionaries);
+        let batches = builder.create_vector(&self.batches);
+        let schema = IpcSchemaEncoder::new()
+            .with_dictionary_tracker(&mut DictionaryTracker::new(true))
+            .schema_to_fb_offset(&mut builder, &self.schema);
+        let mut footer = FooterBuilder::new(&mut builder);
+        footer.add_version(MetadataVersion::V5);
+        footer.add_schema(schema);
+        footer.add_dictionaries(dictionaries);
+        footer.add_recordBatches(batches);
+        let footer = footer.finish();
+        builder.finish(footer, None);
+        let footer = builder.finished_data();
+        out.extend(footer);
+        // Batches are of a thousand rows; a footer of 2 GiB would need 10^11 of them.
+        out.extend((footer.len() as i32).to_le_bytes());
+        out.extend(MAGIC);
+        self.len as u64 + (out.len() - from) as u64
+    }
+}

@@ -1,0 +1,134 @@
+//! The RunInfo table: what reads of one acquisition have in common.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder};
+use arrow_array::{
+    ArrayRef, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt16Array,
+};
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext};
+use arrow_schema::{Field, Schema};
+use thalweg_io::Fault;
+
+use super::ipc::{IpcFile, options};
+use super::reads::{push, refused};
+use super::{Identity, schema};
+use crate::pod5::fields::{RUN_INFO, RunStored};
+use crate::pod5::{RunInfo, RunValue};
+
+/// What a column holds: of those that POD5 does not define, what their values are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Known(RunStored),
+    Integer,
+    Float,
+}
+
+/// The columns: POD5's, then those of the rows that are none of them, in the order of their first appearance.
+fn columns(rows: &[RunInfo]) -> Vec<(&str, Kind)> {
+    let mut columns: Vec<(&str, Kind)> = RUN_INFO.iter().map(|&(name, stored)| (name, Kind::Known(stored))).collect();
+    for (name, value) in rows.iter().flat_map(|row| &row.columns) {
+        if columns.iter().all(|(known, _)| known != name) {
+            columns.push((
+                name,
+                match value {
+                    // Another row may know more, but text holds whatever it says.
+                    RunValue::Missing | RunValue::Text(_) => Kind::Known(RunStored::Text),
+                    RunValue::Millis(_) => Kind::Known(RunStored::Millis),
+                    RunValue::Tags(_) => Kind::Known(RunStored::Tags),
+                    RunValue::Integer(_) => Kind::Integer,
+                    RunValue::Float(_) => Kind::Float,
+                },
+            ));
+        }
+    }
+    columns
+}
+
+/// The values of a column.
+///
+/// # Errors
+/// When one is of another type.
+fn column(rows: &[RunInfo], name: &str, kind: Kind) -> Result<ArrayRef, Fault> {
+    fn values<'a, T>(
+        rows: &'a [RunInfo],
+        name: &str,
+        of: impl Fn(&'a RunValue) -> Option<T>,
+    ) -> Result<Vec<Option<T>>, Fault> {
+        let value = |row: &'a RunInfo| match row.get(name) {
+            None | Some(RunValue::Missing) => Ok(None),
+            Some(value) => of(value).map(Some).ok_or_else(|| misfit(name, value)),
+        };
+        rows.iter().map(value).collect()
+    }
+    let integer = |value: &RunValue| if let RunValue::Integer(n) = value { Some(*n) } else { None };
+    Ok(match kind {
+        Kind::Known(RunStored::Text) => {
+            fn of(value: &RunValue) -> Option<&str> {
+                if let RunValue::Text(text) = value { Some(text) } else { None }
+            }
+            Arc::new(StringArray::from(values(rows, name, of)?))
+        }
+        Kind::Known(RunStored::Millis) => {
+            let of = |value: &RunValue| if let RunValue::Millis(n) = value { Some(*n) } else { None };
+            Arc::new(TimestampMillisecondArray::from(values(rows, name, of)?).with_timezone("UTC"))
+        }
+        Kind::Known(RunStored::I16) => {
+            let of = |value: &RunValue| integer(value).and_then(|n| i16::try_from(n).ok());
+            Arc::new(Int16Array::from(values(rows, name, of)?))
+        }
+        Kind::Known(RunStored::U16) => {
+            let of = |value: &RunValue| integer(value).and_then(|n| u16::try_from(n).ok());
+            Arc::new(UInt16Array::from(values(rows, name, of)?))
+        }
+        Kind::Integer => Arc::new(Int64Array::from(values(rows, name, integer)?)),
+        Kind::Float => {
+            let of = |value: &RunValue| if let RunValue::Float(n) = value { Some(*n) } else { None };
+            Arc::new(Float64Array::from(values(rows, name, of)?))
+        }
+        Kind::Known(RunStored::Tags) => {
+            fn of(value: &RunValue) -> Option<&[(String, String)]> {
+                if let RunValue::Tags(tags) = value { Some(tags) } else { None }
+            }
+            let names = MapFieldNames { entry: "entries".into(), key: "key".into(), value: "value".into() };
+            let mut map = MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new());
+            for row in values(rows, name, of)? {
+                for (key, value) in row.into_iter().flatten() {
+                    map.keys().append_value(key);
+                    map.values().append_value(value);
+                }
+                map.append(row.is_some()).map_err(refused)?;
+            }
+            Arc::new(map.finish())
+        }
+    })
+}
+
+#[cold]
+fn misfit(name: &str, value: &RunValue) -> Fault {
+    Fault::new(0, format!("{value:?} in the column {name} of the run info"), "a value that the column can hold")
+}
+
+/// Appends the whole table; its length.
+///
+/// # Errors
+/// When a column cannot hold a value.
+pub(super) fn table(rows: &[RunInfo], identity: &Identity, software: &str, out: &mut Vec<u8>) -> Result<u64, Fault> {
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for (name, kind) in columns(rows) {
+        let array = column(rows, name, kind)?;
+        fields.push(Field::new(name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let schema = Schema::new_with_metadata(fields, schema::metadata(identity, software));
+    let mut tracker = DictionaryTracker::new(true);
+    let mut file = IpcFile::start(schema.clone(), &mut tracker, out);
+    if !rows.is_empty() {
+        let batch = RecordBatch::try_new(Arc::new(schema), arrays).map_err(refused)?;
+        let mut context = IpcWriteContext::default();
+        let (_, data) =
+            IpcDataGenerator::default().encode(&batch, &mut tracker, &options(), &mut context).map_err(refused)?;
+        file.batch(push(&data, out));
+    }
+    Ok(file.finish(out))
+}

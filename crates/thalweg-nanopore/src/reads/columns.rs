@@ -1,0 +1,130 @@
+//! Reads as Arrow batches: one row a read, one column a field.
+//!
+//! | column | type |
+//! |---|---|
+//! | `read_id` | utf8 |
+//! | `read_group` | uint32 |
+//! | `digitisation`, `offset`, `range`, `sampling_rate` | float64 |
+//! | `signal` | list of int16, never null |
+//! | each auxiliary field | its own type; nullable |
+//!
+//! A missing scalar and an empty array are null (SLOW5 has one way to write both). Elements of arrays are as they are
+//! stored. Enumerations are dictionaries of the header's labels. `char` and `char*` are text, see [`Strings`]. The
+//! metadata of each field name its SLOW5 type.
+
+mod batch;
+mod column;
+mod reorder;
+mod rows;
+mod table;
+mod values;
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use thalweg_io::engine::Delivery;
+use thalweg_io::{Result, plan};
+
+use super::{ReadFile, Selection};
+use rows::Tabulate;
+use table::Fit;
+
+pub use batch::{Batch, Batches};
+pub(super) use table::Table;
+
+/// In which order rows come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// File order, or that of the list of ids.
+    #[default]
+    Selection,
+    /// As they are decoded: rows within a batch stay in file order, batches may overtake each other.
+    AsTheyCome,
+}
+
+/// What `char` and `char*` fields become. The format does not say which encoding they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strings {
+    /// UTF-8 columns; bytes that are not UTF-8 are an error that names the read.
+    #[default]
+    Text,
+    /// Binary columns: the bytes as they are stored.
+    Bytes,
+}
+
+/// How batches are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BatchOptions {
+    /// In which order rows come.
+    pub order: Order,
+    /// What strings become.
+    pub strings: Strings,
+}
+
+impl ReadFile {
+    /// The columns that [`ReadFile::batches`] gives.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::batches`], about the header.
+    pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
+        Ok(Table::new([(self.store.name(), self.header())], strings, true)?.schema)
+    }
+
+    /// The selected reads as Arrow batches, in the order of the selection.
+    ///
+    /// Batches hold as many bytes as the memory budget allows each. Dropping one gives its memory back for the next,
+    /// unless the caller kept one of its arrays: what is kept is never overwritten.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`](thalweg_io::Error::NotFound) about ids, [`Error::Io`](thalweg_io::Error::Io) if no thread can be
+    /// started. Defects come as an item in their place, after which there are none.
+    pub fn batches(&self, selection: &Selection) -> Result<Batches> {
+        self.batches_with(selection, BatchOptions::default())
+    }
+
+    /// The same in another order or with other columns.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::batches`].
+    pub fn batches_with(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
+        self.tabulate(selection, options, true)
+    }
+
+    /// The same without the samples, which are not decoded, and need not be fetched where the format keeps them apart:
+    /// in the place of `signal` stands `samples` (uint64), their number.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.
+    pub fn scan(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
+        self.tabulate(selection, options, false)
+    }
+
+    fn tabulate(&self, selection: &Selection, options: BatchOptions, signal: bool) -> Result<Batches> {
+        let table = Table::new([(self.store.name(), self.header())], options.strings, signal)?;
+        self.batches_of(selection, &Arc::new(table), options.order, 0)
+    }
+
+    /// Batches with the columns of `table`, marked as of file number `file`.
+    pub(super) fn batches_of(
+        &self,
+        selection: &Selection,
+        table: &Arc<Table>,
+        order: Order,
+        file: usize,
+    ) -> Result<Batches> {
+        let delivery = match order {
+            Order::Selection => Delivery::Ordered,
+            Order::AsTheyCome => Delivery::AsTheyCome,
+        };
+        let limit = plan::batch_bytes(&self.shape(delivery), self.options.budget).min(MOST_BYTES);
+        let fit = Fit::new(table.clone(), self.header());
+        let tabulate = Tabulate { name: self.store.name().clone(), fit, limit };
+        let run = self.run(selection, tabulate, delivery)?;
+        let reorder = order == Order::Selection && matches!(selection, Selection::Ids(_));
+        Ok(Batches::new(run, table.clone(), file, reorder.then_some(limit)))
+    }
+}
+
+/// A batch is handed over at this size however large the budget is: list offsets are 32-bit, and half of their range is
+/// left for the last read.
+const MOST_BYTES: usize = 1 << 30;

@@ -1,0 +1,139 @@
+//! Rows in the order of an id list: those of a window come in the order of their offsets in the file.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_io::engine::Recycler;
+use thalweg_io::{Error, Result};
+
+use super::rows::Rows;
+use super::table::Table;
+use crate::reads::InOrder;
+
+/// Empty batches kept for reuse: one with the consumer, one being filled.
+const POOLED: usize = 2;
+
+/// Batches for reuse that no run owns.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pool(Arc<Mutex<Vec<Rows>>>);
+
+impl Pool {
+    pub(super) fn recycle(&self, rows: Rows) {
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED {
+            pool.push(rows);
+        }
+    }
+
+    fn take(&self) -> Option<Rows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+/// A decoded batch of which rows still wait for their turn.
+#[derive(Debug)]
+struct Held {
+    rows: Option<Rows>,
+    waiting: usize,
+}
+
+/// Gathers rows in the order of their ordinals.
+#[derive(Debug)]
+pub(super) struct Reorder {
+    recycler: Recycler<Rows>,
+    pool: Pool,
+    /// Bytes at which a batch is handed over.
+    limit: usize,
+    /// Decoded batches, the first being number `first`.
+    held: VecDeque<Held>,
+    first: u64,
+    /// Batch, row and bytes of rows whose turn has not come.
+    early: InOrder<(u64, usize, usize)>,
+    /// The same of those that are next.
+    ready: VecDeque<(u64, usize, usize)>,
+    ready_bytes: usize,
+    failed: Option<Error>,
+}
+
+impl Reorder {
+    pub(super) fn new(recycler: Recycler<Rows>, limit: usize) -> Self {
+        Self {
+            recycler,
+            pool: Pool::default(),
+            limit,
+            held: VecDeque::new(),
+            first: 0,
+            early: InOrder::default(),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            failed: None,
+        }
+    }
+
+    pub(super) fn pool(&self) -> Pool {
+        self.pool.clone()
+    }
+
+    /// Takes in a decoded batch. The run may make another in its stead: this one may be needed until the end of its
+    /// window.
+    pub(super) fn extend(&mut self, rows: Rows) {
+        self.recycler.forget();
+        if rows.is_empty() {
+            return self.recycler.restock(rows);
+        }
+        let number = self.first + self.held.len() as u64;
+        let items = rows.places.iter().enumerate().map(|(row, &(ordinal, bytes))| (ordinal, (number, row, bytes)));
+        self.early.extend(items);
+        self.held.push_back(Held { waiting: rows.places.len(), rows: Some(rows) });
+        while let Some(row) = self.early.pop() {
+            self.ready_bytes += row.2;
+            self.ready.push_back(row);
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failed = Some(error);
+    }
+
+    /// The error, once everything before it was handed over.
+    pub(super) fn failure(&mut self) -> Option<Error> {
+        self.failed.take()
+    }
+
+    /// Whether enough rows are ready, or no more will come.
+    pub(super) fn is_full(&self) -> bool {
+        self.ready_bytes >= self.limit || self.failed.is_some()
+    }
+
+    /// The next rows in order, if there are any.
+    pub(super) fn pop(&mut self, table: &Table) -> Result<Option<Rows>> {
+        if self.ready.is_empty() {
+            return Ok(None);
+        }
+        let mut out = self.pool.take().unwrap_or_else(|| Rows::new(table));
+        out.clear(self.limit);
+        while let Some(&(number, row, bytes)) = self.ready.front() {
+            if !out.is_empty() && out.bytes() + bytes > self.limit {
+                break;
+            }
+            self.ready.pop_front();
+            self.ready_bytes -= bytes;
+            let Some(held) = self.held.get_mut((number - self.first) as usize) else { continue };
+            if let Some(from) = &held.rows {
+                out.copy_row(from, row)
+                    .map_err(|f| Error::Usage(format!("{}, expected {}", f.found, f.expected).into()))?;
+            }
+            held.waiting -= 1;
+            if held.waiting == 0
+                && let Some(rows) = held.rows.take()
+            {
+                self.recycler.restock(rows);
+            }
+        }
+        while self.held.front().is_some_and(|held| held.rows.is_none()) {
+            self.held.pop_front();
+            self.first += 1;
+        }
+        Ok(Some(out))
+    }
+}

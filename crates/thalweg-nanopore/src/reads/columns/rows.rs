@@ -1,0 +1,171 @@
+//! A batch under construction, and the collector that fills it.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::column::Column;
+use super::table::{Fit, SIGNAL, Table};
+use crate::reads::Read;
+use crate::reads::collect::Collect;
+use crate::slow5::AuxValue;
+
+/// Bytes that a row takes beside its samples, read id and auxiliary values: offsets and the fixed columns.
+const ROW_BYTES: usize = 48;
+
+/// A stored byte of signal decodes to about this many.
+const LIKELY_RATIO: usize = 2;
+
+/// Rows under construction, column by column.
+#[derive(Debug)]
+pub(super) struct Rows {
+    columns: Vec<Column>,
+    /// Place of each row in the selection, and how many bytes it takes.
+    pub(super) places: Vec<(u64, usize)>,
+    bytes: usize,
+}
+
+impl Rows {
+    pub(super) fn new(table: &Table) -> Self {
+        let columns = table.specs.iter().map(|spec| Column::new(spec.kind)).collect();
+        Self { columns, places: Vec::new(), bytes: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn clear(&mut self, keep: usize) {
+        self.columns.iter_mut().for_each(|column| column.clear(keep));
+        self.places.clear();
+        self.bytes = 0;
+    }
+
+    fn push(&mut self, read: &Read<'_>, fit: &Fit) -> Result<(), Fault> {
+        let record = read.record;
+        let specs = &fit.table.specs;
+        let primary = [
+            AuxValue::String(record.read_id.as_bytes()),
+            AuxValue::Uint32(record.read_group),
+            AuxValue::Double(record.digitisation),
+            AuxValue::Double(record.offset),
+            AuxValue::Double(record.range),
+            AuxValue::Double(record.sampling_rate),
+        ];
+        for ((column, spec), value) in self.columns.iter_mut().zip(specs).zip(primary) {
+            column.push(value, spec, None)?;
+        }
+        if let (Some(column), Some(spec)) = (self.columns.get_mut(SIGNAL), specs.get(SIGNAL)) {
+            match fit.table.signal {
+                true => column.end_samples(read.samples.len())?,
+                false => column.push(AuxValue::Uint64(read.sample_count), spec, None)?,
+            }
+        }
+        for (value, (place, codes)) in record.aux_values(read.header).zip(&fit.fields) {
+            let (_, value) = value?;
+            if let (Some(column), Some(spec)) = (self.columns.get_mut(*place), specs.get(*place)) {
+                column.push(value, spec, codes.as_deref())?;
+            }
+        }
+        for &place in &fit.absent {
+            if let (Some(column), Some(spec)) = (self.columns.get_mut(place), specs.get(place)) {
+                column.push(AuxValue::Missing, spec, None)?;
+            }
+        }
+        let bytes = ROW_BYTES + record.read_id.len() + record.aux.len() + size_of_val(read.samples);
+        self.places.push((read.ordinal, bytes));
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Appends a row of another batch of the same table.
+    pub(super) fn copy_row(&mut self, from: &Self, row: usize) -> Result<(), Fault> {
+        for (column, from) in self.columns.iter_mut().zip(&from.columns) {
+            column.copy_row(from, row)?;
+        }
+        if let Some(&place) = from.places.get(row) {
+            self.places.push(place);
+            self.bytes += place.1;
+        }
+        Ok(())
+    }
+
+    /// Hands the rows over as an Arrow batch, without copying values.
+    pub(super) fn export(&mut self, table: &Table) -> Result<RecordBatch> {
+        let columns: Result<Vec<ArrayRef>, _> =
+            self.columns.iter_mut().zip(&table.specs).map(|(column, spec)| column.export(spec)).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.places.len()));
+        columns
+            .and_then(|columns| RecordBatch::try_new_with_options(table.schema.clone(), columns, &options))
+            .map_err(|e| Error::Usage(format!("rows do not make an Arrow batch: {e}").into()))
+    }
+
+    /// Takes back the memory that [`Rows::export`] handed over, as far as nobody else uses it.
+    pub(super) fn reclaim(&mut self, batch: RecordBatch) {
+        let (_, arrays, _) = batch.into_parts();
+        for (column, array) in self.columns.iter_mut().zip(arrays) {
+            column.reclaim(array);
+        }
+        self.places.clear();
+        self.bytes = 0;
+    }
+}
+
+/// Collects reads into rows. The samples are decoded straight into their column.
+pub(super) struct Tabulate {
+    pub(super) name: Arc<str>,
+    pub(super) fit: Fit,
+    /// Bytes at which a batch is handed over.
+    pub(super) limit: usize,
+}
+
+impl Collect for Tabulate {
+    type State = ();
+    type Batch = Rows;
+
+    fn wants_signal(&self) -> bool {
+        self.fit.table.signal
+    }
+
+    fn state(&self) {}
+
+    fn batch(&self) -> Rows {
+        Rows::new(&self.fit.table)
+    }
+
+    fn lend(&self, rows: &mut Rows) -> Option<Vec<i16>> {
+        rows.columns.get_mut(SIGNAL).filter(|_| self.wants_signal()).map(Column::lend)
+    }
+
+    fn restore(&self, rows: &mut Rows, samples: Vec<i16>) {
+        if let Some(signal) = rows.columns.get_mut(SIGNAL) {
+            signal.restore(samples);
+        }
+    }
+
+    fn has_room(&self, rows: &Rows, stored: usize) -> bool {
+        rows.is_empty()
+            || !self.wants_signal()
+            || rows.bytes.saturating_add(stored.saturating_mul(LIKELY_RATIO)) <= self.limit
+    }
+
+    fn take(&self, (): &mut (), rows: &mut Rows, read: &Read<'_>) -> Result<bool> {
+        rows.push(read, &self.fit).map_err(|fault| {
+            fault.in_file(
+                &self.name,
+                read.offset,
+                format!("record {} (read {})", read.ordinal + 1, read.record.read_id),
+            )
+        })?;
+        Ok(rows.bytes < self.limit)
+    }
+
+    fn clear(&self, rows: &mut Rows) {
+        rows.clear(self.limit);
+    }
+}

@@ -1,0 +1,166 @@
+//! The columns that one or more headers ask for, and how a file's fields go into them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use thalweg_io::cells::TYPE_KEY;
+use thalweg_io::{Error, Result};
+
+use super::Strings;
+use crate::slow5::{AuxField, AuxType, Header, Scalar};
+
+/// Number of the column of samples, or of their number where nobody asked for them.
+pub(super) const SIGNAL: usize = 6;
+
+/// The column that stands in the place of the samples in a scan.
+const SAMPLES: (&str, AuxType) = ("samples", AuxType::Scalar(Scalar::Uint64));
+
+/// Columns before the auxiliary ones. SLOW5 specification, "SLOW5 header"; the length of the signal is not a column of
+/// its own.
+const PRIMARY: [(&str, AuxType); SIGNAL + 1] = [
+    ("read_id", AuxType::STRING),
+    ("read_group", AuxType::Scalar(Scalar::Uint32)),
+    ("digitisation", AuxType::Scalar(Scalar::Double)),
+    ("offset", AuxType::Scalar(Scalar::Double)),
+    ("range", AuxType::Scalar(Scalar::Double)),
+    ("sampling_rate", AuxType::Scalar(Scalar::Double)),
+    ("signal", AuxType::Array(Scalar::Int16)),
+];
+
+/// One column.
+#[derive(Debug)]
+pub(super) struct Spec {
+    pub(super) name: String,
+    pub(super) kind: AuxType,
+    pub(super) type_name: String,
+    pub(super) data_type: DataType,
+    /// The labels of an enumeration, shared by all batches.
+    pub(super) labels: Option<ArrayRef>,
+}
+
+/// The columns of batches.
+#[derive(Debug)]
+pub(in crate::reads) struct Table {
+    pub(in crate::reads) schema: SchemaRef,
+    pub(super) specs: Vec<Spec>,
+    /// Whether the samples themselves are a column.
+    pub(super) signal: bool,
+    /// The auxiliary fields, with the labels of all files.
+    aux: Vec<AuxField>,
+}
+
+impl Table {
+    /// The columns for files with these names and headers: the primary ones, then every auxiliary field of any file in
+    /// the order in which they first appear. Labels of an enumeration that differ from file to file are put together.
+    /// Without `signal`, the number of samples takes the place of the samples.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    pub(in crate::reads) fn new<'a>(
+        files: impl IntoIterator<Item = (&'a Arc<str>, &'a Header)>,
+        strings: Strings,
+        signal: bool,
+    ) -> Result<Self> {
+        let mut aux: Vec<AuxField> = Vec::new();
+        for (name, header) in files {
+            for field in &header.aux {
+                match aux.iter_mut().find(|known| known.name == field.name) {
+                    Some(known) => merge(known, field, name)?,
+                    None => aux.push(field.clone()),
+                }
+            }
+        }
+        let mut primary = PRIMARY;
+        if !signal {
+            primary[SIGNAL] = SAMPLES;
+        }
+        let primary = primary.iter().map(|(name, kind)| spec(&AuxField::new(*name, *kind), Strings::Text));
+        let specs: Vec<Spec> = primary.chain(aux.iter().map(|field| spec(field, strings))).collect();
+        let fields = specs.iter().enumerate().map(|(i, spec)| {
+            let metadata = HashMap::from([(TYPE_KEY.to_owned(), spec.type_name.clone())]);
+            Field::new(&spec.name, spec.data_type.clone(), i > SIGNAL).with_metadata(metadata)
+        });
+        Ok(Self { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), specs, signal, aux })
+    }
+}
+
+fn merge(known: &mut AuxField, field: &AuxField, file: &Arc<str>) -> Result<()> {
+    let unsupported = |what: String| Error::Unsupported {
+        file: file.clone(),
+        what: what.into(),
+        advice: "read files with different fields on their own".into(),
+    };
+    if known.kind != field.kind {
+        let (name, here, before) = (&field.name, field.type_name(), known.type_name());
+        return Err(unsupported(format!("the auxiliary field {name:?} of type {here}, {before} in other files,")));
+    }
+    for label in &field.labels {
+        if !known.labels.contains(label) {
+            known.labels.push(label.clone());
+        }
+    }
+    // 255 stands for a missing value.
+    if known.labels.len() > usize::from(u8::MAX) {
+        return Err(unsupported(format!("more than 255 labels of the enumeration {:?} in all files", field.name)));
+    }
+    Ok(())
+}
+
+fn spec(field: &AuxField, strings: Strings) -> Spec {
+    let element = field.kind.element();
+    let is_enum = element == Scalar::Enum;
+    let scalar = match element {
+        Scalar::Int8 => DataType::Int8,
+        Scalar::Int16 => DataType::Int16,
+        Scalar::Int32 => DataType::Int32,
+        Scalar::Int64 => DataType::Int64,
+        Scalar::Uint8 => DataType::UInt8,
+        Scalar::Uint16 => DataType::UInt16,
+        Scalar::Uint32 => DataType::UInt32,
+        Scalar::Uint64 => DataType::UInt64,
+        Scalar::Float => DataType::Float32,
+        Scalar::Double => DataType::Float64,
+        Scalar::Char => match strings {
+            Strings::Text => DataType::Utf8,
+            Strings::Bytes => DataType::Binary,
+        },
+        Scalar::Enum => DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8)),
+    };
+    let data_type = match field.kind {
+        AuxType::Array(Scalar::Char) | AuxType::Scalar(_) => scalar,
+        AuxType::Array(_) => DataType::List(Arc::new(Field::new("item", scalar, is_enum))),
+    };
+    let labels = is_enum.then(|| Arc::new(StringArray::from_iter_values(&field.labels)) as ArrayRef);
+    Spec { name: field.name.clone(), kind: field.kind, type_name: field.type_name(), data_type, labels }
+}
+
+/// How the fields of one file go into a table.
+#[derive(Debug)]
+pub(super) struct Fit {
+    pub(super) table: Arc<Table>,
+    /// For each field of the file, its column and, where they differ, the table's codes for the file's.
+    pub(super) fields: Vec<(usize, Option<Box<[u8]>>)>,
+    /// Columns that the file does not have.
+    pub(super) absent: Vec<usize>,
+}
+
+impl Fit {
+    /// `header` is one of those that `table` was made for.
+    pub(super) fn new(table: Arc<Table>, header: &Header) -> Self {
+        let mut absent: Vec<usize> = (0..table.aux.len()).map(|i| SIGNAL + 1 + i).collect();
+        let mut fields = Vec::new();
+        for field in &header.aux {
+            let Some((i, known)) = table.aux.iter().enumerate().find(|(_, known)| known.name == field.name) else {
+                continue;
+            };
+            absent.retain(|&column| column != SIGNAL + 1 + i);
+            let code = |label| known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok());
+            let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
+            let differs = !known.labels.starts_with(&field.labels);
+            fields.push((SIGNAL + 1 + i, codes.filter(|_| differs)));
+        }
+        Self { table, fields, absent }
+    }
+}

@@ -1,0 +1,168 @@
+//! Reads by id.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::sidecar::{index_places, is_current};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::Pod5;
+use super::index::{Owner, Pod5Index};
+use super::lookup::{Lookup, Needed};
+use super::scout::Wish;
+use super::slate::Slate;
+use crate::pod5::{UUID_BYTES, format_uuid, parse_uuid};
+use crate::reads::{IndexOrigin, ReadFile, Selection};
+use crate::slow5::{Entry, Index};
+
+/// Batch of the Reads table, and row in it.
+type Row = (usize, usize);
+
+/// Batches of the Reads table fetched at a time.
+const AHEAD: usize = 4;
+
+impl Pod5 {
+    fn owner(&self, file: &ReadFile) -> Owner {
+        Owner::new(file.store.size(), &self.container.file_identifier, &self.tables)
+    }
+
+    /// The index if there is one.
+    pub(in crate::reads) fn saved_index(&self, file: &ReadFile) -> Result<Option<Arc<Pod5Index>>> {
+        if let Some(index) = self.index.get() {
+            return Ok(Some(index.clone()));
+        }
+        let Some(path) = &file.path else { return Ok(None) };
+        for place in index_places(path) {
+            if is_current(&place, path)
+                && let Some(index) = Pod5Index::open(&place, self.owner(file))?
+            {
+                return Ok(Some(self.index.get_or_init(|| Arc::new(index)).clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The index: what there is, or a new one, saved where that is possible.
+    pub(in crate::reads) fn index(&self, file: &ReadFile) -> Result<(Arc<Pod5Index>, IndexOrigin)> {
+        if let Some(index) = self.saved_index(file)? {
+            return Ok((index, IndexOrigin::Loaded));
+        }
+        let (owner, options) = (self.owner(file), &file.options);
+        let build = |place: Option<&Path>| {
+            Pod5Index::build(&self.tables, owner, place, options.budget.memory, &options.control)
+        };
+        let keep = |index| self.index.get_or_init(|| Arc::new(index)).clone();
+        for place in file.path.as_deref().into_iter().flat_map(index_places) {
+            if place.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
+                match build(Some(&place)) {
+                    Ok(index) => return Ok((keep(index), IndexOrigin::Built)),
+                    // The next place may be better.
+                    Err(Error::Io { file: name, .. }) if name != *file.store.name() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok((keep(build(None)?), IndexOrigin::Unsaved))
+    }
+
+    /// Builds the index at `place`.
+    pub(in crate::reads) fn write_index(&self, file: &ReadFile, place: &Path) -> Result<()> {
+        let (memory, control) = (file.options.budget.memory, &file.options.control);
+        Pod5Index::build(&self.tables, self.owner(file), Some(place), memory, control).map(|_| ())
+    }
+
+    /// Which of `ids` the file has.
+    pub(in crate::reads) fn has<'i>(&self, file: &ReadFile, ids: impl Iterator<Item = &'i str>) -> Result<Vec<bool>> {
+        let (index, _) = self.index(file)?;
+        ids.map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
+    }
+
+    /// Where a read is.
+    pub(super) fn row(&self, file: &ReadFile, index: &Pod5Index, id: &str) -> Result<Option<Row>> {
+        // Ids are written in lower case; another spelling is another id, as in every format.
+        let Some(uuid) = parse_uuid(id).filter(|_| !id.bytes().any(|b| b.is_ascii_uppercase())) else {
+            return Ok(None);
+        };
+        let rows = index.candidates(&uuid)?;
+        if rows.len() < 2 {
+            return Ok(rows.first().copied());
+        }
+        for row in rows {
+            if self.id_of(file, row)? == uuid {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    fn id_of(&self, file: &ReadFile, (index, row): Row) -> Result<[u8; UUID_BYTES]> {
+        let gone = || Fault::new(0, "nothing", "a read id").in_file(file.store.name(), 0, "Reads table");
+        let batch = self.tables.reads_batches(&[index], &file.options.control)?.pop().ok_or_else(gone)??;
+        let at = |fault: Fault| fault.in_file(file.store.name(), batch.offset, "Reads table");
+        self.tables.reads.read_id(&batch.batch(), row).map_err(at)
+    }
+}
+
+impl ReadFile {
+    /// Which rows of the Reads table are wanted.
+    pub(super) fn pod5_wish(&self, file: &Pod5, selection: &Selection) -> Result<Wish> {
+        let Selection::Ids(ids) = selection else { return Ok(Wish::All) };
+        let (index, _) = file.index(self)?;
+        let mut missing = Vec::new();
+        let mut rows = Vec::with_capacity(ids.len());
+        for id in ids.iter() {
+            match file.row(self, &index, id)? {
+                Some(row) => rows.push(row),
+                None => missing.push(id.as_str()),
+            }
+        }
+        if missing.is_empty() { Ok(Wish::Rows(rows)) } else { Err(self.not_found(&missing, ids.len())) }
+    }
+
+    /// The ids of all reads.
+    pub(in crate::reads) fn pod5_ids(&self, file: &Pod5) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        let mut text = String::new();
+        for stride in file.tables.strides(AHEAD) {
+            for batch in file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)? {
+                let batch = batch?;
+                let at = |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
+                let view = batch.batch();
+                let ids = file.tables.reads.read_ids(&view).map_err(at)?;
+                for row in 0..ids.len() {
+                    format_uuid(&ids.fixed(row).map_err(at)?, &mut text);
+                    all.push(text.clone());
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Read ids with the places and sizes of their signal, as verbs want them.
+    pub(in crate::reads) fn pod5_entries(&self, file: &Pod5) -> Result<Index> {
+        let mut index = Index::new(self.header.version);
+        let mut lookup = Lookup::new(file.tables.clone(), self.options.control.clone());
+        let mut text = String::new();
+        for stride in file.tables.strides(AHEAD) {
+            for batch in file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)? {
+                let batch = batch?;
+                let mut needed = Needed::default();
+                let listed: Vec<_> = (0..batch.rows()).map(|row| lookup.listed(&batch, row, &mut needed)).collect();
+                let found = lookup.places(&mut needed)?;
+                let mut slate = Slate::default();
+                for (row, listed) in listed.into_iter().enumerate() {
+                    lookup.entry(&batch, row, &listed?, &needed, &found, &mut slate)?;
+                    let at = |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
+                    format_uuid(&file.tables.reads.read_id(&batch.batch(), row).map_err(at)?, &mut text);
+                    let pieces = slate.last_pieces();
+                    let entry = Entry {
+                        offset: pieces.first().map_or(0, |piece| piece.offset),
+                        size: pieces.iter().map(|piece| piece.len).sum(),
+                    };
+                    index.push(&text, entry).map_err(at)?;
+                }
+            }
+        }
+        Ok(index)
+    }
+}

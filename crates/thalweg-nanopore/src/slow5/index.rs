@@ -1,0 +1,294 @@
+//! The index beside a file (`.idx`): where each read's record lies, by read id. slow5lib and slow5tools read and write
+//! the same bytes.
+//!
+//! ```text
+//! "SLOW5IDX\1", version (3 bytes), zeros to 64
+//! per read: u16 id length, id, u64 offset, u64 size    offset of the size before a BLOW5 record, or of a SLOW5 row;
+//! "XDI5WOLS"                                           size with those 8 bytes, or with the row's newline
+//! ```
+//!
+//! An index of ten million reads must fit beside the work that needs it. So the file's own bytes are the arena, and the
+//! only thing built on top is one table of 8-byte slots: about 65 bytes a read with ids of 36 characters.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use thalweg_io::Fault;
+
+use super::{Encoding, Header, Version, quoted};
+
+/// First bytes of an index.
+const MAGIC: &[u8; 9] = b"SLOW5IDX\x01";
+
+/// Where the entries start; what is unused before it is zero.
+const ENTRIES_AT: usize = 64;
+
+/// Last bytes of an index.
+const END_MARKER: &[u8; 8] = b"XDI5WOLS";
+
+/// Bytes of an id's length.
+const ID_LEN_BYTES: usize = 2;
+
+/// Bytes of an offset and a size.
+const PLACE_BYTES: usize = 16;
+
+/// What a BLOW5 file has after its last record.
+const FILE_END_BYTES: u64 = 5;
+
+/// A BLOW5 record's size as an index counts it includes the 8 bytes of its own size.
+const LEAST_RECORD_BYTES: u64 = 8;
+
+/// A slot holds an entry's position plus one in its low bits, and the top bits of its hash in its high ones, so that
+/// most misses are known without a look at the arena. 2^48 bytes of index are more than any file system holds.
+const POSITION_BITS: u32 = 48;
+
+/// Where a read's record lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// Offset in the data file: of the size before a BLOW5 record, or of a SLOW5 row.
+    pub offset: u64,
+    /// Bytes from there to the next record.
+    pub size: u64,
+}
+
+/// An index in memory, in the order of the file.
+///
+/// ```
+/// use thalweg_nanopore::slow5::Entry;
+/// use thalweg_nanopore::slow5::Index;
+/// use thalweg_nanopore::slow5::Version;
+///
+/// let mut index = Index::new(Version::V0_2_0);
+/// index.push("read-1", Entry { offset: 1000, size: 300 })?;
+/// assert_eq!(index.get("read-1"), Some(Entry { offset: 1000, size: 300 }));
+/// assert_eq!(Index::parse(index.parts().concat())?.len(), 1);
+/// # Ok::<(), thalweg_io::Fault>(())
+/// ```
+#[derive(Clone)]
+pub struct Index {
+    version: Version,
+    /// The file without its end marker.
+    bytes: Vec<u8>,
+    len: usize,
+    /// A power of two of slots, at most three quarters full.
+    slots: Vec<u64>,
+    /// Keyed at random: ids are chosen by whoever wrote the file.
+    hasher: RandomState,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("version", &self.version).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// An empty index for a file of this version.
+    pub fn new(version: Version) -> Self {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(version.to_bytes());
+        bytes.resize(ENTRIES_AT, 0);
+        Self { version, bytes, len: 0, slots: Vec::new(), hasher: RandomState::new() }
+    }
+
+    /// Takes the bytes of an index file for an index. [`Index::check`] compares it with its data file.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no index, or one of a newer version, cut short, with something after its end, with a read
+    /// twice, or with an id that is not UTF-8.
+    pub fn parse(mut bytes: Vec<u8>) -> Result<Self, Fault> {
+        let Some(version) = bytes.strip_prefix(MAGIC) else {
+            let head = bytes.get(..MAGIC.len()).unwrap_or(&bytes);
+            return Err(Fault::new(0, quoted(head), "\"SLOW5IDX\", the start of an index"));
+        };
+        let &[major, minor, patch, ..] = version else { return Err(cut_short(&bytes, bytes.len())) };
+        let version = Version::new(major, minor, patch).supported(MAGIC.len())?;
+
+        // Counted first, so that the table is allocated once and is no larger than the file has entries.
+        let (mut at, mut len) = (ENTRIES_AT, 0usize);
+        while bytes.get(at..) != Some(END_MARKER) {
+            let (id, _, next) = entry(&bytes, at).ok_or_else(|| cut_short(&bytes, at))?;
+            if let Err(e) = std::str::from_utf8(id) {
+                let found = format!("the read id {}", quoted(id));
+                return Err(Fault::new(at + ID_LEN_BYTES + e.valid_up_to(), found, "UTF-8 text"));
+            }
+            at = next;
+            len += 1;
+        }
+        bytes.truncate(at);
+        let mut index = Self { version, bytes, len: 0, slots: vec![0; slots_for(len)], hasher: RandomState::new() };
+        let mut at = ENTRIES_AT;
+        while let Some((id, _, next)) = entry(&index.bytes, at) {
+            let (slot, tag) = index.vacant(id).map_err(|first| twice(id, at, first))?;
+            index.fill(slot, tag | (at as u64 + 1));
+            at = next;
+        }
+        Ok(index)
+    }
+
+    /// Adds a read after the others.
+    ///
+    /// # Errors
+    ///
+    /// When the index has the read already, or its id is longer than 65,535 bytes.
+    pub fn push(&mut self, read_id: &str, place: Entry) -> Result<(), Fault> {
+        let at = self.bytes.len();
+        let id_len = u16::try_from(read_id.len())
+            .map_err(|_| Fault::new(at, format!("a read id of {} bytes", read_id.len()), "at most 65535"))?;
+        if slots_for(self.len + 1) > self.slots.len() {
+            self.grow();
+        }
+        let (slot, tag) = self.vacant(read_id.as_bytes()).map_err(|first| twice(read_id.as_bytes(), at, first))?;
+        self.fill(slot, tag | (at as u64 + 1));
+        self.bytes.extend(id_len.to_le_bytes());
+        self.bytes.extend(read_id.as_bytes());
+        self.bytes.extend(place.offset.to_le_bytes());
+        self.bytes.extend(place.size.to_le_bytes());
+        Ok(())
+    }
+
+    /// Checks the index against its data file: same version, every record inside the data.
+    ///
+    /// # Errors
+    ///
+    /// When it is another file's index, or older than the file.
+    pub fn check(&self, header: &Header, file_size: u64) -> Result<(), Fault> {
+        const REBUILD: &str = "the index does not belong to this file or is out of date; build it again";
+        if self.version != header.version {
+            let expected = format!("version {}, the data file's; {REBUILD}", header.version);
+            return Err(Fault::new(MAGIC.len(), format!("index version {}", self.version), expected));
+        }
+        let (least, after) = match header.encoding {
+            Encoding::Binary => (LEAST_RECORD_BYTES, FILE_END_BYTES),
+            Encoding::Ascii => (1, 0),
+        };
+        let data_end = file_size.saturating_sub(after);
+        let mut at = ENTRIES_AT;
+        while let Some((id, place, next)) = entry(&self.bytes, at) {
+            let end = place.offset.checked_add(place.size);
+            let inside = place.offset >= header.data_offset && end.is_some_and(|end| end <= data_end);
+            if !inside || place.size < least {
+                let found = format!("read {} at byte {} with {} bytes", quoted(id), place.offset, place.size);
+                let expected = format!("a record between bytes {} and {data_end}; {REBUILD}", header.data_offset);
+                return Err(Fault::new(at, found, expected));
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    /// Where a read's record lies.
+    pub fn get(&self, read_id: &str) -> Option<Entry> {
+        let at = self.vacant(read_id.as_bytes()).err()?;
+        entry(&self.bytes, at).map(|(_, place, _)| place)
+    }
+
+    /// The version of the data file that the index was made for.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// How many reads there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Every read and its place, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Entry)> {
+        let mut at = ENTRIES_AT;
+        std::iter::from_fn(move || {
+            let (id, place, next) = entry(&self.bytes, at)?;
+            at = next;
+            // Every id was UTF-8 when it came in.
+            Some((std::str::from_utf8(id).ok()?, place))
+        })
+    }
+
+    /// The index file: these bytes, one after the other.
+    pub fn parts(&self) -> [&[u8]; 2] {
+        [&self.bytes, END_MARKER]
+    }
+
+    /// The slot for a read that is not there and its tag, the top bits of its hash; the entry's position as the error when
+    /// it is there.
+    fn vacant(&self, id: &[u8]) -> Result<(usize, u64), usize> {
+        let hash = self.hasher.hash_one(id);
+        let tag = hash >> POSITION_BITS << POSITION_BITS;
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut slot = hash as usize & mask;
+        // At least a quarter of the slots are empty, so the search ends; in no slots at all it does not start.
+        while let Some(&value) = self.slots.get(slot) {
+            if value == 0 {
+                return Ok((slot, tag));
+            }
+            if value >> POSITION_BITS == hash >> POSITION_BITS {
+                let at = position(value);
+                if entry(&self.bytes, at).is_some_and(|(other, ..)| other == id) {
+                    return Err(at);
+                }
+            }
+            slot = (slot + 1) & mask;
+        }
+        Ok((0, tag))
+    }
+
+    fn fill(&mut self, slot: usize, value: u64) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = value;
+            self.len += 1;
+        }
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots = vec![0; slots_for(self.len + 1).max(old.len() * 2)];
+        self.len = 0;
+        for value in old.into_iter().filter(|&value| value != 0) {
+            let vacant = entry(&self.bytes, position(value)).and_then(|(id, ..)| self.vacant(id).ok());
+            if let Some((slot, _)) = vacant {
+                self.fill(slot, value);
+            }
+        }
+    }
+}
+
+fn position(value: u64) -> usize {
+    ((value & ((1 << POSITION_BITS) - 1)) - 1) as usize
+}
+
+/// Slots for this many entries: a power of two, at most three quarters full.
+fn slots_for(len: usize) -> usize {
+    if len == 0 { 0 } else { (len + len.div_ceil(3)).next_power_of_two() }
+}
+
+/// The entry at a position: id, place, and the position of the next entry.
+fn entry(bytes: &[u8], at: usize) -> Option<(&[u8], Entry, usize)> {
+    let (id_len, rest) = bytes.get(at..)?.split_first_chunk::<ID_LEN_BYTES>()?;
+    let (id, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*id_len)))?;
+    let (offset, rest) = rest.split_first_chunk()?;
+    let (size, _) = rest.split_first_chunk()?;
+    let place = Entry { offset: u64::from_le_bytes(*offset), size: u64::from_le_bytes(*size) };
+    Some((id, place, at + ID_LEN_BYTES + id.len() + PLACE_BYTES))
+}
+
+#[cold]
+fn cut_short(bytes: &[u8], at: usize) -> Fault {
+    let tail = bytes.get(at..).unwrap_or_default();
+    let found = if tail.is_empty() { String::from("the end of the index") } else { quoted(tail) };
+    Fault::new(at, found, "an entry or, as the last bytes of the index, \"XDI5WOLS\"; build the index again")
+}
+
+#[cold]
+fn twice(id: &[u8], at: usize, first: usize) -> Fault {
+    let found = format!("read {} again (first at byte {first})", quoted(id));
+    Fault::new(at, found, "distinct read ids; a file with a read twice cannot be indexed")
+}
+
+#[cfg(test)]
+mod tests;

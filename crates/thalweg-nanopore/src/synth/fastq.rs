@@ -1,0 +1,140 @@
+//! Synthetic basecalled reads as FASTQ text.
+
+use std::io::Write as _;
+
+use thalweg_codec::splitmix::mix;
+use thalweg_io::chance::Chance;
+use thalweg_io::{Error, Result};
+
+/// What a synthetic basecalled run looks like. The defaults imitate nanopore reads of R10.4.1 chemistry, called with a
+/// high-accuracy model.
+///
+/// A record depends on nothing but this and its number, as the signal of [`Synth`](super::Synth) does.
+///
+/// ```
+/// use thalweg_nanopore::synth::Basecalls;
+///
+/// # fn main() -> thalweg_io::Result<()> {
+/// let calls = Basecalls::with_bases(1, 100_000)?;
+/// let mut text = Vec::new();
+/// calls.record(0, &mut text);
+/// assert_eq!(text.split(|&b| b == b'\n').filter(|line| !line.is_empty()).count(), 4);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Basecalls {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// How many reads the run has.
+    pub reads: u64,
+    /// Mean number of bases of a read. Lengths are log-normal.
+    pub mean_length: f64,
+    /// Standard deviation of the logarithm of the lengths.
+    pub length_sigma: f64,
+    /// No read is shorter than this.
+    pub min_length: u32,
+    /// No read is longer than this.
+    pub max_length: u32,
+    /// Share of G and C among the bases.
+    pub gc: f64,
+    /// Mean over the reads of their mean quality (Phred).
+    pub mean_quality: f64,
+    /// Spread of the reads' mean qualities.
+    pub quality_sd: f64,
+}
+
+impl Default for Basecalls {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            reads: 125_000,
+            mean_length: 8_000.0,
+            length_sigma: 0.9,
+            min_length: 150,
+            max_length: 500_000,
+            gc: 0.41,
+            mean_quality: 22.0,
+            quality_sd: 4.0,
+        }
+    }
+}
+
+/// What callers give at most: 'S' in FASTQ.
+const MOST_QUALITY: f64 = 50.0;
+/// How much of a base's deviation from its read's mean quality the next base keeps.
+const MEMORY: f64 = 0.75;
+/// Spread of what is new in each base's quality.
+const NOVELTY: f64 = 6.0;
+
+impl Basecalls {
+    /// The defaults with about `total` bases.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for no bases at all.
+    pub fn with_bases(seed: u64, total: u64) -> Result<Self> {
+        if total == 0 {
+            return Err(Error::Usage("a FASTQ file needs at least one base".into()));
+        }
+        let calls = Self { seed, ..Self::default() };
+        Ok(Self { reads: (total as f64 / calls.mean_length).ceil() as u64, ..calls })
+    }
+
+    /// Appends record number `i`: four lines.
+    pub fn record(&self, i: u64, out: &mut Vec<u8>) {
+        let mut chance = Chance::new(self.seed ^ mix(u64::from_be_bytes(*b"basecall")), i);
+        let sigma = self.length_sigma;
+        let length = self.mean_length * libm::exp(sigma * chance.normal() - 0.5 * sigma * sigma);
+        let length = (length.round() as u32).clamp(self.min_length, self.max_length) as usize;
+        let (high, low) = (chance.bits(), chance.bits());
+        let (channel, second) = (1 + chance.bits() % 3000, i.wrapping_mul(3) % 86_400);
+        // Writing to a vector cannot fail.
+        let _ = writeln!(
+            out,
+            "@{:08x}-{:04x}-4{:03x}-{:04x}-{:012x} runid=5f1e{:012x} read={} ch={channel} start_time=2024-05-14T{:02}:{:02}:{:02}Z",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | (low >> 48) & 0x3fff,
+            low & 0xffff_ffff_ffff,
+            mix(self.seed) & 0xffff_ffff_ffff,
+            i + 1,
+            second / 3600,
+            second / 60 % 60,
+            second % 60,
+        );
+        // Of 256 values, the first are G and C.
+        let gc = (self.gc.clamp(0.0, 1.0) * 256.0) as u64;
+        for _ in 0..length.div_ceil(8) {
+            let mut bits = chance.bits();
+            // One bit of each byte is used twice: it is even among the small and among the large values alike.
+            for _ in 0..8 {
+                let (value, odd) = (bits & 0xff, bits & 1 == 1);
+                out.push(match (value < gc, odd) {
+                    (true, true) => b'G',
+                    (true, false) => b'C',
+                    (false, true) => b'A',
+                    (false, false) => b'T',
+                });
+                bits >>= 8;
+            }
+        }
+        out.truncate(out.len() - (length.div_ceil(8) * 8 - length));
+        out.extend_from_slice(b"\n+\n");
+        let mean = (self.mean_quality + self.quality_sd * chance.normal()).clamp(5.0, 40.0);
+        let mut deviation = 0.0;
+        let (mut bits, mut left) = (0, 0);
+        for _ in 0..length {
+            if left == 0 {
+                (bits, left) = (chance.bits(), 2);
+            }
+            // The sum of four even values is near enough to normal: mean 510, standard deviation 147.8.
+            let sum = (bits & 0xff) + (bits >> 8 & 0xff) + (bits >> 16 & 0xff) + (bits >> 24 & 0xff);
+            (bits, left) = (bits >> 32, left - 1);
+            deviation = MEMORY * deviation + NOVELTY * (sum as f64 - 510.0) / 147.8;
+            let quality = (mean + deviation).clamp(1.0, MOST_QUALITY) as u8;
+            out.push(b'!' + quality);
+        }
+        out.push(b'\n');
+    }
+}

@@ -1,0 +1,476 @@
+//! What must hold for any bytes whatsoever: one function for each parser and codec that meets bytes from outside.
+//!
+//! The fuzz targets in `fuzz/` call these, and so does a test that replays their corpora on a stable toolchain. Each
+//! panics when something is wrong, and takes memory in proportion to its input.
+
+mod graph;
+mod pod5;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, Float32Array, RecordBatch, StringArray, UInt64Array};
+use thalweg_codec::splitmix::checksum;
+use thalweg_codec::{Kernel, deflate, ex_zd, svb, svb16, vbz as vbz_codec, zstd};
+use thalweg_hdf5::extents::Extents;
+use thalweg_hdf5::filter::{Contexts, Filter, Pipeline};
+use thalweg_io::Fault;
+use thalweg_io::condition::Condition;
+use thalweg_io::engine::Delivery;
+use thalweg_io::open::Options;
+use thalweg_io::plan::Budget;
+use thalweg_io::store::MemoryStore;
+use thalweg_nanopore::bam::BamIds;
+use thalweg_nanopore::fast5::{Root, Walk};
+use thalweg_nanopore::reads::{Read, ReadFile, Selection, Visitor};
+use thalweg_nanopore::slow5::{
+    Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index, Parsed, Record,
+    RecordPress, Scalar, SignalPress, Version, ascii,
+};
+
+pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
+pub use pod5::pod5;
+
+/// Panics when something is wrong with these bytes.
+pub type Target = fn(&[u8]);
+
+/// Every target: its name, which is also its corpus's, and its function.
+pub const TARGETS: [(&str, Target); 22] = [
+    ("svb_zd", svb_zd),
+    ("svb16", svb16),
+    ("ex_zd", ex_zd),
+    ("vbz", vbz),
+    ("zstd", zstd),
+    ("deflate", deflate),
+    ("slow5_header", slow5_header),
+    ("slow5_record", slow5_record),
+    ("slow5_row", slow5_row),
+    ("slow5_index", slow5_index),
+    ("slow5_frame", slow5_frame),
+    ("whole_file", whole_file),
+    ("bam", bam),
+    ("hdf5_meta", hdf5_meta),
+    ("hdf5_filters", hdf5_filters),
+    ("hdf5_extents", hdf5_extents),
+    ("condition", condition),
+    ("pod5", pod5),
+    ("graph_change", graph_change),
+    ("graph_log", graph_log),
+    ("graph_manifest", graph_manifest),
+    ("graph_segment", graph_segment),
+];
+
+/// What a few coded bytes may decode to here.
+const LIMIT: usize = 1 << 20;
+
+/// What `out` holds before a signal codec appends to it; it must still be there afterwards.
+const BEFORE: [i16; 3] = [1, -2, 3];
+
+/// Every kernel decodes the same or refuses with the same fault, and what was decoded survives a round trip.
+fn signal(
+    data: &[u8],
+    decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>,
+    encode: impl Fn(&[i16], &mut Vec<u8>) -> Result<(), Fault>,
+) {
+    let run = |kernel, bytes: &[u8]| {
+        let mut out = BEFORE.to_vec();
+        let outcome = decode(kernel, bytes, &mut out);
+        assert_eq!(out[..BEFORE.len()], BEFORE, "{kernel:?}");
+        assert!(outcome.is_ok() || out.len() == BEFORE.len(), "{kernel:?} leaves something behind after a fault");
+        outcome.map(|()| out.split_off(BEFORE.len()))
+    };
+    let scalar = run(Kernel::Scalar, data);
+    for kernel in Kernel::available() {
+        assert_eq!(run(kernel, data), scalar, "{kernel:?}");
+    }
+    let Ok(samples) = scalar else { return };
+    let mut coded = Vec::new();
+    encode(&samples, &mut coded).unwrap();
+    assert_eq!(run(Kernel::best(), &coded).as_ref(), Ok(&samples));
+}
+
+/// StreamVByte of zigzag differences.
+pub fn svb_zd(data: &[u8]) {
+    signal(data, svb::zd::decode_with, svb::zd::encode);
+}
+
+/// The 16-bit variant, with its count before it.
+pub fn svb16(data: &[u8]) {
+    signal(data, svb16::decode_prefixed_with, svb16::encode_prefixed);
+}
+
+/// One byte a difference, exceptions apart.
+pub fn ex_zd(data: &[u8]) {
+    signal(data, ex_zd::decode_with, ex_zd::encode);
+}
+
+/// A chunk of FAST5, after a byte that picks the filter's parameters: both ways to decode it agree, and what was decoded
+/// survives a round trip.
+pub fn vbz(data: &[u8]) {
+    let Some((&pick, chunk)) = data.split_first() else { return };
+    let params = vbz_codec::Params {
+        version: u32::from(pick & 1),
+        integer_size: [1, 2, 4, 2][usize::from(pick >> 1 & 3)],
+        zigzag: pick & 8 == 0,
+        level: u32::from(pick >> 4 & 1),
+    };
+    // A chunk decodes to what its dataset says; here the chunk itself is believed, up to a point.
+    let said = chunk.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+    let size = said.min(LIMIT);
+    let (mut bytes, mut samples) = (vec![7], BEFORE.to_vec());
+    let mut vbz = vbz_codec::Decompressor::default();
+    let whole = vbz.bytes(params, chunk, size, &mut bytes);
+    let outcome = vbz.samples(params, chunk, size, &mut samples);
+    assert_eq!(samples[..BEFORE.len()], BEFORE);
+    assert!(outcome.is_ok() || samples.len() == BEFORE.len());
+    assert_eq!(outcome.is_ok(), whole.is_ok(), "{outcome:?} and {whole:?}");
+    if whole.is_err() {
+        return;
+    }
+    assert_eq!(bytes.len(), size);
+    let samples = samples.split_off(BEFORE.len());
+    assert!(samples.iter().flat_map(|sample| sample.to_le_bytes()).eq(bytes[..size / 2 * 2].iter().copied()));
+    let (mut coded, mut again) = (Vec::new(), Vec::new());
+    vbz_codec::Compressor::new(1).unwrap().chunk(&samples, &mut coded).unwrap();
+    vbz.samples(vbz_codec::Params::SIGNAL, &coded, samples.len() * 2, &mut again).unwrap();
+    assert_eq!(again, samples);
+}
+
+/// A chunk of HDF5, after a byte that picks the filter it went through, one for the size of an element, and two for the size that
+/// the chunk is said to have.
+pub fn hdf5_filters(data: &[u8]) {
+    let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
+    let element = u32::from(element);
+    let (number, values) = match pick & 7 {
+        0 => (1, vec![6]),
+        1 => (2, vec![element]),
+        2 => (3, vec![]),
+        3 => (32000, vec![]),
+        4 => (32001, vec![]),
+        5 => (32004, vec![]),
+        7 if pick & 8 != 0 => {
+            let bits = [8, 16, 24, 32, 64][usize::from(pick >> 4) % 5];
+            (4, vec![16 | u32::from(pick & 0x80) >> 2, element & 62, bits, u32::from(high) + 1])
+        }
+        6 => (32008, vec![0, 4, element, u32::from(pick >> 5) * 8, u32::from(pick >> 3 & 3)]),
+        _ => (32015, vec![]),
+    };
+    let Ok(filter) = Filter::new(number, "fuzzed", &values) else { return };
+    let (pipeline, size) = (Pipeline(vec![filter]), usize::from(u16::from_le_bytes([low, high])));
+    let mut contexts = Contexts::default();
+    let mut read = || {
+        let mut out = vec![7; size];
+        contexts.fill(&pipeline, 0, stored, &mut out).map(|()| out)
+    };
+    let first = read();
+    assert_eq!(read(), first, "the second time");
+    let alone = contexts.undo(&pipeline, 0, stored, size).map(<[u8]>::to_vec);
+    assert_eq!(alone.ok(), first.ok(), "not in place");
+    // Skipped, it is what is stored.
+    assert_eq!(contexts.undo(&pipeline, 1, stored, stored.len()), Ok(stored));
+}
+
+/// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round trip.
+fn bytes(
+    data: &[u8],
+    mut decompress: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Fault>,
+    mut prefix: impl FnMut(&[u8], &mut Vec<u8>, usize) -> Result<(), Fault>,
+    mut compress: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Fault>,
+) {
+    let mut whole = vec![7; 5];
+    if decompress(data, &mut whole).is_ok() {
+        assert!(whole.len() <= LIMIT);
+        for n in [0, 1, 64, LIMIT] {
+            let mut start = vec![9; 3];
+            prefix(data, &mut start, n).unwrap();
+            assert_eq!(start, whole[..n.min(whole.len())], "the first {n} bytes");
+        }
+    } else {
+        // The start may be sound all the same.
+        let mut start = Vec::new();
+        if prefix(data, &mut start, 64).is_ok() {
+            assert!(start.len() <= 64);
+        }
+    }
+    let (mut coded, mut again) = (Vec::new(), Vec::new());
+    compress(data, &mut coded).unwrap();
+    decompress(&coded, &mut again).unwrap();
+    assert_eq!(again, data);
+}
+
+/// zstd frames.
+pub fn zstd(data: &[u8]) {
+    let (mut context, mut other) = (zstd::Decompressor::new(), zstd::Decompressor::new());
+    let mut compressor = zstd::Compressor::new(1).unwrap();
+    bytes(
+        data,
+        |coded, out| context.decompress(coded, out, LIMIT),
+        |coded, out, n| other.prefix(coded, out, n),
+        |plain, out| compressor.compress(plain, out),
+    );
+}
+
+/// zlib streams.
+pub fn deflate(data: &[u8]) {
+    let (mut context, mut other) = (deflate::Decompressor::new(), deflate::Decompressor::new());
+    let mut compressor = deflate::Compressor::new(6).unwrap();
+    bytes(
+        data,
+        |coded, out| context.decompress(coded, out, LIMIT),
+        |coded, out, n| other.prefix(coded, out, n),
+        |plain, out| compressor.compress(plain, out),
+    );
+    let (mut coded, mut plain) = (Vec::new(), Vec::new());
+    deflate::RunCompressor::default().compress(data, &mut coded);
+    context.decompress(&coded, &mut plain, data.len()).unwrap();
+    assert_eq!(plain, data);
+}
+
+/// A file's header: what was read is written, and reads back the same.
+pub fn slow5_header(data: &[u8]) {
+    let header = match Header::parse(data) {
+        Err(_) => return,
+        Ok(Parsed::NeedMore(n)) => return assert!(n > data.len() as u64, "{n} bytes are here already"),
+        Ok(Parsed::Done(header)) => header,
+    };
+    let len = header.data_offset as usize;
+    assert!(len <= data.len());
+    assert_eq!(Header::parse(&data[..len]), Ok(Parsed::Done(header.clone())), "what follows does not matter");
+    let Ok(written) = header.write() else { return };
+    let again = match Header::parse(&written) {
+        Ok(Parsed::Done(again)) => again,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(again.data_offset as usize, written.len());
+    let again = Header { version: header.version, data_offset: header.data_offset, ..again };
+    assert_eq!(sorted(again), sorted(header));
+}
+
+/// Attributes are written by name, whatever their order was.
+fn sorted(mut header: Header) -> Header {
+    header.attributes.sort_by(|a, b| a.name.cmp(&b.name));
+    header
+}
+
+/// A header with every type of auxiliary field.
+#[must_use]
+pub fn every_field(encoding: Encoding, signal_press: SignalPress) -> Header {
+    let scalars = Scalar::ALL.into_iter().map(AuxType::Scalar);
+    let kinds = scalars.chain(Scalar::ALL.into_iter().map(AuxType::Array));
+    let aux = kinds.enumerate().map(|(i, kind)| {
+        let mut field = AuxField::new(format!("field{i}"), kind);
+        if kind.element() == Scalar::Enum {
+            field.labels = vec!["one".into(), "two".into()];
+        }
+        field
+    });
+    Header {
+        version: Version::V1_0_0,
+        encoding,
+        record_press: RecordPress::None,
+        signal_press,
+        read_groups: 2,
+        attributes: vec![Attribute { name: "run_id".into(), values: vec![Some("a".into()), None] }],
+        aux: aux.collect(),
+        data_offset: 0,
+    }
+}
+
+/// A record's decompressed bytes, after one that picks the signal compression.
+pub fn slow5_record(data: &[u8]) {
+    let Some((&pick, payload)) = data.split_first() else { return };
+    let press = SignalPress::ALL[usize::from(pick) % SignalPress::ALL.len()];
+    let header = every_field(Encoding::Binary, press);
+    let Ok(record) = Record::parse(payload, &header) else { return };
+    assert_eq!(record.aux_values(&header).map(Result::unwrap).count(), header.aux.len());
+    let mut again = Vec::new();
+    record.encode(press, &mut again).unwrap();
+    assert_eq!(again, payload);
+
+    let mut decoder = Decoder::new(LIMIT);
+    assert_eq!(decoder.read_id(&header, payload), Ok(record.read_id));
+    let count = record.sample_count(press);
+    let mut samples = BEFORE.to_vec();
+    if decoder.record(&header, payload, &mut samples).is_err() {
+        assert_eq!(samples, BEFORE);
+        return;
+    }
+    let samples = &samples[BEFORE.len()..];
+    if let Some(count) = count.unwrap() {
+        assert_eq!(count, samples.len());
+    }
+    let mut frame = Vec::new();
+    Encoder::new().unwrap().record(&header, &record, samples, &mut frame).unwrap();
+    let Ok(Frame::Record { stored, len }) = Framing::new(header.encoding).next(&frame, frame.len() as u64) else {
+        panic!("no frame: {frame:?}")
+    };
+    assert_eq!(len, frame.len());
+    let mut decoded = Vec::new();
+    let second = decoder.record(&header, &frame[stored], &mut decoded).unwrap();
+    assert_eq!((second.read_id, second.aux), (record.read_id, record.aux));
+    assert_eq!(decoded, samples);
+}
+
+/// A row of text. What is written is a fixed point: it reads back as what is written again.
+pub fn slow5_row(data: &[u8]) {
+    let header = every_field(Encoding::Ascii, SignalPress::None);
+    let _ = ascii::read_id_of(data);
+    let Some((samples, first)) = rewrite(data, &header) else { return };
+    let (second_samples, second) = rewrite(first.strip_suffix(b"\n").unwrap(), &header).unwrap();
+    assert_eq!(samples, second_samples);
+    assert_eq!(first.escape_ascii().to_string(), second.escape_ascii().to_string());
+}
+
+fn rewrite(row: &[u8], header: &Header) -> Option<(Vec<i16>, Vec<u8>)> {
+    let (mut aux, mut samples, mut out) = (Vec::new(), BEFORE.to_vec(), Vec::new());
+    let Ok(record) = ascii::parse_row(row, header, &mut aux, &mut samples) else {
+        assert_eq!(samples, BEFORE);
+        return None;
+    };
+    let samples = samples.split_off(BEFORE.len());
+    ascii::write_row(&record, &samples, header, &mut out).ok()?;
+    Some((samples, out))
+}
+
+/// An index file: what is accepted is kept byte for byte, and every read is found.
+pub fn slow5_index(data: &[u8]) {
+    let Ok(index) = Index::parse(data.to_vec()) else { return };
+    assert_eq!(index.parts().concat(), data);
+    assert_eq!(index.iter().count(), index.len());
+    for (id, entry) in index.iter() {
+        assert_eq!(index.get(id), Some(entry));
+    }
+    let header = every_field(Encoding::Binary, SignalPress::None);
+    let _ = index.check(&header, 1 << 20);
+    let mut built = Index::new(index.version());
+    for (id, entry) in index.iter() {
+        built.push(id, entry).unwrap();
+    }
+    assert!(built.iter().eq(index.iter()));
+}
+
+/// Frames, after a byte that picks the encoding and one that says how much more the file has.
+pub fn slow5_frame(data: &[u8]) {
+    let [pick, more, rest @ ..] = data else { return };
+    let framing = Framing::new(if pick % 2 == 0 { Encoding::Binary } else { Encoding::Ascii });
+    let mut rest = rest;
+    loop {
+        let remaining = rest.len() as u64 + u64::from(*more);
+        match framing.next(rest, remaining) {
+            Ok(Frame::Record { stored, len }) => {
+                assert!(stored.end <= len && len <= rest.len() && len > 0);
+                rest = &rest[len..];
+            }
+            Ok(Frame::NeedMore(n)) => return assert!(n > rest.len() && n as u64 <= remaining),
+            Ok(Frame::End) => return assert_eq!(rest, framing.end_marker()),
+            Err(_) => return,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seen(Vec<(String, usize)>);
+
+impl Visitor for Seen {
+    fn visit(&mut self, read: &Read<'_>) -> thalweg_io::Result<()> {
+        self.0.push((read.record.read_id.to_owned(), read.samples.len()));
+        Ok(())
+    }
+}
+
+/// A whole file through the engine: streamed, indexed, and read by id.
+pub fn whole_file(data: &[u8]) {
+    let store = Arc::new(MemoryStore::new("fuzz", data.to_vec()));
+    let options = Options { budget: Budget { threads: 2, memory: 4 << 20 }, ..Options::default() };
+    let Ok(file) = ReadFile::from_store(store, options) else { return };
+    let Ok((seen, summary)) = file.visit(&Selection::All, Seen::default) else { return };
+    let mut seen: Vec<_> = seen.into_iter().flat_map(|seen| seen.0).collect();
+    assert_eq!(summary.reads as usize, seen.len());
+    seen.sort_unstable();
+    let distinct = seen.windows(2).all(|pair| pair[0].0 != pair[1].0);
+    let index = file.build_index();
+    assert_eq!(index.is_ok(), distinct, "an index refuses nothing but a read that is there twice: {index:?}");
+    if !distinct {
+        return;
+    }
+    let ids = seen.iter().map(|(id, _)| id.clone()).collect();
+    let by_id = Selection::Ids(Arc::new(ids));
+    let got = file.map(&by_id, |read| (read.record.read_id.to_owned(), read.samples.len())).unwrap();
+    assert_eq!(got.map(Result::unwrap).collect::<Vec<_>>(), seen);
+    assert_eq!(file.explain(&Selection::All, Delivery::Worker).unwrap().origin, thalweg_io::model::Origin::Prior);
+}
+
+/// The read ids of a BAM file, decompressed: as many as there are, then an end or an error, and no more.
+pub fn bam(data: &[u8]) {
+    let Ok(mut ids) = BamIds::new("fuzz".into(), data) else { return };
+    // A record takes 36 bytes and its name.
+    let most = data.len() / 36 + 1;
+    let count = ids.by_ref().take(most + 1).take_while(Result::is_ok).count();
+    assert!(count <= most && ids.next().is_none());
+}
+
+/// A condition is refused or can be asked of a table, row by row.
+pub fn condition(data: &[u8]) {
+    let Ok(condition) = std::str::from_utf8(data).map_err(drop).and_then(|text| Condition::parse(text).map_err(drop))
+    else {
+        return;
+    };
+    let table = RecordBatch::try_from_iter([
+        ("samples", Arc::new(UInt64Array::from(vec![Some(0), Some(u64::MAX), None])) as Arc<dyn Array>),
+        ("median", Arc::new(Float32Array::from(vec![Some(0.5), Some(f32::NAN), None]))),
+        ("channel", Arc::new(StringArray::from(vec![Some("12"), Some("x"), None]))),
+    ])
+    .unwrap();
+    if let Ok(bound) = condition.bind(&table.schema()) {
+        assert_eq!(bound.holds(&table).len(), 3);
+    }
+}
+
+/// The metadata of a FAST5 file: what is parsed is parsed again, and lies inside the file.
+pub fn hdf5_meta(data: &[u8]) {
+    // Files of fuzzers are small: this is more than their metadata are, and less than makes one wait.
+    let Ok(root) = Root::parse(&data, 1 << 20) else { return };
+    let name: Arc<str> = "fuzz".into();
+    let mut walk = Walk::new(&name, &root, 1 << 20);
+    for number in 0..root.len().min(64) {
+        let Ok(found) = root.read(&data, number) else { return };
+        assert_eq!(root.read(&data, number).map(|again| format!("{again:?}")).ok(), Some(format!("{found:?}")));
+        if walk.read(&data, found).is_err() {
+            return;
+        }
+    }
+    let Ok(layout) = walk.finish(0) else { return };
+    for number in 0..layout.len() as u64 {
+        let extent = layout.extent(number);
+        assert!(extent.start <= extent.end && extent.end <= data.len() as u64);
+    }
+}
+
+/// An index of where chunks lie. Its checksums are made right first, or damage would end there.
+pub fn hdf5_extents(data: &[u8]) {
+    let _ = Extents::parse(data.to_vec());
+    let Ok(extents) = Extents::parse(hdf5_sealed(data)) else { return };
+    let grids: Vec<_> = extents.grids().collect();
+    assert_eq!(grids.iter().map(|grid| grid.chunks.len() as u64).sum::<u64>(), extents.chunks());
+    assert!(extents.chunks() <= data.len() as u64);
+    for grid in &grids {
+        let inside = |end: Option<u64>| end.is_some_and(|end| end <= extents.state().size);
+        assert!(grid.chunks.iter().all(|chunk| inside(chunk.offset.checked_add(chunk.size))));
+        assert!(grid.chunks.is_sorted_by(|one, two| one.first < two.first));
+    }
+    let again = Extents::parse(Extents::encode(extents.state(), grids.clone())).unwrap();
+    assert_eq!(again.state(), extents.state());
+    assert_eq!(again.grids().collect::<Vec<_>>(), grids);
+}
+
+/// The same bytes with the checksums that they should have, where they are enough for any.
+fn hdf5_sealed(data: &[u8]) -> Vec<u8> {
+    let mut bytes = data.to_vec();
+    let sums = [0..56, 64..bytes.len().saturating_sub(8)];
+    for range in sums {
+        let sum = bytes.get(range.clone()).map(checksum);
+        if let (Some(sum), Some(place)) = (sum, bytes.get_mut(range.end..range.end + 8)) {
+            place.copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+    bytes
+}

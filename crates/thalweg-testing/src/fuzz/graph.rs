@@ -1,0 +1,37 @@
+//! Networks out of bytes from anywhere, on a disk in memory.
+
+use std::sync::Arc;
+
+use thalweg_graph::hostile;
+use thalweg_io::disk::Disk;
+
+use crate::{CrashDisk, Failing};
+
+fn disk() -> Arc<dyn Disk> {
+    Arc::new(CrashDisk::new(Failing::Never))
+}
+
+/// A change out of a log.
+pub fn graph_change(data: &[u8]) {
+    hostile::change(data);
+}
+
+/// A log.
+pub fn graph_log(data: &[u8]) {
+    hostile::log(data, &*disk());
+}
+
+/// A manifest without its checksum.
+pub fn graph_manifest(data: &[u8]) {
+    hostile::manifest(data, disk());
+}
+
+/// A segment without its checksums.
+pub fn graph_segment(data: &[u8]) {
+    hostile::segment(data, disk());
+}
+
+/// Seeds of these targets: target, name, bytes.
+pub fn graph_seeds() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    hostile::seeds(disk())
+}
