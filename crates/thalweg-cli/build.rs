@@ -7,9 +7,11 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let var = |name: &str| env::var(name).unwrap_or_default();
     let compiler = Command::new(var("RUSTC")).arg("--version").output();
-    let compiler = compiler.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default();
+    let compiler =
+        compiler.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default();
     let extra = var("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
-    let flags = format!("{} opt-level={} {} {extra}", var("PROFILE"), var("OPT_LEVEL"), var("TARGET"));
+    let flags =
+        format!("{} opt-level={} {} {extra}", var("PROFILE"), var("OPT_LEVEL"), var("TARGET"));
     println!("cargo::rustc-env=THALWEG_COMPILER={compiler}");
     println!("cargo::rustc-env=THALWEG_FLAGS={}", flags.trim_end());
     if env::var_os("CARGO_FEATURE_MPI").is_some() {
@@ -17,7 +19,8 @@ fn main() {
     }
 }
 
-/// Has the program find MPI's library where its compiler wrapper says that it is: not every MPI is the system's.
+/// Has the program find MPI's library where its compiler wrapper says that it is: not every MPI is
+/// the system's.
 fn find_mpi() {
     println!("cargo::rerun-if-env-changed=MPICC");
     let wrapper = env::var("MPICC").unwrap_or_else(|_| "mpicc".into());

@@ -1,4 +1,5 @@
-//! `thalweg bench`: run a suite of measurements, verified cold and hot, beside peers and against this machine's limit.
+//! `thalweg bench`: run a suite of measurements, verified cold and hot, beside peers and against
+//! this machine's limit.
 
 mod files;
 mod left;
@@ -21,15 +22,17 @@ use shipped::{Named, named};
 
 /// Measure: run a suite, cold and hot, beside peers and against this machine's limit
 ///
-/// Without arguments, a tour of less than three minutes over half a gigabyte of synthetic reads in your cache folder. Raw
-/// trials and a page with plots go to a new folder below --out. Ctrl-C keeps what is measured and still writes the page.
+/// Without arguments, a tour of less than three minutes over half a gigabyte of synthetic reads in
+/// your cache folder. Raw trials and a page with plots go to a new folder below --out. Ctrl-C keeps
+/// what is measured and still writes the page.
 ///
 /// Example: thalweg bench pipeline --place a=/mnt/one --place b=/mnt/two --pairs 10
 ///
 /// Example: thalweg bench reads.blow5 --set threads=8
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped suite (see --list), a suite of your own (a .toml file), or a BLOW5 file to measure on
+    /// A shipped suite (see --list), a suite of your own (a .toml file), or a BLOW5 file to measure
+    /// on
     suite: Option<String>,
     /// List the shipped suites, or the comparisons of SUITE
     #[arg(long)]
@@ -40,10 +43,12 @@ pub(crate) struct Args {
     /// Only the comparisons whose names contain this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Pairs of trials in each comparison: a number, or auto for as many as +-5 % take; below 6 there is no interval
+    /// Pairs of trials in each comparison: a number, or auto for as many as +-5 % take; below 6
+    /// there is no interval
     #[arg(long, value_name = "N|auto", value_parser = parse_pairs)]
     pairs: Option<Pairs>,
-    /// How long all of it may take, as in "20 min"; no round begins that is not expected to end in time
+    /// How long all of it may take, as in "20 min"; no round begins that is not expected to end in
+    /// time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Give a setting of the suite another value, as in threads=8 or cpus=0-3
@@ -111,7 +116,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let Named { suite, source, folder, mut files } = named(args.suite.as_deref())?;
     files.extend(args.file.iter().cloned());
-    let places: Vec<_> = args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
+    let places: Vec<_> =
+        args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
     if let Some((name, folder)) = places.iter().find(|(_, folder)| !folder.is_dir()) {
         return Err(Failure::Usage(format!("--place {name}={}: not a folder", folder.display())));
     }
@@ -144,14 +150,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// A path that means the same in another folder, for whoever goes on from there.
 fn absolute(path: &std::path::Path) -> PathBuf {
-    std::path::absolute(path).or_else(|_| std::env::current_dir()).unwrap_or_else(|_| path.to_owned())
+    std::path::absolute(path)
+        .or_else(|_| std::env::current_dir())
+        .unwrap_or_else(|_| path.to_owned())
 }
 
 fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
-    let thalweg =
-        std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
+    let thalweg = std::env::current_exe()
+        .map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
     let cache = thalweg::cache_folder().ok_or_else(|| {
-        Failure::Usage("neither HOME nor XDG_CACHE_HOME is set: set XDG_CACHE_HOME to a folder".into())
+        Failure::Usage(
+            "neither HOME nor XDG_CACHE_HOME is set: set XDG_CACHE_HOME to a folder".into(),
+        )
     })?;
     let context = Context {
         thalweg: thalweg.to_string_lossy().into_owned(),
@@ -169,7 +179,10 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
     if let Some(only) = &record.only {
         jobs.retain(|job| job.plan.name.contains(only.as_str()));
         if jobs.is_empty() {
-            return Err(Failure::Usage(format!("no comparison of {:?} has {only:?} in its name", suite.name())));
+            return Err(Failure::Usage(format!(
+                "no comparison of {:?} has {only:?} in its name",
+                suite.name()
+            )));
         }
     }
     record.comparisons = jobs.iter().map(|job| job.plan.name.clone()).collect();

@@ -83,13 +83,20 @@ fn check(path: &Path, args: &Args, options: &Options) -> thalweg::Result<Report>
     }
 }
 
-fn print(out: &mut impl Write, path: &Path, report: &Report, salvaged: Option<&Path>) -> std::io::Result<()> {
+fn print(
+    out: &mut impl Write,
+    path: &Path,
+    report: &Report,
+    salvaged: Option<&Path>,
+) -> std::io::Result<()> {
     let Report { reads, samples, defect_count, .. } = report;
     let verdict = if report.is_whole() { "whole" } else { "damaged" };
     writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", path.display())?;
     for defect in report.defects.iter().take(SHOWN) {
         match defect {
-            Error::Malformed { file, what, offset, found, expected } if **file == *path.to_string_lossy() => {
+            Error::Malformed { file, what, offset, found, expected }
+                if **file == *path.to_string_lossy() =>
+            {
                 writeln!(out, "  byte {offset}, {what}: found {found}, expected {expected}")?;
             }
             other => writeln!(out, "  {other}")?,
@@ -119,7 +126,8 @@ fn print(out: &mut impl Write, path: &Path, report: &Report, salvaged: Option<&P
 
 fn as_json(path: &Path, report: &Report) -> Value {
     let defects: Vec<Value> = report.defects.iter().map(defect_json).collect();
-    let lost: Vec<Value> = report.lost.iter().map(|range| json!([range.start, range.end])).collect();
+    let lost: Vec<Value> =
+        report.lost.iter().map(|range| json!([range.start, range.end])).collect();
     let (lost_reads, exact) = match report.lost_reads {
         LostReads::Known(n) => (n, true),
         LostReads::AtLeast(n) => (n, false),

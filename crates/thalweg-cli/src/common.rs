@@ -21,7 +21,8 @@ pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 pub(crate) enum Failure {
     /// Something went wrong with a file.
     Failed(thalweg::Error),
-    /// Something went wrong that is no file's fault, or has been told of already where there is no message.
+    /// Something went wrong that is no file's fault, or has been told of already where there is no
+    /// message.
     Said(String),
     /// The arguments make no sense together.
     Usage(String),
@@ -51,7 +52,9 @@ impl From<thalweg_gauge::Error> for Failure {
     fn from(error: thalweg_gauge::Error) -> Self {
         match error {
             thalweg_gauge::Error::Cancelled => Self::Failed(thalweg::Error::Cancelled),
-            thalweg_gauge::Error::Usage(message) | thalweg_gauge::Error::Suite(message) => Self::Usage(message),
+            thalweg_gauge::Error::Usage(message) | thalweg_gauge::Error::Suite(message) => {
+                Self::Usage(message)
+            }
             other => Self::Said(other.to_string()),
         }
     }
@@ -71,7 +74,10 @@ pub(crate) type Outcome = Result<(), Failure>;
 /// How many processes MPI has started with this one, as it tells each of them.
 pub(crate) fn ranks() -> usize {
     let size = |name| std::env::var(name).ok()?.parse().ok();
-    ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"].into_iter().find_map(size).map_or(1, |size: usize| size.max(1))
+    ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]
+        .into_iter()
+        .find_map(size)
+        .map_or(1, |size: usize| size.max(1))
 }
 
 /// Refuses what each of MPI's processes would do anew.
@@ -168,13 +174,16 @@ pub(crate) struct ReadArgs {
     /// Which way the bytes come
     #[arg(long, value_enum, default_value_t, overrides_with = "store")]
     store: StoreChoice,
-    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of them, or none)
+    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of
+    /// them, or none)
     #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
     throttle: Option<Limits>,
-    /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits the store best
+    /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits
+    /// the store best
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = MEASURING, overrides_with = "gap")]
     gap: Option<u64>,
-    /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they lie
+    /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they
+    /// lie
     #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
     no_index: bool,
 }
@@ -195,12 +204,14 @@ enum StoreChoice {
     Uring,
     /// Through a map of the file, which nothing may change meanwhile
     Mmap,
-    /// For measurements: from memory, over the budget, where all of the file was put before the clock started
+    /// For measurements: from memory, over the budget, where all of the file was put before the
+    /// clock started
     Memory,
 }
 
 impl ReadArgs {
-    /// The library's options, with Ctrl-C connected, and what libhdf5 is going to open looked through first.
+    /// The library's options, with Ctrl-C connected, and what libhdf5 is going to open looked
+    /// through first.
     pub(crate) fn options(&self) -> Options {
         let options = self.trusting();
         #[cfg(feature = "hdf5")]
@@ -263,7 +274,11 @@ pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, F
 /// Read ids from a file, one a line; `-` is standard input.
 pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let text = if path == Path::new("-") { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
+    let text = if path == Path::new("-") {
+        io::read_to_string(io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
     let text = text.map_err(|e| thalweg::Error::io(&name, "reading", e))?;
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
@@ -274,5 +289,9 @@ const LEAST_MEMORY: usize = 4 << 20;
 /// A memory budget, as [`parse_bytes`].
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)? as usize;
-    if bytes < LEAST_MEMORY { Err(format!("at least {LEAST_MEMORY} bytes are needed")) } else { Ok(bytes) }
+    if bytes < LEAST_MEMORY {
+        Err(format!("at least {LEAST_MEMORY} bytes are needed"))
+    } else {
+        Ok(bytes)
+    }
 }

@@ -9,11 +9,12 @@ use thalweg_gauge::results::Run;
 
 use crate::common::{Failure, Outcome, complain, output};
 
-/// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores and versions
+/// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
+/// and versions
 ///
-/// One file: every arm against the baseline of its session, pair by pair. Several: each against the first, unpaired,
-/// and normalised by each machine's own limit. Published tables (suites/published) count as runs. Exit code 3 if
-/// --fail-if holds anywhere.
+/// One file: every arm against the baseline of its session, pair by pair. Several: each against the
+/// first, unpaired, and normalised by each machine's own limit. Published tables (suites/published)
+/// count as runs. Exit code 3 if --fail-if holds anywhere.
 ///
 /// Example: thalweg compare before.jsonl after.jsonl --fail-if 'low > 1.05'
 #[derive(Debug, clap::Args)]
@@ -30,8 +31,8 @@ pub(crate) struct Args {
     /// Only rows whose experiment or arm contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// A bar, as in 'ratio > 1.05': fields ratio, low, high (ends of its interval), normalised, fraction (of the limit),
-    /// time_s, cpu_ratio, memory_ratio; > >= < <=; and, or
+    /// A bar, as in 'ratio > 1.05': fields ratio, low, high (ends of its interval), normalised,
+    /// fraction (of the limit), time_s, cpu_ratio, memory_ratio; > >= < <=; and, or
     #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
     fail_if: Option<Condition>,
     /// Print one JSON object a row in place of tables
@@ -48,10 +49,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
         ));
     }
-    let mut runs: Vec<Run> = args.results.iter().map(|path| Run::read(path)).collect::<Result<_, _>>()?;
+    let mut runs: Vec<Run> =
+        args.results.iter().map(|path| Run::read(path)).collect::<Result<_, _>>()?;
     tell_apart(&mut runs, &args.results);
-    let same =
-        args.same.chunks_exact(2).filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone()))).collect();
+    let same = args
+        .same
+        .chunks_exact(2)
+        .filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone())))
+        .collect();
     let options = Options { same, baseline: args.baseline.clone(), only: args.only.clone() };
     let compared = compare(runs, &options);
     if compared.rows.is_empty() {
@@ -62,11 +67,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         && !compared.rows.iter().any(|r| r.arm == *name)
     {
         let arms: Vec<&str> = compared.rows.iter().map(|r| r.arm.as_str()).collect();
-        return Err(Failure::Usage(format!("no arm is called {name:?}; there are: {}", arms.join(", "))));
+        return Err(Failure::Usage(format!(
+            "no arm is called {name:?}; there are: {}",
+            arms.join(", ")
+        )));
     }
     if let Some(path) = &args.html {
         let page = compared_html(&compared);
-        std::fs::write(path, page).map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "writing", e))?;
+        std::fs::write(path, page)
+            .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "writing", e))?;
     }
     let mut out = output();
     if args.json {
@@ -108,7 +117,10 @@ fn judge(compared: &Compared, condition: &Condition) -> Outcome {
         }
     }
     for name in &unknown {
-        complain(&format!("{name}: {condition:?} cannot be told", condition = condition.to_string()));
+        complain(&format!(
+            "{name}: {condition:?} cannot be told",
+            condition = condition.to_string()
+        ));
     }
     if !held.is_empty() {
         return Err(Failure::FellShort(format!("{condition}: {}", held.join("; "))));

@@ -1,4 +1,5 @@
-//! `thalweg convert`: any format of reads to any other, any compression to any other, many files to one or one by one.
+//! `thalweg convert`: any format of reads to any other, any compression to any other, many files to
+//! one or one by one.
 
 mod outputs;
 #[cfg(feature = "hdf5")]
@@ -19,7 +20,8 @@ use outputs::{Output, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
 ///
-/// The name of OUT says which: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with --per-file one each.
+/// The name of OUT says which: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with
+/// --per-file one each.
 ///
 /// Example: thalweg convert reads.pod5 reads.blow5
 ///
@@ -65,7 +67,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     #[cfg(feature = "hdf5")]
     if args.repack.repack {
-        return repack::run(&args.repack, &args.inputs, &args.output, (args.write.verify, args.write.json), &args.read);
+        return repack::run(
+            &args.repack,
+            &args.inputs,
+            &args.output,
+            (args.write.verify, args.write.json),
+            &args.read,
+        );
     }
     let options = args.read.options();
     let control = options.control.clone();

@@ -1,4 +1,5 @@
-//! The digests of decoded reads and arrays: those that people compare, and those that benchmarks compare.
+//! The digests of decoded reads and arrays: those that people compare, and those that benchmarks
+//! compare.
 
 use sha2::{Digest as _, Sha256};
 use thalweg::reads::Read;
@@ -25,11 +26,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// The sum of the samples. Written so that compilers vectorise it: peers' loops are, too.
 pub(crate) fn sum(samples: &[i16]) -> i64 {
     // A block's sum fits an i32: 65,536 samples of at most 2^15 each.
-    samples.chunks(1 << 16).map(|block| i64::from(block.iter().map(|&s| i32::from(s)).sum::<i32>())).sum()
+    samples
+        .chunks(1 << 16)
+        .map(|block| i64::from(block.iter().map(|&s| i32::from(s)).sum::<i32>()))
+        .sum()
 }
 
-/// FNV-1a, 64 bits, over `read_id<TAB>samples<TAB>sum`. The hashes of a file's reads are added (wrapping), so that the
-/// order in which they were decoded does not matter.
+/// FNV-1a, 64 bits, over `read_id<TAB>samples<TAB>sum`. The hashes of a file's reads are added
+/// (wrapping), so that the order in which they were decoded does not matter.
 pub(crate) fn light(read_id: &str, samples: usize, sum: i64) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -37,8 +41,8 @@ pub(crate) fn light(read_id: &str, samples: usize, sum: i64) -> u64 {
     text.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }
 
-/// An array's checksum in benchmarks: the sum (wrapping) of its bytes' little-endian 64-bit words, each times twice its place plus
-/// one. A last word that is not full has zeros at its end.
+/// An array's checksum in benchmarks: the sum (wrapping) of its bytes' little-endian 64-bit words,
+/// each times twice its place plus one. A last word that is not full has zeros at its end.
 #[cfg(feature = "hdf5")]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Words {
@@ -66,7 +70,9 @@ impl Words {
         self.single(head);
         let (words, tail) = rest.as_chunks::<8>();
         let weight = self.at / 8 * 2 + 1;
-        let weighted = (0..).zip(words).map(|(place, word)| u64::from_le_bytes(*word).wrapping_mul(weight + 2 * place));
+        let weighted = (0..)
+            .zip(words)
+            .map(|(place, word)| u64::from_le_bytes(*word).wrapping_mul(weight + 2 * place));
         self.sum = weighted.fold(self.sum, u64::wrapping_add);
         self.at += words.len() as u64 * 8;
         self.single(tail);
@@ -89,7 +95,9 @@ impl Words {
 
     /// The checksum of several arrays, in the order of their paths.
     pub(crate) fn all(arrays: &[u64]) -> u64 {
-        arrays.iter().fold(0, |all: u64, array| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*array))
+        arrays
+            .iter()
+            .fold(0, |all: u64, array| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*array))
     }
 }
 
@@ -105,8 +113,9 @@ mod tests {
         whole.update(&bytes);
         let padded = [&bytes[..], &[0; 4]].concat();
         let expected = (0..).zip(padded.as_chunks::<8>().0);
-        let expected =
-            expected.fold(0, |sum: u64, (i, word)| sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(2 * i + 1)));
+        let expected = expected.fold(0, |sum: u64, (i, word)| {
+            sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(2 * i + 1))
+        });
         assert_eq!(whole.sum, expected);
         for cut in 0..100 {
             let (mut parts, mut rest) = (Words::default(), Words::from(cut as u64));

@@ -23,11 +23,13 @@ use crate::digest::Words;
 use crate::hdf5;
 use words::in_words;
 
-/// Say why a file is read as fast as it is, predict how long that takes, and name what would make it faster
+/// Say why a file is read as fast as it is, predict how long that takes, and name what would make
+/// it faster
 ///
-/// From metadata alone: where the chunks of HDF5 datasets lie and how they are coded. What thalweg would ask of the store is the plan
-/// that it reads by; beside it stands a reader through libhdf5, which asks for one chunk after the other. Times are predicted for the
-/// store that the file lies on, as `thalweg probe` measured it or as its kind is known, or for another with --model.
+/// From metadata alone: where the chunks of HDF5 datasets lie and how they are coded. What thalweg
+/// would ask of the store is the plan that it reads by; beside it stands a reader through libhdf5,
+/// which asks for one chunk after the other. Times are predicted for the store that the file lies
+/// on, as `thalweg probe` measured it or as its kind is known, or for another with --model.
 ///
 /// Example: thalweg doctor run.nxs '/entry/bank*_events/event_id'
 ///
@@ -38,8 +40,8 @@ pub(crate) struct Args {
     file: PathBuf,
     /// Datasets or groups, or patterns of them (default: all datasets)
     paths: Vec<PathBuf>,
-    /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits and no others, as in
-    /// bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
+    /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits and no
+    /// others, as in bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
     #[arg(long, value_name = "NAME|LIMITS", value_parser = model)]
     model: Option<Asked>,
     /// Take the file out of memory, read it, and set the time beside the predicted one
@@ -75,7 +77,10 @@ fn model(text: &str) -> Result<Asked, String> {
     let asked = known.map(|(name, model)| (*model, format!("what `{name}` is known for")));
     asked.map(|(model, origin)| Asked { model, origin, assumed: true }).ok_or_else(|| {
         let names: Vec<&str> = StoreModel::NAMED.iter().map(|(name, _)| *name).collect();
-        format!("one of {}, or limits as in bandwidth=2GB/s,latency=300us are needed", names.join(", "))
+        format!(
+            "one of {}, or limits as in bandwidth=2GB/s,latency=300us are needed",
+            names.join(", ")
+        )
     })
 }
 
@@ -120,8 +125,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) =
-        datasets.iter().partition(|dataset| matches!(&dataset.found, Found::Array(array) if array.library().is_none()));
+    let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) = datasets.iter().partition(
+        |dataset| matches!(&dataset.found, Found::Array(array) if array.library().is_none()),
+    );
     let here = file.options().model.unwrap_or(StoreModel::LOCAL);
     let (model, origin, assumed) = match &args.model {
         Some(asked) => (asked.model, asked.origin.clone(), asked.assumed),
@@ -136,7 +142,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let diagnosis = diagnose(&file, &all, &model, index, &Costs::default())?;
     let measured_s = if args.measure {
         if args.model.is_some() {
-            return Err(Failure::Usage("--measure is about the store that the file lies on, not about --model".into()));
+            return Err(Failure::Usage(
+                "--measure is about the store that the file lies on, not about --model".into(),
+            ));
         }
         Some(measure(path, args, &all, &options)?)
     } else {
@@ -167,8 +175,8 @@ fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> 
     Ok(if paths.is_empty() { file.datasets()? } else { datasets })
 }
 
-/// Where the model of a file's store comes from, in words, and whether it is only assumed: one that is held to much less by --throttle is
-/// known well enough.
+/// Where the model of a file's store comes from, in words, and whether it is only assumed: one that
+/// is held to much less by --throttle is known well enough.
 fn origin(path: &Path, model: &StoreModel, throttled: bool) -> (String, bool) {
     let known = std::fs::File::open(path).map(|file| StoreModel::known(&file));
     let (mut words, mut assumed) = match known {
@@ -191,12 +199,15 @@ fn cached(path: &Path) -> f64 {
     pages.map_or(0.0, |pages| pages.fraction())
 }
 
-/// How much longer it takes to find the datasets of a file that is not in memory: small requests, one after the other.
+/// How much longer it takes to find the datasets of a file that is not in memory: small requests,
+/// one after the other.
 fn cold_index(requests: u64, model: &StoreModel) -> Duration {
     /// Bytes of a request, and what the system takes for it beside the store.
     const BYTES: f64 = 16384.0;
     const REQUEST_S: f64 = 50e-6;
-    let each = model.latency_s.max(1.0 / model.request_rate.max(1.0)) + BYTES / model.bandwidth.max(1.0) + REQUEST_S;
+    let each = model.latency_s.max(1.0 / model.request_rate.max(1.0))
+        + BYTES / model.bandwidth.max(1.0)
+        + REQUEST_S;
     Duration::from_secs_f64(requests as f64 * each)
 }
 
@@ -209,8 +220,10 @@ fn measure(path: &Path, args: &Args, all: &[&Dataset], options: &Options) -> Res
     let started = Instant::now();
     let Some(file) = hdf5::open(path, options, args.trusted)? else { return Ok(0.0) };
     let datasets = wanted(&file, &args.paths)?;
-    let same: Vec<&Dataset> =
-        datasets.iter().filter(|dataset| all.iter().any(|known| known.path() == dataset.path())).collect();
+    let same: Vec<&Dataset> = datasets
+        .iter()
+        .filter(|dataset| all.iter().any(|known| known.path() == dataset.path()))
+        .collect();
     let mut words = vec![Words::default(); same.len()];
     file.each(&same, &mut |number, values| {
         if let Some(words) = words.get_mut(number) {
@@ -238,7 +251,11 @@ fn stripes(path: &Path) -> Option<Stripes> {
         return None;
     }
     let ask = |option: &str| {
-        let out = std::process::Command::new("lfs").args(["getstripe", option]).arg(path).output().ok()?;
+        let out = std::process::Command::new("lfs")
+            .args(["getstripe", option])
+            .arg(path)
+            .output()
+            .ok()?;
         String::from_utf8_lossy(&out.stdout).trim().parse::<u64>().ok()
     };
     Some(Stripes { count: ask("-c")?, bytes: ask("-S")? })
@@ -249,17 +266,22 @@ impl Stripes {
     fn advice(self, size: u64) -> Option<String> {
         // A server each for every few hundred MB, up to eight, which is what a client can use.
         let good = (size >> 28).clamp(1, 8);
-        (self.count < good)
-            .then(|| format!("lfs migrate -c {good} -S 4M FILE, or lfs setstripe on its folder beforehand"))
+        (self.count < good).then(|| {
+            format!("lfs migrate -c {good} -S 4M FILE, or lfs setstripe on its folder beforehand")
+        })
     }
 }
 
 /// The command that mends a file.
 fn command(path: &Path, repack: &str) -> String {
     let shown = path.display().to_string();
-    let (stem, ending) = shown.rsplit_once('.').filter(|(_, e)| !e.contains('/')).unwrap_or((&shown, "h5"));
-    let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=".contains(c));
-    let quoted = |text: String| if plain(&text) { text } else { format!("'{}'", text.replace('\'', "'\\''")) };
+    let (stem, ending) =
+        shown.rsplit_once('.').filter(|(_, e)| !e.contains('/')).unwrap_or((&shown, "h5"));
+    let plain =
+        |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=".contains(c));
+    let quoted = |text: String| {
+        if plain(&text) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    };
     let (from, to) = (quoted(shown.clone()), quoted(format!("{stem}.repacked.{ending}")));
     format!("thalweg convert --repack {from} {to} {repack}").trim_end().to_owned()
 }

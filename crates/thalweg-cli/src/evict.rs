@@ -11,7 +11,8 @@ use crate::common::{Failure, Outcome, complain, output};
 
 /// Take files out of the page cache, and prove that they are out
 ///
-/// Fails if a file is not proved to be out of memory: its pages stayed, or this system does not tell.
+/// Fails if a file is not proved to be out of memory: its pages stayed, or this system does not
+/// tell.
 ///
 /// Example: thalweg evict reads.blow5 reads.blow5.idx
 #[derive(Debug, clap::Args)]
@@ -79,7 +80,9 @@ fn in_words(path: &Path, eviction: &Eviction) -> String {
     let Eviction { before, after, attempts, dropped_caches, .. } = eviction;
     let times = if *attempts == 1 { "once".into() } else { format!("{attempts} times") };
     let dropped = if *dropped_caches { ", all caches dropped" } else { "" };
-    let outcome = eviction.objection().map_or_else(|| "proved cold".into(), |why| format!("NOT proved cold: {why}"));
+    let outcome = eviction
+        .objection()
+        .map_or_else(|| "proved cold".into(), |why| format!("NOT proved cold: {why}"));
     format!(
         "{}: {} cached before, {} after ({}, asked {times}{dropped}): {outcome}",
         path.display(),
@@ -92,7 +95,9 @@ fn in_words(path: &Path, eviction: &Eviction) -> String {
 /// How much of a file is cached, in words.
 pub(crate) fn cached(residency: &Residency) -> String {
     match (residency.resident_bytes(), residency.fraction()) {
-        (Some(bytes), Some(share)) => format!("{} ({:.1} %)", binary_bytes(bytes as f64), share * 100.0),
+        (Some(bytes), Some(share)) => {
+            format!("{} ({:.1} %)", binary_bytes(bytes as f64), share * 100.0)
+        }
         (Some(_), None) => "nothing (the file is empty)".into(),
         _ => "unknown".into(),
     }

@@ -11,7 +11,12 @@ use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, secon
 use crate::common::Outcome;
 
 /// Prints the plan of what `thalweg read` does without `--digest`.
-pub(crate) fn print(file: &ReadFile, selection: &Selection, as_json: bool, out: &mut dyn Write) -> Outcome {
+pub(crate) fn print(
+    file: &ReadFile,
+    selection: &Selection,
+    as_json: bool,
+    out: &mut dyn Write,
+) -> Outcome {
     let plan = file.explain(selection, Delivery::Worker)?;
     if as_json {
         writeln!(out, "{}", in_json(&plan))?;
@@ -61,7 +66,8 @@ fn in_words(plan: &Explained) -> String {
         Origin::Prior => "assumed from the kind of file system; `thalweg probe` measures it".into(),
     };
     let size = |bytes: usize| binary_bytes(bytes as f64);
-    let reads = plan.reads.map_or_else(|| "an unknown number of reads".into(), |n| format!("{n} reads"));
+    let reads =
+        plan.reads.map_or_else(|| "an unknown number of reads".into(), |n| format!("{n} reads"));
     let window = plan.window_bytes.map_or_else(String::new, |bytes| {
         format!("\norder      by offset, over about {} at a time", binary_bytes(bytes as f64))
     });
@@ -96,7 +102,9 @@ fn in_words(plan: &Explained) -> String {
 
 /// Time since a moment, in the largest unit that fits.
 fn age(unix_s: u64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |t| t.as_secs());
     match now.saturating_sub(unix_s) {
         s @ 0..=119 => format!("{s} s"),
         s @ 120..=7_199 => format!("{} minutes", s / 60),

@@ -16,17 +16,20 @@ use crate::write::IntoOne;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
 ///
-/// What is asked for together must hold together. The reads are written file by file: in the order of each file, or of
-/// the list where there is no condition. Ids that no file has are an error, unless --missing-ok says that they are not.
+/// What is asked for together must hold together. The reads are written file by file: in the order
+/// of each file, or of the list where there is no condition. Ids that no file has are an error,
+/// unless --missing-ok says that they are not.
 ///
-/// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason == signal_positive'
+/// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason ==
+/// signal_positive'
 ///
 /// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     files: IntoOne,
-    /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the attributes
+    /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the
+    /// attributes
     #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]
     condition: Option<String>,
     /// Only the reads in this list (one id a line)
@@ -41,7 +44,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let condition = args
+        .condition
+        .as_deref()
+        .map(Condition::parse)
+        .transpose()
+        .map_err(Failure::of_argument)?;
     let listed = match (&args.ids, &args.bam) {
         (Some(list), _) => Some(read_ids(list)?),
         (None, Some(bam)) => Some(of_bam(bam)?),
@@ -49,7 +57,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     args.files.run(|set| {
         let chosen = choose(set, listed, condition, args.missing_ok)?;
-        Ok(chosen.into_iter().map(|(file, ids)| Part::new(file, Selection::Ids(Arc::new(ids)))).collect())
+        Ok(chosen
+            .into_iter()
+            .map(|(file, ids)| Part::new(file, Selection::Ids(Arc::new(ids))))
+            .collect())
     })
 }
 
@@ -85,7 +96,11 @@ fn choose(
                 if !missing_ok {
                     let advice = "check the ids, or let --missing-ok leave them out".into();
                     let file = format!("{} files", set.paths().len()).into();
-                    return Err(Failure::Failed(thalweg::Error::NotFound { file, what: what.into(), advice }));
+                    return Err(Failure::Failed(thalweg::Error::NotFound {
+                        file,
+                        what: what.into(),
+                        advice,
+                    }));
                 }
                 complain(&format!("not found: {what}"));
             }
@@ -93,8 +108,9 @@ fn choose(
         }
     };
     let Some(condition) = condition else { return Ok(listed.unwrap_or_default()) };
-    let wanted: Option<HashSet<&str>> =
-        listed.as_ref().map(|files| files.iter().flat_map(|(_, ids)| ids).map(String::as_str).collect());
+    let wanted: Option<HashSet<&str>> = listed
+        .as_ref()
+        .map(|files| files.iter().flat_map(|(_, ids)| ids).map(String::as_str).collect());
     let columns = vec!["read_id".to_owned(), FILE_COLUMN.to_owned()];
     let options = ScanOptions { columns, condition: Some(condition), ..ScanOptions::default() };
     let mut chosen: Vec<(usize, Vec<String>)> = Vec::new();
@@ -103,7 +119,10 @@ fn choose(
         let ids = batch.column(0).as_string::<i32>();
         let files = batch.column(1).as_dictionary::<Int32Type>().keys();
         for (id, file) in ids.iter().zip(files.values()) {
-            let Some(id) = id.filter(|id| wanted.as_ref().is_none_or(|wanted| wanted.contains(id))) else { continue };
+            let Some(id) = id.filter(|id| wanted.as_ref().is_none_or(|wanted| wanted.contains(id)))
+            else {
+                continue;
+            };
             let file = *file as usize;
             match chosen.last_mut() {
                 Some((last, ids)) if *last == file => ids.push(id.to_owned()),

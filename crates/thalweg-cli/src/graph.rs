@@ -1,4 +1,5 @@
-//! `thalweg graph`: networks of typed vertices and edges, kept in a store that changes and survives.
+//! `thalweg graph`: networks of typed vertices and edges, kept in a store that changes and
+//! survives.
 
 mod add;
 mod check;
@@ -19,7 +20,8 @@ use clap::Subcommand;
 
 use crate::common::Outcome;
 
-/// Keep networks of neurons, glia, synapses or anything: import, ask for neighbours, change, check, export
+/// Keep networks of neurons, glia, synapses or anything: import, ask for neighbours, change, check,
+/// export
 ///
 /// Example: thalweg graph import neuroglial.h5 network
 ///

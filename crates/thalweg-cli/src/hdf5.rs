@@ -13,11 +13,16 @@ use thalweg::store::FileStore;
 use crate::common::{Failure, Outcome};
 
 /// Opens a file of arrays; `None` for any other.
-pub(crate) fn open(path: &Path, options: &Options, is_trusted: bool) -> Result<Option<ArrayFile>, Failure> {
+pub(crate) fn open(
+    path: &Path,
+    options: &Options,
+    is_trusted: bool,
+) -> Result<Option<ArrayFile>, Failure> {
     if !path.is_file() {
         return Ok(None);
     }
-    // Where the name says that it has reads, nothing is looked at: that would be a request more for each of them.
+    // Where the name says that it has reads, nothing is looked at: that would be a request more for
+    // each of them.
     if Format::of_path(path).is_some() {
         return Ok(None);
     }
@@ -29,9 +34,13 @@ pub(crate) fn open(path: &Path, options: &Options, is_trusted: bool) -> Result<O
     Ok(if thalweg::format::fast5::has_reads(&file)? { None } else { Some(file) })
 }
 
-/// A process of this program that looks through a file, and through its own indexes even where there is one beside it.
+/// A process of this program that looks through a file, and through its own indexes even where
+/// there is one beside it.
 fn looker(program: PathBuf, own_index: bool) -> Guard {
-    Guard::new(program, ["read", "--vet", "--no-index"].into_iter().take(if own_index { 3 } else { 2 }))
+    Guard::new(
+        program,
+        ["read", "--vet", "--no-index"].into_iter().take(if own_index { 3 } else { 2 }),
+    )
 }
 
 /// Has a process of this program look through what libhdf5 is going to open.
@@ -43,7 +52,8 @@ pub(crate) fn guard(options: &Options) {
 
 /// Has a process of this program look through all of a file now.
 pub(crate) fn look_first(path: &Path, control: &Control) -> Outcome {
-    let program = std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
+    let program =
+        std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
     Ok(looker(program, true).check(path, None, control)?)
 }
 

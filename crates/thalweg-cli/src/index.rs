@@ -1,4 +1,5 @@
-//! `thalweg index`: build the index that slow5tools and thalweg look reads up in, or that says where an HDF5 file's chunks lie.
+//! `thalweg index`: build the index that slow5tools and thalweg look reads up in, or that says
+//! where an HDF5 file's chunks lie.
 
 #[cfg(feature = "hdf5")]
 use std::io::Write;
@@ -20,8 +21,8 @@ use thalweg::arrays::References;
 #[cfg(feature = "hdf5")]
 use thalweg::new_file::NewFile;
 
-/// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our own; or where the chunks of
-/// HDF5 arrays lie, so that opening the file takes no time
+/// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our
+/// own; or where the chunks of HDF5 arrays lie, so that opening the file takes no time
 ///
 /// Example: thalweg index reads.blow5
 ///
@@ -38,7 +39,8 @@ pub(crate) struct Args {
     /// Where to write it (default: FILE.idx); of one file only
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Of an HDF5 file of arrays: write where its chunks lie as a kerchunk reference set, which opens it as a Zarr store (version 2)
+    /// Of an HDF5 file of arrays: write where its chunks lie as a kerchunk reference set, which
+    /// opens it as a Zarr store (version 2)
     #[cfg(feature = "hdf5")]
     #[arg(long, value_name = "OUT.json", conflicts_with = "output")]
     kerchunk: Option<PathBuf>,
@@ -50,9 +52,14 @@ pub(crate) struct Args {
 #[cfg(feature = "hdf5")]
 fn references(path: &Path, out: &Path, options: &Options) -> Outcome {
     let Some(file) = hdf5::open(path, options, false)? else {
-        return Err(Failure::Usage(format!("{}: --kerchunk is for HDF5 files of arrays", path.display())));
+        return Err(Failure::Usage(format!(
+            "{}: --kerchunk is for HDF5 files of arrays",
+            path.display()
+        )));
     };
-    let full = path.canonicalize().map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
+    let full = path
+        .canonicalize()
+        .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
     let References { set, arrays, left_out } = file.references(&full.to_string_lossy())?;
     let mut new = NewFile::create(out)?;
     new.push(set.to_string().as_bytes())?;
@@ -70,7 +77,10 @@ fn extents(path: &Path, args: &Args, options: &Options) -> Result<bool, Failure>
     let Some(file) = hdf5::open(path, options, false)? else { return Ok(false) };
     let (place, _) = file.write_index(args.output.as_deref())?;
     if args.output.is_none() && place != index_path(path) {
-        complain(&format!("the index is {}: the folder of the file cannot be written", place.display()));
+        complain(&format!(
+            "the index is {}: the folder of the file cannot be written",
+            place.display()
+        ));
     }
     Ok(true)
 }
@@ -78,7 +88,9 @@ fn extents(path: &Path, args: &Args, options: &Options) -> Result<bool, Failure>
 pub(crate) fn run(args: &Args) -> Outcome {
     #[cfg(feature = "hdf5")]
     if let Some(out) = &args.kerchunk {
-        let [path] = &args.paths[..] else { return Err(Failure::Usage("--kerchunk is about one file".into())) };
+        let [path] = &args.paths[..] else {
+            return Err(Failure::Usage("--kerchunk is about one file".into()));
+        };
         return references(path, out, &args.read.options());
     }
     let files = find(&args.paths)?;

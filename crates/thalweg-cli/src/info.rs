@@ -1,4 +1,5 @@
-//! `thalweg info`: what is in a file, how it is laid out, and how much of it is in memory; or a run in a few figures.
+//! `thalweg info`: what is in a file, how it is laid out, and how much of it is in memory; or a run
+//! in a few figures.
 
 #[cfg(feature = "hdf5")]
 mod arrays;
@@ -26,12 +27,14 @@ use crate::progress::Progress;
 #[cfg(feature = "hdf5")]
 use crate::hdf5;
 
-/// Show what is in a file: version, compression, columns, reads, layout findings, and what is cached of it
+/// Show what is in a file: version, compression, columns, reads, layout findings, and what is
+/// cached of it
 ///
-/// The number of reads comes from the index where there is one; --count reads the file where there is none.
+/// The number of reads comes from the index where there is one; --count reads the file where there
+/// is none.
 ///
-/// A folder, a pattern, or files with --run are summarised as one run: reads, samples, bytes, N50, acquisitions, end
-/// reasons. That goes through all files, but decodes no signal.
+/// A folder, a pattern, or files with --run are summarised as one run: reads, samples, bytes, N50,
+/// acquisitions, end reasons. That goes through all files, but decodes no signal.
 ///
 /// Example: thalweg info reads.blow5
 ///
@@ -123,7 +126,10 @@ fn is_pattern(path: &Path) -> bool {
 
 /// What the layout of a file of reads costs, by name and in words.
 #[cfg(feature = "hdf5")]
-pub(crate) fn findings_of(path: &Path, options: Options) -> Result<Vec<(&'static str, String)>, Failure> {
+pub(crate) fn findings_of(
+    path: &Path,
+    options: Options,
+) -> Result<Vec<(&'static str, String)>, Failure> {
     Ok(look(path, residency(path)?, false, options)?.findings)
 }
 
@@ -133,10 +139,12 @@ fn look(path: &Path, cached: Residency, count: bool, options: Options) -> Result
     let mut findings = Vec::new();
     let saved = file.known_reads();
     let format = file.format();
-    // The others are not laid out record by record, and know their reads without an index beside them.
+    // The others are not laid out record by record, and know their reads without an index beside
+    // them.
     let records = matches!(format, Format::Slow5 | Format::Blow5);
     if records && matches!(saved, Ok(None)) {
-        let words = "there is no index: the first read by id reads the whole file; run `thalweg index`";
+        let words =
+            "there is no index: the first read by id reads the whole file; run `thalweg index`";
         findings.push(("no_index", words.into()));
     }
     let (reads, reads_from) = match saved {
@@ -153,7 +161,10 @@ fn look(path: &Path, cached: Residency, count: bool, options: Options) -> Result
             (None, "unknown")
         }
         Err(error) => {
-            findings.push(("bad_index", format!("{error}; delete it, and `thalweg index` makes another")));
+            findings.push((
+                "bad_index",
+                format!("{error}; delete it, and `thalweg index` makes another"),
+            ));
             (None, "unknown")
         }
     };
@@ -206,20 +217,34 @@ fn layout_findings(
     let mut say = |code, words: String| findings.push((code, words));
     if !whole {
         let end = if header.encoding == Encoding::Binary { "its end marker" } else { "a newline" };
-        say("no_end", format!("the file does not end with {end}: it is truncated, or still being written"));
+        say(
+            "no_end",
+            format!("the file does not end with {end}: it is truncated, or still being written"),
+        );
     }
     if header.encoding == Encoding::Ascii {
-        say("text", "text is larger and slower to read than BLOW5; `thalweg convert` makes one".into());
+        say(
+            "text",
+            "text is larger and slower to read than BLOW5; `thalweg convert` makes one".into(),
+        );
         return findings;
     }
     if !header.record_press.is_released() || !header.signal_press.is_released() {
         let (record, signal) = (header.record_press, header.signal_press);
-        say("unreleased", format!("no released version of slow5lib reads record {record} with signal {signal}"));
+        say(
+            "unreleased",
+            format!("no released version of slow5lib reads record {record} with signal {signal}"),
+        );
     }
     match header.record_press {
-        RecordPress::Zlib => say("zlib", "zlib is slower to decode than zstd, for about the same size".into()),
+        RecordPress::Zlib => {
+            say("zlib", "zlib is slower to decode than zstd, for about the same size".into())
+        }
         RecordPress::None if header.signal_press == SignalPress::None => {
-            say("uncompressed", "nothing is compressed: the file is about twice as large as it need be".into());
+            say(
+                "uncompressed",
+                "nothing is compressed: the file is about twice as large as it need be".into(),
+            );
         }
         _ => {}
     }
@@ -246,7 +271,8 @@ struct Stored {
 
 impl Stored {
     fn of(file: &ReadFile) -> Option<Self> {
-        let Pod5Info { version, software, signal, reads_batches, signal_batches, signal_rows } = file.pod5_info()?;
+        let Pod5Info { version, software, signal, reads_batches, signal_batches, signal_rows } =
+            file.pod5_info()?;
         Some(Self {
             version: version.to_owned(),
             signal: match signal {
@@ -257,7 +283,9 @@ impl Stored {
             tables: json!({
                 "reads_batches": reads_batches, "signal_batches": signal_batches, "signal_rows": signal_rows
             }),
-            words: format!("Reads in {reads_batches} batches, Signal in {signal_batches} of {signal_rows} rows"),
+            words: format!(
+                "Reads in {reads_batches} batches, Signal in {signal_batches} of {signal_rows} rows"
+            ),
         })
     }
 }
@@ -267,8 +295,10 @@ fn as_json(info: &Info) -> serde_json::Value {
     let records = matches!(info.format, Format::Slow5 | Format::Blow5);
     let attributes: serde_json::Map<String, serde_json::Value> =
         header.attributes.iter().map(|a| (a.name.clone(), json!(a.values))).collect();
-    let aux: Vec<_> = header.aux.iter().map(|f| json!({ "name": f.name, "type": f.type_name() })).collect();
-    let findings: Vec<_> = info.findings.iter().map(|(code, words)| json!({ "code": code, "words": words })).collect();
+    let aux: Vec<_> =
+        header.aux.iter().map(|f| json!({ "name": f.name, "type": f.type_name() })).collect();
+    let findings: Vec<_> =
+        info.findings.iter().map(|(code, words)| json!({ "code": code, "words": words })).collect();
     json!({
         "schema": "thalweg.info/1",
         "file": info.path.display().to_string(),
@@ -299,7 +329,9 @@ fn in_words(info: &Info) -> String {
         let _ = writeln!(text, "  {name:<12} {value}");
     };
     match info.format {
-        Format::Slow5 | Format::Blow5 => line("format", &format!("{} {}", info.format, header.version)),
+        Format::Slow5 | Format::Blow5 => {
+            line("format", &format!("{} {}", info.format, header.version))
+        }
         Format::Pod5 | Format::Fast5 => {
             let version = info.stored.as_ref().map_or("", |stored| stored.version.as_str());
             line("format", format!("{} {version}", info.format).trim_end());
@@ -311,25 +343,35 @@ fn in_words(info: &Info) -> String {
         line("tables", &stored.words);
     }
     if info.format == Format::Blow5 {
-        line("compression", &format!("record {}, signal {}", header.record_press, header.signal_press));
+        line(
+            "compression",
+            &format!("record {}, signal {}", header.record_press, header.signal_press),
+        );
     }
     line("size", &decimal_bytes(*size as f64));
     let reads = match (reads, info.mean_record_bytes) {
-        (Some(n), Some(mean)) => format!("{n} (by {}), {} each in the mean", info.reads_from, decimal_bytes(mean)),
+        (Some(n), Some(mean)) => {
+            format!("{n} (by {}), {} each in the mean", info.reads_from, decimal_bytes(mean))
+        }
         (Some(n), None) => format!("{n} (by {})", info.reads_from),
         (None, _) => "unknown, for there is no index; --count reads the file".into(),
     };
     line("reads", &reads);
     line("read groups", &header.read_groups.to_string());
-    let aux: Vec<String> = header.aux.iter().map(|f| format!("{} {}", f.name, short(&f.type_name()))).collect();
+    let aux: Vec<String> =
+        header.aux.iter().map(|f| format!("{} {}", f.name, short(&f.type_name()))).collect();
     line("aux", &if aux.is_empty() { "none".into() } else { aux.join(", ") });
     line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
     for (i, attribute) in header.attributes.iter().enumerate() {
         // All groups' values, each once: most attributes are the same in all of them.
-        let mut values: Vec<&str> = attribute.values.iter().map(|v| v.as_deref().unwrap_or(".")).collect();
+        let mut values: Vec<&str> =
+            attribute.values.iter().map(|v| v.as_deref().unwrap_or(".")).collect();
         values.sort_unstable();
         values.dedup();
-        line(if i == 0 { "attributes" } else { "" }, &format!("{}: {}", attribute.name, short(&values.join(" | "))));
+        line(
+            if i == 0 { "attributes" } else { "" },
+            &format!("{}: {}", attribute.name, short(&values.join(" | "))),
+        );
     }
     for (i, (_, words)) in findings.iter().enumerate() {
         line(if i == 0 { "findings" } else { "" }, words);
@@ -337,7 +379,10 @@ fn in_words(info: &Info) -> String {
     if let Some(share) = cached.fraction().filter(|share| *share > 0.99) {
         line(
             "",
-            &format!("{} % of the file is in memory: the next read will not touch the device", digits(share * 100.0)),
+            &format!(
+                "{} % of the file is in memory: the next read will not touch the device",
+                digits(share * 100.0)
+            ),
         );
     }
     text

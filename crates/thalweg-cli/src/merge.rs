@@ -8,8 +8,8 @@ use crate::write::IntoOne;
 
 /// Put the reads of many files into one, of any format
 ///
-/// Read groups with the same attributes become one, others stay apart. Fields that only some files have are missing in
-/// the reads of the others. The same read in two files is an error.
+/// Read groups with the same attributes become one, others stay apart. Fields that only some files
+/// have are missing in the reads of the others. The same read in two files is an error.
 ///
 /// Example: thalweg merge run/ --to run.blow5
 #[derive(Debug, clap::Args)]
@@ -19,5 +19,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    args.files.run(|set| Ok((0..set.paths().len()).map(|file| Part::new(file, Selection::All)).collect()))
+    args.files
+        .run(|set| Ok((0..set.paths().len()).map(|file| Part::new(file, Selection::All)).collect()))
 }

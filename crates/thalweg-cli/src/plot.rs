@@ -21,10 +21,12 @@ use panel::{Axis, Marks, Panel};
 #[cfg(feature = "hdf5")]
 use crate::hdf5;
 
-/// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events (rate, time of flight, detectors)
+/// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events
+/// (rate, time of flight, detectors)
 ///
-/// The name of OUT says what it becomes: .png, .svg, or .html, a page that can be zoomed and needs no network. Long
-/// signals keep the least and the greatest value of every stretch, so that spikes stay.
+/// The name of OUT says what it becomes: .png, .svg, or .html, a page that can be zoomed and needs
+/// no network. Long signals keep the least and the greatest value of every stretch, so that spikes
+/// stay.
 ///
 /// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --to read.png
 ///
@@ -33,7 +35,8 @@ use crate::hdf5;
 /// Example: thalweg plot run.nxs --bank 'bank1*' --to events.png
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or a NeXus file with events
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or a NeXus file
+    /// with events
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The picture or page to write; its name ends in .png, .svg or .html
@@ -48,7 +51,8 @@ pub(crate) struct Args {
     /// Width of a picture in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 1400, value_parser = clap::value_parser!(u32).range(400..=4000))]
     width: u32,
-    /// NeXus: only banks whose name, or path in the file, matches this pattern; may be given more than once
+    /// NeXus: only banks whose name, or path in the file, matches this pattern; may be given more
+    /// than once
     #[arg(long, value_name = "GLOB", conflicts_with = "read")]
     bank: Vec<String>,
     /// HDF5: take the file for harmless; see `thalweg read --help`
@@ -95,8 +99,11 @@ const BARS: usize = 120;
 pub(crate) fn degrees(to: &Path, title: &str, degrees: &BTreeMap<u64, u64>) -> Outcome {
     let mut histogram = histogram::Histogram::new(f64::MAX);
     degrees.iter().for_each(|(degree, count)| histogram.add(*degree as f64, *count));
-    let bars: Vec<(f64, f64, f64)> =
-        histogram.bars(BARS, 1.0).into_iter().map(|(left, right, count)| (left, right, count as f64)).collect();
+    let bars: Vec<(f64, f64, f64)> = histogram
+        .bars(BARS, 1.0)
+        .into_iter()
+        .map(|(left, right, count)| (left, right, count as f64))
+        .collect();
     let ends = bars.first().zip(bars.last()).map_or((0.0, 1.0), |(first, last)| (first.0, last.1));
     let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
     let panel = Panel {
@@ -116,7 +123,10 @@ fn panels(args: &Args, points: usize) -> Result<(String, Vec<Panel>), Failure> {
         && let Some(file) = hdf5::open(path, &options, args.trusted)?
     {
         if args.read.is_some() {
-            return Err(Failure::Usage(format!("{}: --read draws a read, and the file has none", path.display())));
+            return Err(Failure::Usage(format!(
+                "{}: --read draws a read, and the file has none",
+                path.display()
+            )));
         }
         return nexus::panels(&file, &args.bank, points / 4);
     }

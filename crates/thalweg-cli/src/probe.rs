@@ -18,8 +18,9 @@ use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output, parse
 
 /// Measure what the device under a file or folder can do, and keep it for later reads
 ///
-/// Reads parts of FILE past the page cache, with several sizes of request and several of them in flight. In a FOLDER, a
-/// temporary file is written for that, and removed. What is found holds for 30 days for every file on that device.
+/// Reads parts of FILE past the page cache, with several sizes of request and several of them in
+/// flight. In a FOLDER, a temporary file is written for that, and removed. What is found holds for
+/// 30 days for every file on that device.
 ///
 /// Example: thalweg probe /data --budget-s 20
 #[derive(Debug, clap::Args)]
@@ -41,18 +42,27 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let stop = flag_on_interrupt();
     let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
-    let temporary = if meta.is_dir() { Some(Temporary::write(&args.path, args.file_size, &stop)?) } else { None };
+    let temporary = if meta.is_dir() {
+        Some(Temporary::write(&args.path, args.file_size, &stop)?)
+    } else {
+        None
+    };
     let path = temporary.as_ref().map_or(&args.path, |t| &t.0);
     let device = File::open(path).ok().and_then(|file| saved::device(&file));
     let options = ProbeOptions::sweep_within(Duration::from_secs(args.budget_s.into()));
     let found = probe(path, &options, &stop, &mut |_, _| {})?;
     drop(temporary);
     let model = found.store_model().ok_or_else(|| {
-        Failure::Said(format!("{}: {}", args.path.display(), found.notes.first().map_or("no model", |n| n)))
+        Failure::Said(format!(
+            "{}: {}",
+            args.path.display(),
+            found.notes.first().map_or("no model", |n| n)
+        ))
     })?;
     let place = match (saved::folder(), device) {
         (Some(folder), Some(device)) => {
-            saved::save(&folder, &saved::Saved::new(device, model, SystemTime::now())).map_err(|e| e.to_string())
+            saved::save(&folder, &saved::Saved::new(device, model, SystemTime::now()))
+                .map_err(|e| e.to_string())
         }
         (None, _) => Err("neither XDG_CACHE_HOME nor HOME is set".into()),
         (_, None) => Err("the system does not tell which device this is".into()),
@@ -109,7 +119,12 @@ impl Drop for Temporary {
     }
 }
 
-fn as_json(path: &Path, found: &Probe, model: &StoreModel, place: Option<&Path>) -> serde_json::Value {
+fn as_json(
+    path: &Path,
+    found: &Probe,
+    model: &StoreModel,
+    place: Option<&Path>,
+) -> serde_json::Value {
     json!({
         "schema": "thalweg.probe/1",
         "path": path.display().to_string(),
@@ -131,10 +146,18 @@ fn in_words(found: &Probe, model: &StoreModel) -> String {
         let _ = write!(text, " {:>9}", format!("{depth} deep"));
     }
     for row in sweep.chunk_by(|a, b| a.block_bytes == b.block_bytes) {
-        let _ = write!(text, "\n{:>11}", row.first().map_or_else(String::new, |p| binary_bytes(p.block_bytes as f64)));
+        let _ = write!(
+            text,
+            "\n{:>11}",
+            row.first().map_or_else(String::new, |p| binary_bytes(p.block_bytes as f64))
+        );
         for depth in &depths {
             let cell = row.iter().find(|p| p.depth == *depth).map_or_else(String::new, |p| {
-                let mark = if (p.depth, p.block_bytes) == (model.depth, model.block as u64) { "*" } else { "" };
+                let mark = if (p.depth, p.block_bytes) == (model.depth, model.block as u64) {
+                    "*"
+                } else {
+                    ""
+                };
                 format!("{mark}{:.0}", p.bytes_per_s / 1e6)
             });
             let _ = write!(text, " {cell:>9}");

@@ -53,6 +53,7 @@ impl Drop for Progress {
 /// A bar over bytes.
 pub(crate) fn bar(total: u64) -> ProgressBar {
     let style = "{bar:32} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left";
-    let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(total).with_style(style)
 }

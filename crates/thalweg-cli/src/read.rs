@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg::new_file::ArrowWriter;
-use thalweg::reads::{ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema};
+use thalweg::reads::{
+    ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema,
+};
 
 use crate::common::{Failure, MEASURING, Outcome, ReadArgs, alone, open_set, output, read_ids};
 use crate::progress::Progress;
@@ -38,7 +40,8 @@ use thalweg::reads::Options;
 
 /// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
-/// Several files, folders of them, or patterns in quotes, are read one after the other in the order of their paths.
+/// Several files, folders of them, or patterns in quotes, are read one after the other in the order
+/// of their paths.
 ///
 /// Example: thalweg read reads.blow5 --digest
 ///
@@ -56,8 +59,9 @@ pub(crate) struct Args {
     /// Print one JSON line about the whole read (time to samples, bytes, stages), or about the plan
     #[arg(long, conflicts_with = "digest")]
     json: bool,
-    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it appears when it is whole. HDF5: a
-    /// column for each dataset, as .arrow, .parquet, .csv or .tsv, or as a folder of numpy's arrays, .npy
+    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it
+    /// appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet, .csv or
+    /// .tsv, or as a folder of numpy's arrays, .npy
     #[arg(long, visible_alias = "out", value_name = "OUT", conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
     /// With --to: picoampere (float32) in the place of samples
@@ -79,23 +83,28 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
     consumer_ns: Option<u32>,
-    /// HDF5: put all arrays into memory at once, over the budget, instead of using them part by part
+    /// HDF5: put all arrays into memory at once, over the budget, instead of using them part by
+    /// part
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     arrays: bool,
-    /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements as in 1,2;3,4
+    /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
+    /// as in 1,2;3,4
     #[arg(long, value_name = "SELECTION", conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
     #[cfg(feature = "hdf5")]
     select: Option<select::Select>,
-    /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with MPI
+    /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with
+    /// MPI
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
     #[cfg(feature = "hdf5")]
     ranks: Option<u16>,
-    /// HDF5: read this slice of how many, counted from 0, as in 0/4; the digests of all add up to that of the whole
+    /// HDF5: read this slice of how many, counted from 0, as in 0/4; the digests of all add up to
+    /// that of the whole
     #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
     #[cfg(feature = "hdf5")]
     slice: Option<team::Place>,
-    /// HDF5: print what so many processes would read of each dataset, a line of JSON for each, and read nothing
+    /// HDF5: print what so many processes would read of each dataset, a line of JSON for each, and
+    /// read nothing
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
     #[cfg(feature = "hdf5")]
@@ -104,8 +113,9 @@ pub(crate) struct Args {
     #[arg(long, hide = true, requires = "slice")]
     #[cfg(feature = "hdf5")]
     member: bool,
-    /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for libhdf5 may crash on what is
-    /// malformed on purpose; that takes as long again as finding the datasets
+    /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for
+    /// libhdf5 may crash on what is malformed on purpose; that takes as long again as finding the
+    /// datasets
     #[arg(long, overrides_with = "trusted")]
     trusted: bool,
     /// Look through the file, and say nothing: see --trusted
@@ -129,7 +139,8 @@ fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
 /// Writes the reads as an Arrow IPC file.
 fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
     let schema = set.schema(Strings::Text)?;
-    let mut out = ArrowWriter::create(to, &if pa { picoampere_schema(&schema)? } else { (*schema).clone() })?;
+    let mut out =
+        ArrowWriter::create(to, &if pa { picoampere_schema(&schema)? } else { (*schema).clone() })?;
     for batch in set.batches(selection)? {
         let batch = batch?;
         if pa {
@@ -144,7 +155,13 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
 
 /// Reads the arrays of a file, if it has any.
 #[cfg(feature = "hdf5")]
-fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, started: &Started) -> Result<bool, Failure> {
+fn arrays(
+    path: &Path,
+    within: &[PathBuf],
+    args: &Args,
+    options: &Options,
+    started: &Started,
+) -> Result<bool, Failure> {
     if args.events.asked() || args.to.is_some() {
         if !args.trusted {
             hdf5::guard(options);
@@ -180,7 +197,14 @@ fn arrays(path: &Path, within: &[PathBuf], args: &Args, options: &Options, start
         let Some(file) = file else { return Ok(false) };
         let slices = args.slices.map(usize::from);
         let select = args.select.as_ref();
-        let job = arrays::Job { digests: args.digest, json: args.json, whole: args.arrays, threads, slices, select };
+        let job = arrays::Job {
+            digests: args.digest,
+            json: args.json,
+            whole: args.arrays,
+            threads,
+            slices,
+            select,
+        };
         match leads {
             Some(ranks) => arrays::lead(&file, ranks, job)?,
             None => arrays::run(&file, within, job, &team, started)?,
@@ -208,8 +232,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     #[cfg(feature = "hdf5")]
     if args.vet {
         let [path, datasets @ ..] = &args.paths[..] else { return Ok(()) };
-        let datasets: Vec<String> = datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        return Ok(thalweg::guard::look(path, &datasets, options, thalweg::format::fast5::try_reads)?);
+        let datasets: Vec<String> =
+            datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        return Ok(thalweg::guard::look(
+            path,
+            &datasets,
+            options,
+            thalweg::format::fast5::try_reads,
+        )?);
     }
     #[cfg(feature = "hdf5")]
     if let [path, within @ ..] = &args.paths[..]
@@ -220,10 +250,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     alone()?;
     #[cfg(feature = "hdf5")]
     if args.events.asked() {
-        return Err(Failure::Usage("events and logs are in NeXus files: name one HDF5 file".into()));
+        return Err(Failure::Usage(
+            "events and logs are in NeXus files: name one HDF5 file".into(),
+        ));
     }
     if args.to.is_some() && args.json {
-        return Err(Failure::Usage("--to with --json is for arrays: reads are written without a word".into()));
+        return Err(Failure::Usage(
+            "--to with --json is for arrays: reads are written without a word".into(),
+        ));
     }
     #[cfg(feature = "hdf5")]
     if !args.trusted {

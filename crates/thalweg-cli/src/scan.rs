@@ -14,23 +14,27 @@ use sink::{Kind, Sink};
 
 /// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
 ///
-/// The signal is not decoded; `samples` is the number of a read's samples, `file` the path of its file.
+/// The signal is not decoded; `samples` is the number of a read's samples, `file` the path of its
+/// file.
 ///
 /// Example: thalweg scan run/ --to reads.parquet
 ///
-/// Example: thalweg scan run/ --columns read_id,samples,run_id --where 'samples >= 5000 and end_reason == signal_positive'
+/// Example: thalweg scan run/ --columns read_id,samples,run_id --where 'samples >= 5000 and
+/// end_reason == signal_positive'
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Write a file in place of CSV to standard output; its name ends in .arrow, .parquet, .csv or .tsv
+    /// Write a file in place of CSV to standard output; its name ends in .arrow, .parquet, .csv or
+    /// .tsv
     #[arg(long, value_name = "OUT", value_parser = Kind::parse_path)]
     to: Option<(PathBuf, Kind)>,
     /// Separate columns on standard output by tabs
     #[arg(long, conflicts_with = "to")]
     tsv: bool,
-    /// Only these columns, in this order; attributes of read groups, such as run_id, can be among them
+    /// Only these columns, in this order; attributes of read groups, such as run_id, can be among
+    /// them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
     /// Only reads for which this holds; names are columns or attributes of read groups
@@ -44,7 +48,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let condition = args
+        .condition
+        .as_deref()
+        .map(Condition::parse)
+        .transpose()
+        .map_err(Failure::of_argument)?;
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,

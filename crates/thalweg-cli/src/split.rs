@@ -20,8 +20,9 @@ use plan::{Plan, Rule};
 
 /// Split a data set into files: by run, by any column or attribute, or by number of reads
 ///
-/// There is a file for each value of --by, named after it, in the folder that --to names. Its header has only the read
-/// groups of its reads. An existing file is never replaced, and if anything fails, no new file stays.
+/// There is a file for each value of --by, named after it, in the folder that --to names. Its
+/// header has only the read groups of its reads. An existing file is never replaced, and if
+/// anything fails, no new file stays.
 ///
 /// Example: thalweg split run/ --by run_id --to by-run/
 ///
@@ -34,7 +35,8 @@ pub(crate) struct Args {
     /// The folder to write into; it is made if need be
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// A file for each value of this column or attribute: run_id, read_group, channel_number, end_reason, file
+    /// A file for each value of this column or attribute: run_id, read_group, channel_number,
+    /// end_reason, file
     #[arg(long, value_name = "NAME", required_unless_present = "reads")]
     by: Option<String>,
     /// A file for so many reads, in their order, as in 4000 or 4k
@@ -52,8 +54,8 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// Files that are written side by side, by what each holds in memory: buffers of some MiB; POD5 batches of signal and
-/// rows for later; FAST5 what libhdf5 caches.
+/// Files that are written side by side, by what each holds in memory: buffers of some MiB; POD5
+/// batches of signal and rows for later; FAST5 what libhdf5 caches.
 const fn side_by_side(format: Format) -> usize {
     match format {
         Format::Slow5 | Format::Blow5 => 16,
@@ -76,10 +78,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let plan = Plan::make(&set, &headers, &rule)?;
     drop(progress);
     if plan.parts.len() > args.most {
-        let message = format!("{} files would be made; --most {} allows them", plan.parts.len(), plan.parts.len());
+        let message = format!(
+            "{} files would be made; --most {} allows them",
+            plan.parts.len(),
+            plan.parts.len()
+        );
         return Err(Failure::Usage(message));
     }
-    fs::create_dir_all(&args.to).map_err(|e| thalweg::Error::io(&args.to.to_string_lossy().into(), "creating", e))?;
+    fs::create_dir_all(&args.to)
+        .map_err(|e| thalweg::Error::io(&args.to.to_string_lossy().into(), "creating", e))?;
     let outputs = outputs(args, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
     let _progress = Progress::watch(&control, set.bytes());
@@ -97,7 +104,10 @@ fn outputs(args: &Args, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Fa
     for part in &plan.parts {
         let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
         if path.symlink_metadata().is_ok() {
-            return Err(Failure::Said(format!("{}: is there already; name another folder", path.display())));
+            return Err(Failure::Said(format!(
+                "{}: is there already; name another folder",
+                path.display()
+            )));
         }
         outputs.push(Output { path, headers: headers.only(&part.groups) });
     }
@@ -116,11 +126,14 @@ fn write(
     for file in 0..set.paths().len() {
         let reads = plan.reads(file);
         let to = |part: u32| (part as usize).checked_sub(first).filter(|&to| to < outputs.len());
-        let wanted: Vec<_> = reads.iter().filter_map(|read| Some((read, to(read.part)? as u32))).collect();
+        let wanted: Vec<_> =
+            reads.iter().filter_map(|read| Some((read, to(read.part)? as u32))).collect();
         let selection = match wanted.len() {
             0 => continue,
             all if all == reads.len() => Selection::All,
-            _ => Selection::Ids(Arc::new(wanted.iter().map(|(read, _)| read.id.to_string()).collect())),
+            _ => Selection::Ids(Arc::new(
+                wanted.iter().map(|(read, _)| read.id.to_string()).collect(),
+            )),
         };
         parts.push(Part { file, selection, to: wanted.iter().map(|(_, to)| *to).collect() });
     }

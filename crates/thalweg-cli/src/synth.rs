@@ -21,7 +21,8 @@ use thalweg_gauge::suite::Synthetic;
 use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
 use crate::progress;
 
-/// Write a file of synthetic reads, neutron events or connectivity: realistic lengths, levels, noise and lists; the same for the same seed
+/// Write a file of synthetic reads, neutron events or connectivity: realistic lengths, levels,
+/// noise and lists; the same for the same seed
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
 ///
@@ -48,7 +49,8 @@ pub(crate) struct Args {
     /// BLOW5: compression of each record: none, zlib or zstd
     #[arg(long, value_name = "NAME", default_value = "zstd")]
     record: RecordPress,
-    /// Compression of each signal. BLOW5: none, svb-zd (default), ex-zd or svb16-zd; POD5: none or vbz (default)
+    /// Compression of each signal. BLOW5: none, svb-zd (default), ex-zd or svb16-zd; POD5: none or
+    /// vbz (default)
     #[arg(long, value_name = "NAME")]
     signal: Option<SignalPress>,
     /// FASTQ: bases in all, as in 500M; a base takes two bytes, or one with --gzip
@@ -72,7 +74,8 @@ enum Kind {
     Pod5,
     /// Basecalled reads
     Fastq,
-    /// Neutron events, as a run leaves them in a NeXus file: chunks of many banks in the order in which they were full
+    /// Neutron events, as a run leaves them in a NeXus file: chunks of many banks in the order in
+    /// which they were full
     NexusLive,
     /// Synapses and neurons of astrocytes, and astrocytes of neurons, as circuits keep them in HDF5
     Neuroglial,
@@ -90,15 +93,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
             record: args.record,
             signal: args.signal.unwrap_or(SignalPress::SvbZd),
         },
-        Kind::Pod5 => Synthetic::Pod5 { samples: args.samples, seed: args.seed, signal: pod5_signal(args.signal)? },
+        Kind::Pod5 => Synthetic::Pod5 {
+            samples: args.samples,
+            seed: args.seed,
+            signal: pod5_signal(args.signal)?,
+        },
         Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
-        Kind::NexusLive => Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?),
-        Kind::Neuroglial => Synthetic::Neuroglial(args.neuroglial.recipe(args.seed).map_err(Failure::of_argument)?),
+        Kind::NexusLive => {
+            Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?)
+        }
+        Kind::Neuroglial => {
+            Synthetic::Neuroglial(args.neuroglial.recipe(args.seed).map_err(Failure::of_argument)?)
+        }
     };
     write(&args.output, &synthetic, &|| control.is_cancelled())
 }
 
-/// Writes a file, and its index where it has one. Ends with [`Error::Cancelled`] soon after `stopped` says so.
+/// Writes a file, and its index where it has one. Ends with [`Error::Cancelled`] soon after
+/// `stopped` says so.
 pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Outcome {
     match synthetic.clone() {
         Synthetic::Blow5 { samples, seed, record, signal } => {
@@ -123,11 +135,19 @@ fn pod5_signal(signal: Option<SignalPress>) -> Result<SignalCoding, Failure> {
     match signal {
         None | Some(SignalPress::Vbz) => Ok(SignalCoding::default()),
         Some(SignalPress::None) => Ok(SignalCoding::Plain),
-        Some(other) => Err(Failure::Usage(format!("--signal {}: POD5 has none and vbz", other.name()))),
+        Some(other) => {
+            Err(Failure::Usage(format!("--signal {}: POD5 has none and vbz", other.name())))
+        }
     }
 }
 
-fn reads(path: &Path, synth: &Synth, header: &Header, coding: Coding, stopped: &dyn Fn() -> bool) -> Outcome {
+fn reads(
+    path: &Path,
+    synth: &Synth,
+    header: &Header,
+    coding: Coding,
+    stopped: &dyn Fn() -> bool,
+) -> Outcome {
     let failed = |fault: thalweg::Fault| {
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         Failure::Failed(Error::Usage(message.into()))
@@ -142,7 +162,10 @@ fn reads(path: &Path, synth: &Synth, header: &Header, coding: Coding, stopped: &
             synth.read(i, &mut read);
             let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
             let record = read.record(header, &mut aux)?;
-            Ok::<_, thalweg::Fault>((read.samples.len(), encoder.encode(target, &record, &read.samples)?))
+            Ok::<_, thalweg::Fault>((
+                read.samples.len(),
+                encoder.encode(target, &record, &read.samples)?,
+            ))
         }
     };
     in_order(synth.recipe().reads, make, stopped, |made| {
@@ -180,7 +203,8 @@ fn fastq(path: &Path, bases: u64, seed: u64, gzip: bool, stopped: &dyn Fn() -> b
         }
     };
     in_order(calls.reads.div_ceil(TOGETHER), make, stopped, |(text, packed)| {
-        let packed = packed.map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
+        let packed = packed
+            .map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
         out.push(if gzip { &packed } else { &text })?;
         bar.inc(text.len() as u64);
         Ok(())
@@ -190,7 +214,11 @@ fn fastq(path: &Path, bases: u64, seed: u64, gzip: bool, stopped: &dyn Fn() -> b
 }
 
 fn bar(bytes: u64) -> ProgressBar {
-    if std::io::IsTerminal::is_terminal(&std::io::stderr()) { progress::bar(bytes) } else { ProgressBar::hidden() }
+    if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        progress::bar(bytes)
+    } else {
+        ProgressBar::hidden()
+    }
 }
 
 /// Makes pieces 0 to `count` with all cores, and hands them over in their order.
@@ -207,7 +235,9 @@ fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
             .map(|t| {
                 let (send, receive) = sync_channel(AHEAD);
                 let mut make = maker();
-                scope.spawn(move || (t..count).step_by(threads as usize).all(|i| send.send(make(i)).is_ok()));
+                scope.spawn(move || {
+                    (t..count).step_by(threads as usize).all(|i| send.send(make(i)).is_ok())
+                });
                 receive
             })
             .collect();
@@ -215,7 +245,9 @@ fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
             if stopped() {
                 return Err(Failure::Failed(Error::Cancelled));
             }
-            let Some(Ok(piece)) = turns.get((i % threads) as usize).map(Receiver::recv) else { break };
+            let Some(Ok(piece)) = turns.get((i % threads) as usize).map(Receiver::recv) else {
+                break;
+            };
             take(piece)?;
         }
         Ok(())

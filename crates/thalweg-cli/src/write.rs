@@ -38,7 +38,8 @@ pub(crate) struct IntoOne {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The file to write; it appears when it is whole. Its name ends in .slow5, .blow5, .pod5 or .fast5
+    /// The file to write; it appears when it is whole. Its name ends in .slow5, .blow5, .pod5 or
+    /// .fast5
     #[arg(long, value_name = "OUT")]
     to: PathBuf,
     /// The format, where the name of OUT does not tell
@@ -56,7 +57,11 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 /// The format to write: what was asked for, else what the name says.
-pub(crate) fn format_of(asked: Option<Format>, option: &str, path: &Path) -> Result<Format, Failure> {
+pub(crate) fn format_of(
+    asked: Option<Format>,
+    option: &str,
+    path: &Path,
+) -> Result<Format, Failure> {
     asked.or_else(|| Format::of_path(path)).ok_or_else(|| {
         let path = path.display();
         let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
@@ -66,13 +71,27 @@ pub(crate) fn format_of(asked: Option<Format>, option: &str, path: &Path) -> Res
 
 impl WriteArgs {
     /// The conversion to a format. Files that are to be verified are read with `options`.
-    pub(crate) fn conversion(&self, format: Format, options: &Options) -> Result<Conversion, Failure> {
+    pub(crate) fn conversion(
+        &self,
+        format: Format,
+        options: &Options,
+    ) -> Result<Conversion, Failure> {
         let verify = self.verify.then(|| options.clone());
-        Ok(Conversion { coding: self.coding.coding(format)?, copy: !self.coding.recodes(), lossy: self.lossy, verify })
+        Ok(Conversion {
+            coding: self.coding.coding(format)?,
+            copy: !self.coding.recodes(),
+            lossy: self.lossy,
+            verify,
+        })
     }
 
     /// Says what was lost, and where it is asked for what was written; `more` is part of that.
-    pub(crate) fn tell(&self, path: &Path, report: &Report, more: Option<(&str, Value)>) -> Outcome {
+    pub(crate) fn tell(
+        &self,
+        path: &Path,
+        report: &Report,
+        more: Option<(&str, Value)>,
+    ) -> Outcome {
         for Lost { what, reads, first } in &report.lost {
             let reads = reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
             let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
@@ -81,7 +100,8 @@ impl WriteArgs {
         if !self.json {
             return Ok(());
         }
-        let lost = |lost: &Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
+        let lost =
+            |lost: &Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
         let mut line = json!({
             "output": path.to_string_lossy(),
             "reads": report.reads,
@@ -106,14 +126,21 @@ pub(crate) fn say(line: &Value) -> Outcome {
 
 impl IntoOne {
     /// Opens the files, and writes what `choose` takes of each.
-    pub(crate) fn run(&self, choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>) -> Outcome {
+    pub(crate) fn run(
+        &self,
+        choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>,
+    ) -> Outcome {
         let options = self.read.options();
         let control = options.control.clone();
-        let conversion = self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
+        let conversion =
+            self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
         let here = fs::canonicalize(&self.to).ok();
         if here.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == here) {
-            return Err(Failure::Usage(format!("{}: is one of the files to read; name another", self.to.display())));
+            return Err(Failure::Usage(format!(
+                "{}: is one of the files to read; name another",
+                self.to.display()
+            )));
         }
         let _progress = Progress::watch(&control, set.bytes());
         let parts = choose(&set)?;

@@ -1,4 +1,5 @@
-//! Each stage made the slow one in turn: the verdict must name it, and the runs without a stage must bear it out.
+//! Each stage made the slow one in turn: the verdict must name it, and the runs without a stage
+//! must bear it out.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 #[allow(dead_code, reason = "a part of it is for the other tests")]
@@ -49,7 +50,8 @@ fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison
     };
     let plan = Plan::new("verdict", vec![arm]).rounds(3).control(false).probe(probe);
     let measured = || run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap();
-    // A system short of memory may take pages away that were read a moment before: a hot trial is rejected then, rightly.
+    // A system short of memory may take pages away that were read a moment before: a hot trial is
+    // rejected then, rightly.
     let mut found = measured();
     for _ in 0..2 {
         if found.trials.iter().all(|trial| trial.rejected.is_none()) {
@@ -66,10 +68,15 @@ fn throttled(folder: &Folder, limits: &str, args: &[&str]) -> Verdict {
 
 #[track_caller]
 fn verdict(c: &Comparison) -> Verdict {
-    let told: Vec<_> = c.trials.iter().filter_map(|t| t.failed.as_ref().or(t.rejected.as_ref())).collect();
+    let told: Vec<_> =
+        c.trials.iter().filter_map(|t| t.failed.as_ref().or(t.rejected.as_ref())).collect();
     assert!(told.is_empty(), "{told:?}");
     assert!(c.refused.is_none(), "{:?}", c.refused);
-    assert_eq!(c.trials.len(), 1 + 2 * 3 + 3, "the warm-up, three of each without a stage, three rounds");
+    assert_eq!(
+        c.trials.len(),
+        1 + 2 * 3 + 3,
+        "the warm-up, three of each without a stage, three rounds"
+    );
     assert_eq!(c.trials.iter().filter(|t| t.role.is_some()).count(), 6);
     assert_eq!(c.summaries[0].trials, 3, "those without a stage are not averaged in");
     c.summaries[0].bottleneck.clone().unwrap()
@@ -78,7 +85,10 @@ fn verdict(c: &Comparison) -> Verdict {
 #[track_caller]
 fn names(verdict: &Verdict, term: Term, words: &str) {
     assert_eq!((verdict.term, verdict.confirmed), (Some(term), Some(true)), "{verdict:?}");
-    assert!(verdict.words.contains(words) && verdict.words.contains("; confirmed: "), "{verdict:?}");
+    assert!(
+        verdict.words.contains(words) && verdict.words.contains("; confirmed: "),
+        "{verdict:?}"
+    );
     assert!(verdict.without.store_s.is_some() && verdict.without.decoding_s.is_some());
 }
 
@@ -106,7 +116,8 @@ fn a_store_that_is_far_away_is_named() {
     let ids: Vec<&str> = rows.lines().filter_map(|row| row.split('\t').next()).collect();
     std::fs::write(folder.path("ids"), ids.join("\n")).unwrap();
     let list = folder.path("ids");
-    let found = throttled(&folder, "latency=5ms", &["--ids", list.to_str().unwrap(), "--one-by-one"]);
+    let found =
+        throttled(&folder, "latency=5ms", &["--ids", list.to_str().unwrap(), "--one-by-one"]);
     names(&found, Term::Latency, "waiting for one request after the other");
     assert!(found.words.contains(&format!("{} of them at ", ids.len() + 1)), "{}", found.words);
 }

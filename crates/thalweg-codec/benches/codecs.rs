@@ -12,13 +12,15 @@ fn main() {
 /// Samples of one read: about ten seconds.
 const SAMPLES: usize = 50_000;
 
-/// A signal as a nanopore makes it at 5 kHz: levels that last ten samples on average, 60 to 200 units apart, under
-/// noise with a standard deviation of 9. About five in a hundred differences then take two bytes.
+/// A signal as a nanopore makes it at 5 kHz: levels that last ten samples on average, 60 to 200
+/// units apart, under noise with a standard deviation of 9. About five in a hundred differences
+/// then take two bytes.
 fn signal() -> Vec<i16> {
     let mut state = 0x853c_49e6_748f_ea9b_u64;
     let mut uniform = || {
         // Numbers from Knuth's MMIX generator; the high bits are good enough here.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f64 / f64::from(1 << 24)
     };
     let mut level = 500.0;

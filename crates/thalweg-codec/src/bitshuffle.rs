@@ -1,11 +1,11 @@
-//! Bitshuffle (Masui and others, 2015): the bits of a block's elements sorted by significance, so that those which hardly
-//! vary stand together.
+//! Bitshuffle (Masui and others, 2015): the bits of a block's elements sorted by significance, so
+//! that those which hardly vary stand together.
 
 /// Bits are sorted within so many elements; those that do not fill a group stand as they are.
 pub const GROUP: usize = 8;
 
-/// Puts the bits of a block of elements of `size` bytes back into their places: `sorted` to `out`, which are of the same
-/// length, a multiple of [`GROUP`] elements.
+/// Puts the bits of a block of elements of `size` bytes back into their places: `sorted` to `out`,
+/// which are of the same length, a multiple of [`GROUP`] elements.
 pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     let rows = sorted.len() / (size * 8).max(1);
     for (byte, planes) in sorted.chunks_exact((rows * 8).max(1)).enumerate() {

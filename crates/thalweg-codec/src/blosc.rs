@@ -1,10 +1,11 @@
-//! Blosc 1 (<https://github.com/Blosc/c-blosc>, README_HEADER.rst): blocks, each shuffled and compressed on its own, in parts
-//! for the bytes of an element.
+//! Blosc 1 (<https://github.com/Blosc/c-blosc>, README_HEADER.rst): blocks, each shuffled and
+//! compressed on its own, in parts for the bytes of an element.
 
 use super::{bitshuffle, copy_match, deflate, shuffle, zstd};
 use crate::Fault;
 
-/// Bytes before the places of the blocks: versions, flags, element size, sizes of the values, of a block, of the chunk.
+/// Bytes before the places of the blocks: versions, flags, element size, sizes of the values, of a
+/// block, of the chunk.
 const HEADER: usize = 16;
 /// The versions of the format that are read.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=2;
@@ -15,7 +16,8 @@ const PLAIN: u8 = 0x02;
 const BITSHUFFLED: u8 = 0x04;
 const WHOLE_BLOCKS: u8 = 0x10;
 
-/// Blocks are compressed in parts only where an element has no more bytes than this, and a part no fewer than that.
+/// Blocks are compressed in parts only where an element has no more bytes than this, and a part no
+/// fewer than that.
 const MOST_PARTS: usize = 16;
 const LEAST_PART: usize = 128;
 
@@ -46,14 +48,26 @@ impl Decompressor {
     ///
     /// # Errors
     /// What is wrong with the chunk.
-    pub fn decompress(&mut self, coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn decompress(
+        &mut self,
+        coded: &[u8],
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
         out.clear();
-        let Some(&[version, _, flags, size, a @ .., _, _, _, _]) = coded.first_chunk::<HEADER>() else {
-            return Err(Fault::new(0, format!("{} bytes", coded.len()), "a Blosc chunk of 16 or more"));
+        let Some(&[version, _, flags, size, a @ .., _, _, _, _]) = coded.first_chunk::<HEADER>()
+        else {
+            return Err(Fault::new(
+                0,
+                format!("{} bytes", coded.len()),
+                "a Blosc chunk of 16 or more",
+            ));
         };
         let [n0, n1, n2, n3, b0, b1, b2, b3] = a;
-        let (bytes, block) =
-            (u32::from_le_bytes([n0, n1, n2, n3]) as usize, u32::from_le_bytes([b0, b1, b2, b3]) as usize);
+        let (bytes, block) = (
+            u32::from_le_bytes([n0, n1, n2, n3]) as usize,
+            u32::from_le_bytes([b0, b1, b2, b3]) as usize,
+        );
         if !VERSIONS.contains(&version) {
             return Err(Fault::new(0, format!("version {version} of Blosc"), "1 or 2"));
         }
@@ -83,7 +97,11 @@ impl Decompressor {
             return Ok(());
         }
         if block == 0 || size == 0 {
-            return Err(Fault::new(3, format!("blocks of {block} bytes, elements of {size}"), "more than none"));
+            return Err(Fault::new(
+                3,
+                format!("blocks of {block} bytes, elements of {size}"),
+                "more than none",
+            ));
         }
         for number in 0..bytes.div_ceil(block) {
             let place = HEADER + 4 * number;
@@ -95,11 +113,17 @@ impl Decompressor {
                 part.resize(block.len(), 0);
                 shuffle::undo(block, usize::from(size), part);
                 out.extend_from_slice(part);
-            } else if flags & BITSHUFFLED != 0 && (len / usize::from(size)).is_multiple_of(bitshuffle::GROUP) {
+            } else if flags & BITSHUFFLED != 0
+                && (len / usize::from(size)).is_multiple_of(bitshuffle::GROUP)
+            {
                 let whole = len / usize::from(size) * usize::from(size);
                 let start = out.len();
                 out.extend_from_slice(block);
-                bitshuffle::undo(&block[..whole], usize::from(size), &mut out[start..start + whole]);
+                bitshuffle::undo(
+                    &block[..whole],
+                    usize::from(size),
+                    &mut out[start..start + whole],
+                );
             } else {
                 out.extend_from_slice(block);
             }
@@ -121,7 +145,8 @@ impl Decompressor {
     ) -> Result<(), Fault> {
         let Self { deflate, zstd, part, block } = self;
         block.clear();
-        let splits = flags & WHOLE_BLOCKS == 0 && !is_rest && size <= MOST_PARTS && len / size >= LEAST_PART;
+        let splits =
+            flags & WHOLE_BLOCKS == 0 && !is_rest && size <= MOST_PARTS && len / size >= LEAST_PART;
         let parts = if splits { size } else { 1 };
         let each = len / parts;
         for _ in 0..parts {
@@ -141,14 +166,22 @@ impl Decompressor {
                 };
                 decoded.map_err(|fault| fault.shifted(at))?;
                 if part.len() != each {
-                    return Err(Fault::new(at, format!("a part of {} bytes", part.len()), format!("{each}")));
+                    return Err(Fault::new(
+                        at,
+                        format!("a part of {} bytes", part.len()),
+                        format!("{each}"),
+                    ));
                 }
                 block.extend_from_slice(part);
             }
             at += stored;
         }
         if block.len() != len {
-            return Err(Fault::new(at, format!("a block of {} bytes", block.len()), format!("{len}")));
+            return Err(Fault::new(
+                at,
+                format!("a block of {} bytes", block.len()),
+                format!("{len}"),
+            ));
         }
         Ok(())
     }
@@ -156,14 +189,17 @@ impl Decompressor {
 
 fn u32_at(coded: &[u8], at: usize) -> Result<usize, Fault> {
     let bytes = coded.get(at..).and_then(<[u8]>::first_chunk::<4>);
-    bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize).ok_or_else(|| short(at, coded.len().saturating_sub(at), 4))
+    bytes
+        .map(|bytes| u32::from_le_bytes(*bytes) as usize)
+        .ok_or_else(|| short(at, coded.len().saturating_sub(at), 4))
 }
 
 fn short(at: usize, found: usize, expected: usize) -> Fault {
     Fault::new(at, format!("{found} bytes to the end of the chunk"), format!("{expected}"))
 }
 
-/// Replaces `out` by what a BloscLZ stream decodes to, which may be `most` bytes: FastLZ with matches that reach 72 KiB back.
+/// Replaces `out` by what a BloscLZ stream decodes to, which may be `most` bytes: FastLZ with
+/// matches that reach 72 KiB back.
 fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.clear();
     let mut rest = coded;
@@ -180,7 +216,8 @@ fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
             Ok(usize::from(byte))
         };
         if control < 32 {
-            let (literals, after) = rest.split_at_checked(usize::from(control) + 1).ok_or_else(end)?;
+            let (literals, after) =
+                rest.split_at_checked(usize::from(control) + 1).ok_or_else(end)?;
             rest = after;
             out.extend_from_slice(literals);
         } else {
@@ -196,11 +233,16 @@ fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
             }
             let high = usize::from(control & 31) << 8;
             let low = next()?;
-            let distance = if high + low == NEAR { (next()? << 8 | next()?) + NEAR } else { high + low };
+            let distance =
+                if high + low == NEAR { (next()? << 8 | next()?) + NEAR } else { high + low };
             copy_match(out, distance + 1, len.min(most + 1), at)?;
         }
         if out.len() > most {
-            return Err(Fault::new(at, format!("more than {most} bytes"), format!("at most {most}")));
+            return Err(Fault::new(
+                at,
+                format!("more than {most} bytes"),
+                format!("at most {most}"),
+            ));
         }
     }
     Ok(())

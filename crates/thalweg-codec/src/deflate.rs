@@ -1,4 +1,5 @@
-//! zlib streams (RFC 1950): libdeflate where the whole stream is wanted, a streaming decoder for its first bytes.
+//! zlib streams (RFC 1950): libdeflate where the whole stream is wanted, a streaming decoder for
+//! its first bytes.
 //!
 //! Whatever follows the end of a stream is ignored, as zlib and slow5lib do.
 
@@ -12,16 +13,17 @@ use libdeflater::{CompressionLvl, DecompressionError};
 
 use crate::Fault;
 
-/// No stream decodes to more bytes than this for each of its own: the longest match is 258 bytes, and a length and a
-/// distance take at least one bit each (RFC 1951, section 3.2.5).
+/// No stream decodes to more bytes than this for each of its own: the longest match is 258 bytes,
+/// and a length and a distance take at least one bit each (RFC 1951, section 3.2.5).
 pub const MOST_BYTES_PER_BYTE: usize = 1032;
-/// Ratio of decoded to stored bytes expected of the first stream, in sixteenths: signals make less, text makes more.
+/// Ratio of decoded to stored bytes expected of the first stream, in sixteenths: signals make less,
+/// text makes more.
 const FIRST_RATIO: usize = 3 * 16;
 /// Room beyond what the ratio foretells, so that tiny streams need no second attempt.
 const SLACK_BYTES: usize = 256;
 
-/// A decompression context for one thread. It remembers how well its streams compress, because a zlib stream does not
-/// say how long it is.
+/// A decompression context for one thread. It remembers how well its streams compress, because a
+/// zlib stream does not say how long it is.
 pub struct Decompressor {
     whole: libdeflater::Decompressor,
     streaming: Option<Decompress>,
@@ -49,10 +51,17 @@ impl Decompressor {
 
     /// Replaces `out` by the decoded bytes, at most `limit`.
     ///
-    /// Fastest if `out` still holds what was decoded into it last: only what lies beyond is zeroed first.
-    pub fn decompress(&mut self, coded: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Fault> {
+    /// Fastest if `out` still holds what was decoded into it last: only what lies beyond is zeroed
+    /// first.
+    pub fn decompress(
+        &mut self,
+        coded: &[u8],
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<(), Fault> {
         let most = coded.len().saturating_mul(MOST_BYTES_PER_BYTE).min(limit);
-        let mut room = (coded.len() / 16).saturating_mul(self.ratio).saturating_add(SLACK_BYTES).min(most);
+        let mut room =
+            (coded.len() / 16).saturating_mul(self.ratio).saturating_add(SLACK_BYTES).min(most);
         let result = loop {
             if out.len() < room {
                 // The old contents are of no use: don't copy them to a new place.
@@ -109,10 +118,20 @@ impl Decompressor {
             match streaming.decompress_vec(&coded[read..], out, FlushDecompress::None) {
                 Ok(Status::StreamEnd) => break,
                 Ok(_) if streaming.total_in() as usize == read && out.len() == had => {
-                    return Err(Fault::new(read, "the end of the bytes", "the rest of the zlib stream"));
+                    return Err(Fault::new(
+                        read,
+                        "the end of the bytes",
+                        "the rest of the zlib stream",
+                    ));
                 }
                 Ok(_) => {}
-                Err(error) => return Err(Fault::new(streaming.total_in() as usize, error.to_string(), STREAM)),
+                Err(error) => {
+                    return Err(Fault::new(
+                        streaming.total_in() as usize,
+                        error.to_string(),
+                        STREAM,
+                    ));
+                }
             }
         }
         out.truncate(n);
@@ -127,12 +146,16 @@ impl Decompressor {
         loop {
             let (read, had) = (streaming.total_in() as usize, streaming.total_out());
             match streaming.decompress(&coded[read..], &mut window, FlushDecompress::None) {
-                Ok(Status::StreamEnd) => return Fault::new(read, "a stream that libdeflate refuses", STREAM),
+                Ok(Status::StreamEnd) => {
+                    return Fault::new(read, "a stream that libdeflate refuses", STREAM);
+                }
                 Ok(_) if streaming.total_in() as usize == read && streaming.total_out() == had => {
                     return Fault::new(read, "the end of the bytes", "the rest of the zlib stream");
                 }
                 Ok(_) => {}
-                Err(error) => return Fault::new(streaming.total_in() as usize, error.to_string(), STREAM),
+                Err(error) => {
+                    return Fault::new(streaming.total_in() as usize, error.to_string(), STREAM);
+                }
             }
         }
     }
@@ -166,7 +189,8 @@ impl Compressor {
         Ok(())
     }
 
-    /// Replaces `out` by `plain` as one member of a gzip file (RFC 1952). Members may follow each other.
+    /// Replaces `out` by `plain` as one member of a gzip file (RFC 1952). Members may follow each
+    /// other.
     pub fn gzip(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         let bound = self.0.gzip_compress_bound(plain.len());
         out.resize(bound, 0);

@@ -1,4 +1,5 @@
-//! ex-zd: samples as one-byte zigzag differences, with exceptions listed aside. BLOW5's signal compression 2.
+//! ex-zd: samples as one-byte zigzag differences, with exceptions listed aside. BLOW5's signal
+//! compression 2.
 //!
 //! ```text
 //! u8  version, 0
@@ -15,8 +16,9 @@
 //!
 //! Specified by its implementation in slow5lib, `src/slow5_press.c`. Differences are modulo 2^16.
 //!
-//! slow5lib cannot write zero samples (it reads before its buffer). Here they are the form above with n, q, the first
-//! sample and the number of exceptions all zero, so that whoever reads it stays inside the payload.
+//! slow5lib cannot write zero samples (it reads before its buffer). Here they are the form above
+//! with n, q, the first sample and the number of exceptions all zero, so that whoever reads it
+//! stays inside the payload.
 #![allow(unsafe_code)] // The output is filled by SIMD kernels and never zeroed first.
 
 use std::mem::MaybeUninit;
@@ -30,7 +32,8 @@ use crate::{Fault, Kernel, svb};
 const MOST_SHIFT: u8 = 5;
 /// An exception's value is stored less this.
 const LEAST_EXCEPTION: u32 = 256;
-/// Samples decoded at a time: their flags and exceptions stay in the first-level cache, on the stack.
+/// Samples decoded at a time: their flags and exceptions stay in the first-level cache, on the
+/// stack.
 const CHUNK: usize = 4096;
 
 /// The fields up to the number of exceptions.
@@ -46,24 +49,36 @@ const HEADER_BYTES: usize = 1 + 8 + 1 + 2 + 4;
 impl Header {
     fn parse(coded: &[u8]) -> Result<(Self, &[u8]), Fault> {
         let Some((header, rest)) = coded.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(Fault::new(0, format!("{} bytes", coded.len()), format!("a header of {HEADER_BYTES}")));
+            return Err(Fault::new(
+                0,
+                format!("{} bytes", coded.len()),
+                format!("a header of {HEADER_BYTES}"),
+            ));
         };
         let &[version, n0, n1, n2, n3, n4, n5, n6, n7, shift, f0, f1, e0, e1, e2, e3] = header;
         if version != 0 {
             return Err(Fault::new(0, format!("version {version}"), "ex-zd version 0"));
         }
         if shift > MOST_SHIFT {
-            return Err(Fault::new(9, format!("a shift of {shift}"), format!("at most {MOST_SHIFT}")));
+            return Err(Fault::new(
+                9,
+                format!("a shift of {shift}"),
+                format!("at most {MOST_SHIFT}"),
+            ));
         }
         let samples = u64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]);
         let exceptions = u32::from_le_bytes([e0, e1, e2, e3]);
         let first = unzigzag_16(u16::from_le_bytes([f0, f1]));
         // Every sample but the first takes a byte at least, and every exception two.
         if samples > rest.len() as u64 + 1 || u64::from(exceptions) * 2 > rest.len() as u64 {
-            let found = format!("{samples} samples, {exceptions} exceptions in {} bytes", rest.len());
+            let found =
+                format!("{samples} samples, {exceptions} exceptions in {} bytes", rest.len());
             return Err(Fault::new(1, found, "counts that fit the bytes"));
         }
-        Ok((Self { samples: samples as usize, shift, first, exceptions: exceptions as usize }, rest))
+        Ok((
+            Self { samples: samples as usize, shift, first, exceptions: exceptions as usize },
+            rest,
+        ))
     }
 }
 
@@ -92,7 +107,11 @@ pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(
     let plain = (samples - 1).checked_sub(header.exceptions);
     if plain != Some(data.len()) {
         let found = format!("{} bytes, {} exceptions", data.len(), header.exceptions);
-        return Err(Fault::new(coded.len() - data.len(), found, format!("{} differences", samples - 1)));
+        return Err(Fault::new(
+            coded.len() - data.len(),
+            found,
+            format!("{} differences", samples - 1),
+        ));
     }
     out.reserve(samples);
     let spare = &mut out.spare_capacity_mut()[..samples];
@@ -109,7 +128,8 @@ pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(
     exceptions.finish()?;
     if header.shift > 0 {
         for sample in &mut *spare {
-            // SAFETY: all samples have been written: the first above, each chunk of the others in the loop.
+            // SAFETY: all samples have been written: the first above, each chunk of the others in
+            // the loop.
             sample.write(unsafe { sample.assume_init() } << header.shift);
         }
     }
@@ -140,7 +160,11 @@ fn sum_scalar(
             u16::from(byte)
         } else {
             // The counts agreed, so exceptions that were to come lie beyond the end.
-            return Err(Fault::new(at.bytes, "the end", format!("the byte of difference {}", from + i)));
+            return Err(Fault::new(
+                at.bytes,
+                "the end",
+                format!("the byte of difference {}", from + i),
+            ));
         };
         at.previous = at.previous.wrapping_add(unzigzag_16(value));
         out.write(at.previous);
@@ -174,33 +198,52 @@ impl<'a> Exceptions<'a> {
         let (lists, next, data) = match header.exceptions {
             0 => (Lists::None, None, rest),
             1 => {
-                let Some((&[p0, p1, p2, p3, v0, v1, v2, v3], data)) = rest.split_first_chunk::<8>() else {
-                    return Err(Fault::new(HEADER_BYTES, format!("{} bytes", rest.len()), "position and value"));
+                let Some((&[p0, p1, p2, p3, v0, v1, v2, v3], data)) = rest.split_first_chunk::<8>()
+                else {
+                    return Err(Fault::new(
+                        HEADER_BYTES,
+                        format!("{} bytes", rest.len()),
+                        "position and value",
+                    ));
                 };
                 let value = exception(u32::from_le_bytes([v0, v1, v2, v3]), HEADER_BYTES + 4)?;
                 (Lists::One { value }, Some(u32::from_le_bytes([p0, p1, p2, p3]) as usize), data)
             }
             count => {
-                let (positions, after) = list(rest, count).map_err(|fault| fault.shifted(HEADER_BYTES))?;
+                let (positions, after) =
+                    list(rest, count).map_err(|fault| fault.shifted(HEADER_BYTES))?;
                 let values_at = HEADER_BYTES + rest.len() - after.len();
-                let (values, data) = list(after, count).map_err(|fault| fault.shifted(values_at))?;
-                let mut lists =
-                    Lists::Several { positions, positions_at: HEADER_BYTES + 4, values, values_at: values_at + 4 };
+                let (values, data) =
+                    list(after, count).map_err(|fault| fault.shifted(values_at))?;
+                let mut lists = Lists::Several {
+                    positions,
+                    positions_at: HEADER_BYTES + 4,
+                    values,
+                    values_at: values_at + 4,
+                };
                 let first = lists.next_position()?;
                 (lists, first, data)
             }
         };
-        Ok((Self { lists, next, after: 0, flags: [0; CHUNK / BLOCK], words: [0; CHUNK + BLOCK] }, data))
+        Ok((
+            Self { lists, next, after: 0, flags: [0; CHUNK / BLOCK], words: [0; CHUNK + BLOCK] },
+            data,
+        ))
     }
 
-    /// Flags the exceptions among the `len` differences from `from` on, of `all`; returns how many there are.
+    /// Flags the exceptions among the `len` differences from `from` on, of `all`; returns how many
+    /// there are.
     fn fill(&mut self, from: usize, len: usize, all: usize) -> Result<usize, Fault> {
         self.flags[..len.div_ceil(BLOCK)].fill(0);
         let mut words = 0;
         while let Some(position) = self.next {
             if position >= all {
                 let found = format!("an exception at difference {position}");
-                return Err(Fault::new(self.lists.offset(), found, format!("one of the {all} differences")));
+                return Err(Fault::new(
+                    self.lists.offset(),
+                    found,
+                    format!("one of the {all} differences"),
+                ));
             }
             if position >= from + len {
                 break;
@@ -262,12 +305,16 @@ impl Lists<'_> {
 
 /// A list of `count` values behind its size in bytes, and what follows it.
 fn list(rest: &[u8], count: usize) -> Result<(Values<'_>, &[u8]), Fault> {
-    let (size, rest) = rest
-        .split_first_chunk::<4>()
-        .ok_or_else(|| Fault::new(0, format!("{} bytes", rest.len()), "the size of a list of exceptions"))?;
+    let (size, rest) = rest.split_first_chunk::<4>().ok_or_else(|| {
+        Fault::new(0, format!("{} bytes", rest.len()), "the size of a list of exceptions")
+    })?;
     let size = u32::from_le_bytes(*size) as usize;
     let Some((coded, after)) = rest.split_at_checked(size) else {
-        return Err(Fault::new(0, format!("a list of {size} bytes"), format!("at most the {} left", rest.len())));
+        return Err(Fault::new(
+            0,
+            format!("a list of {size} bytes"),
+            format!("at most the {} left", rest.len()),
+        ));
     };
     Ok((Values::new(coded, count).map_err(|fault| fault.shifted(4))?, after))
 }
@@ -277,11 +324,14 @@ fn list(rest: &[u8], count: usize) -> Result<(Values<'_>, &[u8]), Fault> {
 fn exception(stored: u32, at: usize) -> Result<u16, Fault> {
     match u16::try_from(u64::from(stored) + u64::from(LEAST_EXCEPTION)) {
         Ok(value) => Ok(value),
-        Err(_) => Err(Fault::new(at, format!("an exception of {stored} + 256"), "a 16-bit difference")),
+        Err(_) => {
+            Err(Fault::new(at, format!("an exception of {stored} + 256"), "a 16-bit difference"))
+        }
     }
 }
 
-/// Appends the payload of `samples` to `out`, byte for byte as slow5lib writes it (but for no samples at all).
+/// Appends the payload of `samples` to `out`, byte for byte as slow5lib writes it (but for no
+/// samples at all).
 ///
 /// Fails only if the count does not fit 32 bits: slow5lib counts differences with them.
 pub fn encode(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
@@ -299,7 +349,8 @@ pub fn encode(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut previous = first >> shift;
     out.extend_from_slice(&zigzag_16(previous).to_le_bytes());
 
-    let (mut gaps, mut values, mut plain) = (Vec::new(), Vec::new(), Vec::with_capacity(others.len()));
+    let (mut gaps, mut values, mut plain) =
+        (Vec::new(), Vec::new(), Vec::with_capacity(others.len()));
     let mut after = 0;
     for (i, &sample) in others.iter().enumerate() {
         let sample = sample >> shift;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 /// A defect inside a run of bytes, found by code that does not know which file they came from.
 ///
-/// Codecs and parsers return it; `thalweg_io::InFile` makes it an error that names the file, once that is known.
+/// Codecs and parsers return it; `thalweg_io::InFile` makes it an error that names the file, once
+/// that is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: found {found}, expected {expected}")]
 pub struct Fault {
@@ -18,7 +19,11 @@ pub struct Fault {
 
 impl Fault {
     /// A defect at byte `at`.
-    pub fn new(at: usize, found: impl Into<Cow<'static, str>>, expected: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(
+        at: usize,
+        found: impl Into<Cow<'static, str>>,
+        expected: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self { at: at as u64, found: found.into(), expected: expected.into() }
     }
 

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 /// A set of instructions that a signal codec can decode with.
 ///
-/// Public for tests and benchmarks, which run every kernel that the machine has; the codecs choose by themselves.
+/// Public for tests and benchmarks, which run every kernel that the machine has; the codecs choose
+/// by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// Plain Rust: the definition of each codec.
@@ -59,7 +60,8 @@ impl Kernel {
         kernels
     }
 
-    /// Whether this machine can run the kernel. Asked for every block in debug builds, so it must not allocate.
+    /// Whether this machine can run the kernel. Asked for every block in debug builds, so it must
+    /// not allocate.
     pub(crate) fn is_available(self) -> bool {
         static AVAILABLE: OnceLock<Vec<Kernel>> = OnceLock::new();
         AVAILABLE.get_or_init(Self::available).contains(&self)

@@ -1,13 +1,16 @@
-//! SIMD for the signal codecs, written once over [`Lanes`] and instantiated for each instruction set.
+//! SIMD for the signal codecs, written once over [`Lanes`] and instantiated for each instruction
+//! set.
 //!
-//! All three decoders have the same shape: find 32 zigzag differences, undo the zigzag, sum them up, store. They differ
-//! in how the 16-bit differences are found. The address of the next 32 is known from counting bits of the keys, so the
-//! only chains from one block to the next are one scalar addition and one vector addition.
+//! All three decoders have the same shape: find 32 zigzag differences, undo the zigzag, sum them
+//! up, store. They differ in how the 16-bit differences are found. The address of the next 32 is
+//! known from counting bits of the keys, so the only chains from one block to the next are one
+//! scalar addition and one vector addition.
 //!
-//! The encoders of the two StreamVBytes go the other way: difference, zigzag, and the bytes that are not zero packed together.
+//! The encoders of the two StreamVBytes go the other way: difference, zigzag, and the bytes that
+//! are not zero packed together.
 //!
-//! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the codec's scalar twin,
-//! which also finds the defects.
+//! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the
+//! codec's scalar twin, which also finds the defects.
 #![allow(unsafe_code)] // SIMD: intrinsics, loads past the bytes consumed (never past the slice), uninitialised output.
 
 use std::mem::MaybeUninit;
@@ -50,8 +53,8 @@ struct Packed {
 /// The operations on 32 lanes that an instruction set must offer.
 ///
 /// # Safety
-/// Every method may only be called where the instruction set is available, and is inlined into a function that
-/// enables it.
+/// Every method may only be called where the instruction set is available, and is inlined into a
+/// function that enables it.
 unsafe trait Lanes {
     /// 32 zigzag differences.
     type Zigzag: Copy;
@@ -61,7 +64,8 @@ unsafe trait Lanes {
     unsafe fn carry(previous: i16) -> Self::Carry;
     unsafe fn last(carry: Self::Carry) -> i16;
 
-    /// Lane i is two bytes where flag i is set, else one. `data` must be readable for [`REACH`] bytes.
+    /// Lane i is two bytes where flag i is set, else one. `data` must be readable for [`REACH`]
+    /// bytes.
     unsafe fn widen(flags: u32, data: *const u8) -> Self::Zigzag;
 
     /// The same, with the flags in the even bits of `codes` and the odd ones clear.
@@ -71,16 +75,16 @@ unsafe trait Lanes {
         unsafe { Self::widen(tables::even_bits(codes), data) }
     }
 
-    /// Lane i is the next of `words` where flag i is set, else the next of `bytes`. `bytes` must be readable for
-    /// [`BLOCK`] bytes and `words` for [`BLOCK`] words.
+    /// Lane i is the next of `words` where flag i is set, else the next of `bytes`. `bytes` must be
+    /// readable for [`BLOCK`] bytes and `words` for [`BLOCK`] words.
     unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> Self::Zigzag;
 
     /// Undoes the zigzag, sums up from `carry`, writes [`BLOCK`] samples to `out`.
     unsafe fn sum(zigzag: Self::Zigzag, carry: Self::Carry, out: *mut i16) -> Self::Carry;
 
-    /// Writes the zigzag differences of [`BLOCK`] samples from the sample before each, modulo 2^16: two bytes where the
-    /// flag that is returned is set, else one. `samples` must be readable from one sample earlier on, `data` writable for
-    /// [`REACH`] bytes.
+    /// Writes the zigzag differences of [`BLOCK`] samples from the sample before each, modulo 2^16:
+    /// two bytes where the flag that is returned is set, else one. `samples` must be readable from
+    /// one sample earlier on, `data` writable for [`REACH`] bytes.
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed;
 }
 
@@ -89,7 +93,12 @@ unsafe trait Lanes {
 /// # Safety
 /// `L`'s instruction set must be available.
 #[inline(always)]
-unsafe fn svb_zd<L: Lanes>(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+unsafe fn svb_zd<L: Lanes>(
+    keys: &[u8],
+    data: &[u8],
+    out: &mut [MaybeUninit<i16>],
+    from: Progress,
+) -> Progress {
     let mut at = from;
     // SAFETY: the caller vouches for the instruction set.
     let mut carry = unsafe { L::carry(from.previous) };
@@ -99,7 +108,8 @@ unsafe fn svb_zd<L: Lanes>(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>
         if codes & LONG_CODES != 0 {
             break;
         }
-        // SAFETY: REACH bytes are readable and BLOCK samples writable, as the loop's condition says.
+        // SAFETY: REACH bytes are readable and BLOCK samples writable, as the loop's condition
+        // says.
         unsafe {
             let zigzag = L::widen_codes(codes, data.as_ptr().add(at.bytes));
             carry = L::sum(zigzag, carry, out.as_mut_ptr().add(at.samples).cast());
@@ -117,14 +127,20 @@ unsafe fn svb_zd<L: Lanes>(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>
 /// # Safety
 /// `L`'s instruction set must be available.
 #[inline(always)]
-unsafe fn svb16<L: Lanes>(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+unsafe fn svb16<L: Lanes>(
+    keys: &[u8],
+    data: &[u8],
+    out: &mut [MaybeUninit<i16>],
+    from: Progress,
+) -> Progress {
     let mut at = from;
     // SAFETY: the caller vouches for the instruction set.
     let mut carry = unsafe { L::carry(from.previous) };
     while out.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
         let Some(&flags) = keys[at.samples / 8..].first_chunk::<4>() else { break };
         let flags = u32::from_le_bytes(flags);
-        // SAFETY: REACH bytes are readable and BLOCK samples writable, as the loop's condition says.
+        // SAFETY: REACH bytes are readable and BLOCK samples writable, as the loop's condition
+        // says.
         unsafe {
             let zigzag = L::widen(flags, data.as_ptr().add(at.bytes));
             carry = L::sum(zigzag, carry, out.as_mut_ptr().add(at.samples).cast());
@@ -157,7 +173,8 @@ unsafe fn ex_zd<L: Lanes>(
         if data.len().saturating_sub(at.bytes) < BLOCK || words.len() - word < BLOCK {
             break;
         }
-        // SAFETY: BLOCK bytes and words are readable, as was just asked, and `out` holds BLOCK samples.
+        // SAFETY: BLOCK bytes and words are readable, as was just asked, and `out` holds BLOCK
+        // samples.
         unsafe {
             let zigzag = L::patch(flags, data.as_ptr().add(at.bytes), words.as_ptr().add(word));
             carry = L::sum(zigzag, carry, out.as_mut_ptr().cast());
@@ -172,8 +189,9 @@ unsafe fn ex_zd<L: Lanes>(
     at
 }
 
-/// Encodes StreamVByte with codes of one or two bits, all blocks but the first and what is left after the last. With two,
-/// stops before a block with a difference above 16 bits; with one, differences wrap around.
+/// Encodes StreamVByte with codes of one or two bits, all blocks but the first and what is left
+/// after the last. With two, stops before a block with a difference above 16 bits; with one,
+/// differences wrap around.
 ///
 /// # Safety
 /// `L`'s instruction set must be available.
@@ -188,8 +206,11 @@ unsafe fn pack<L: Lanes, const CODE_BITS: usize>(
     let mut at = from;
     while at.samples > 0 && samples.len() - at.samples >= BLOCK && data.len() - at.bytes >= REACH {
         let Some(keys) = keys[at.samples * CODE_BITS / 8..].get_mut(..key_bytes) else { break };
-        // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the loop's condition says.
-        let packed = unsafe { L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast()) };
+        // SAFETY: BLOCK samples and the one before are readable, REACH bytes writable, as the
+        // loop's condition says.
+        let packed = unsafe {
+            L::pack(samples.as_ptr().add(at.samples), data.as_mut_ptr().add(at.bytes).cast())
+        };
         let codes = if CODE_BITS == 1 {
             u64::from(packed.flags)
         } else if packed.wrapped {
@@ -214,13 +235,23 @@ macro_rules! compile {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(super) fn svb_zd(k: &[u8], d: &[u8], o: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+            pub(super) fn svb_zd(
+                k: &[u8],
+                d: &[u8],
+                o: &mut [MaybeUninit<i16>],
+                from: Progress,
+            ) -> Progress {
                 // SAFETY: this function enables the instruction set.
                 unsafe { super::svb_zd::<$lanes>(k, d, o, from) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) fn svb16(k: &[u8], d: &[u8], o: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+            pub(super) fn svb16(
+                k: &[u8],
+                d: &[u8],
+                o: &mut [MaybeUninit<i16>],
+                from: Progress,
+            ) -> Progress {
                 // SAFETY: this function enables the instruction set.
                 unsafe { super::svb16::<$lanes>(k, d, o, from) }
             }
@@ -277,7 +308,8 @@ macro_rules! run {
         debug_assert!($kernel.is_available());
         match $kernel {
             Kernel::Scalar => $from,
-            // SAFETY: `Kernel::available` names a kernel only if the processor has its instructions.
+            // SAFETY: `Kernel::available` names a kernel only if the processor has its
+            // instructions.
             #[cfg(target_arch = "x86_64")]
             Kernel::Ssse3 => unsafe { ssse3::$driver($($argument,)* $from) },
             // SAFETY: as above.
@@ -294,19 +326,33 @@ macro_rules! run {
 }
 
 impl Kernel {
-    /// Decodes blocks of StreamVByte-1234 zigzag differences from `from` on, up to the first block that has a value
-    /// above two bytes or lies too close to the end. All samples up to the returned place are initialised.
-    pub(crate) fn svb_zd(self, keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+    /// Decodes blocks of StreamVByte-1234 zigzag differences from `from` on, up to the first block
+    /// that has a value above two bytes or lies too close to the end. All samples up to the
+    /// returned place are initialised.
+    pub(crate) fn svb_zd(
+        self,
+        keys: &[u8],
+        data: &[u8],
+        out: &mut [MaybeUninit<i16>],
+        from: Progress,
+    ) -> Progress {
         run!(self, svb_zd(keys, data, out), from)
     }
 
     /// Decodes blocks of StreamVByte16 zigzag differences; see [`Kernel::svb_zd`].
-    pub(crate) fn svb16(self, keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], from: Progress) -> Progress {
+    pub(crate) fn svb16(
+        self,
+        keys: &[u8],
+        data: &[u8],
+        out: &mut [MaybeUninit<i16>],
+        from: Progress,
+    ) -> Progress {
         run!(self, svb16(keys, data, out), from)
     }
 
-    /// Decodes blocks of bytes with exceptions into `out`: bit i of `flags[b]` says that sample 32b + i is the next of
-    /// `words`. `from.bytes` counts in `data`, `from.samples` is only counted on.
+    /// Decodes blocks of bytes with exceptions into `out`: bit i of `flags[b]` says that sample 32b
+    /// + i is the next of `words`. `from.bytes` counts in `data`, `from.samples` is only counted
+    /// on.
     pub(crate) fn ex_zd(
         self,
         flags: &[u32],
@@ -318,8 +364,9 @@ impl Kernel {
         run!(self, ex_zd(flags, words, data, out), from)
     }
 
-    /// Encodes blocks of samples as StreamVByte16 zigzag differences, from the second block on: `from` must be a whole
-    /// number of blocks, and a sample stand before it. All keys and data up to the returned place are initialised.
+    /// Encodes blocks of samples as StreamVByte16 zigzag differences, from the second block on:
+    /// `from` must be a whole number of blocks, and a sample stand before it. All keys and data up
+    /// to the returned place are initialised.
     pub(crate) fn pack16(
         self,
         samples: &[i16],
@@ -330,8 +377,8 @@ impl Kernel {
         run!(self, pack16(samples, keys, data), from)
     }
 
-    /// Encodes blocks of samples as StreamVByte-1234 zigzag differences, as [`Kernel::pack16`] does, up to the first block
-    /// that has a difference above 16 bits.
+    /// Encodes blocks of samples as StreamVByte-1234 zigzag differences, as [`Kernel::pack16`]
+    /// does, up to the first block that has a difference above 16 bits.
     pub(crate) fn pack_zd(
         self,
         samples: &[i16],

@@ -1,11 +1,12 @@
 //! Stored bytes to values: pure functions, no I/O, no threads.
 //!
-//! Signal codecs *append* decoded samples to a `Vec<i16>`, so that many reads share one buffer, and never allocate
-//! more than the coded bytes can hold. A defect is a [`Fault`](crate::Fault) with the offset inside the coded bytes,
-//! and leaves the buffer as it was. Byte codecs ([`zstd`], [`deflate`], HDF5's filters) *replace* the contents of their output and obey a limit.
+//! Signal codecs *append* decoded samples to a `Vec<i16>`, so that many reads share one buffer, and
+//! never allocate more than the coded bytes can hold. A defect is a [`Fault`](crate::Fault) with
+//! the offset inside the coded bytes, and leaves the buffer as it was. Byte codecs ([`zstd`],
+//! [`deflate`], HDF5's filters) *replace* the contents of their output and obey a limit.
 //!
-//! The SIMD kernels of the signal codecs stand in one place, `lanes`; each codec has a scalar twin that decides alone
-//! what is a defect, so that every machine accepts and refuses the same bytes.
+//! The SIMD kernels of the signal codecs stand in one place, `lanes`; each codec has a scalar twin
+//! that decides alone what is a defect, so that every machine accepts and refuses the same bytes.
 
 pub mod bitshuffle;
 pub mod blosc;
@@ -29,11 +30,15 @@ pub use fault::Fault;
 #[doc(hidden)]
 pub use kernel::Kernel;
 
-/// Appends `len` bytes from `distance` before the end, those included that this appends itself. `at` is where the stream says
-/// so.
+/// Appends `len` bytes from `distance` before the end, those included that this appends itself.
+/// `at` is where the stream says so.
 fn copy_match(out: &mut Vec<u8>, distance: usize, len: usize, at: usize) -> Result<(), Fault> {
     let Some(start) = out.len().checked_sub(distance) else {
-        return Err(Fault::new(at, format!("bytes from {distance} back"), format!("at most {}", out.len())));
+        return Err(Fault::new(
+            at,
+            format!("bytes from {distance} back"),
+            format!("at most {}", out.len()),
+        ));
     };
     if distance >= len {
         out.extend_from_within(start..start + len);

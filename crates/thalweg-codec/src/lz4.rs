@@ -10,27 +10,36 @@ pub fn block(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> 
     out.clear();
     out.resize(most, 0);
     let decoded = lz4_flex::block::decompress_into(coded, out);
-    let len = decoded.map_err(|error| Fault::new(0, format!("an LZ4 block with {error}"), "a valid one"))?;
+    let len = decoded
+        .map_err(|error| Fault::new(0, format!("an LZ4 block with {error}"), "a valid one"))?;
     out.truncate(len);
     Ok(())
 }
 
-/// Replaces `out` by the values of a chunk, which may be `most` bytes: their number, the bytes of a block, and the blocks with
-/// the size of each, numbers being big-endian (H5Zlz4.c of the HDF Group's filter plugins).
+/// Replaces `out` by the values of a chunk, which may be `most` bytes: their number, the bytes of a
+/// block, and the blocks with the size of each, numbers being big-endian (H5Zlz4.c of the HDF
+/// Group's filter plugins).
 ///
 /// # Errors
 /// What is wrong with the chunk.
-pub fn chunk(coded: &[u8], most: usize, out: &mut Vec<u8>, part: &mut Vec<u8>) -> Result<(), Fault> {
+pub fn chunk(
+    coded: &[u8],
+    most: usize,
+    out: &mut Vec<u8>,
+    part: &mut Vec<u8>,
+) -> Result<(), Fault> {
     out.clear();
     let short = |at: usize| Fault::new(at, format!("{} bytes in all", coded.len()), "more");
-    let total = coded.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes)).ok_or_else(|| short(0))?;
+    let total =
+        coded.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes)).ok_or_else(|| short(0))?;
     let mut at = 8;
     let size = |at: usize| -> Result<usize, Fault> {
         let bytes = coded.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or_else(|| short(at))?;
         Ok(u32::from_be_bytes(*bytes) as usize)
     };
     let total = usize::try_from(total).ok().filter(|&total| total <= most);
-    let total = total.ok_or_else(|| Fault::new(0, "more values than a chunk has", format!("{most} bytes")))?;
+    let total = total
+        .ok_or_else(|| Fault::new(0, "more values than a chunk has", format!("{most} bytes")))?;
     if total == 0 {
         return Ok(());
     }
@@ -49,7 +58,11 @@ pub fn chunk(coded: &[u8], most: usize, out: &mut Vec<u8>, part: &mut Vec<u8>) -
         } else {
             block(bytes, plain, part).map_err(|fault| fault.shifted(at))?;
             if part.len() != plain {
-                return Err(Fault::new(at, format!("a block of {} bytes", part.len()), format!("{plain}")));
+                return Err(Fault::new(
+                    at,
+                    format!("a block of {} bytes", part.len()),
+                    format!("{plain}"),
+                ));
             }
             out.extend_from_slice(part);
         }
@@ -58,7 +71,8 @@ pub fn chunk(coded: &[u8], most: usize, out: &mut Vec<u8>, part: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Bytes of a block: what the filter takes that is not told is 1 GiB, but readers hold a block in memory.
+/// Bytes of a block: what the filter takes that is not told is 1 GiB, but readers hold a block in
+/// memory.
 const BLOCK: usize = 1 << 20;
 
 /// Replaces `out` by `plain` as such a chunk.
@@ -81,8 +95,16 @@ mod tests {
 
     #[test]
     fn what_is_packed_comes_back() {
-        let noise = |n: usize| (0..n as u64).map(|i| (crate::splitmix::mix(i) >> 7) as u8).collect::<Vec<u8>>();
-        for plain in [vec![], vec![7; 100_000], noise(1), noise(5000), [noise(BLOCK), vec![1; BLOCK + 5]].concat()] {
+        let noise = |n: usize| {
+            (0..n as u64).map(|i| (crate::splitmix::mix(i) >> 7) as u8).collect::<Vec<u8>>()
+        };
+        for plain in [
+            vec![],
+            vec![7; 100_000],
+            noise(1),
+            noise(5000),
+            [noise(BLOCK), vec![1; BLOCK + 5]].concat(),
+        ] {
             let (mut packed, mut out, mut part) = (vec![9], Vec::new(), Vec::new());
             pack(&plain, &mut packed);
             let outcome = chunk(&packed, plain.len(), &mut out, &mut part);

@@ -15,7 +15,8 @@ pub fn decompress(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fa
         let short = || Fault::new(at, "the end of the stream", "the rest of what starts here");
         rest = after;
         if control < 32 {
-            let (literals, after) = rest.split_at_checked(usize::from(control) + 1).ok_or_else(short)?;
+            let (literals, after) =
+                rest.split_at_checked(usize::from(control) + 1).ok_or_else(short)?;
             rest = after;
             out.extend_from_slice(literals);
         } else {
@@ -31,7 +32,11 @@ pub fn decompress(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fa
             copy_match(out, distance, len, at)?;
         }
         if out.len() > most {
-            return Err(Fault::new(at, format!("more than {most} bytes"), format!("at most {most}")));
+            return Err(Fault::new(
+                at,
+                format!("more than {most} bytes"),
+                format!("at most {most}"),
+            ));
         }
     }
     Ok(())
@@ -53,7 +58,10 @@ mod tests {
         // Three bytes from one back: a run.
         assert_eq!(decoded(&[0, b'a', 0x20, 0], 4).unwrap_or_default(), b"aaaa");
         // Nine and five more from two back.
-        assert_eq!(decoded(&[1, b'a', b'b', 0xe0, 5, 1], 16).unwrap_or_default(), b"abababababababab");
+        assert_eq!(
+            decoded(&[1, b'a', b'b', 0xe0, 5, 1], 16).unwrap_or_default(),
+            b"abababababababab"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Shuffle: the bytes of elements sorted by significance.
 
-/// Fills `out`, which is as long as `sorted`, with the elements of `size` bytes that `sorted` holds byte by byte. Bytes that do not
-/// fill an element stand at the end as they are.
+/// Fills `out`, which is as long as `sorted`, with the elements of `size` bytes that `sorted` holds
+/// byte by byte. Bytes that do not fill an element stand at the end as they are.
 pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     let count = sorted.len() / size.max(1);
     let (sorted, rest) = sorted.split_at(count * size);
@@ -14,7 +14,11 @@ pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
         8 => interleave::<8>(sorted, elements),
         _ => {
             for (plane, bytes) in sorted.chunks_exact(count).enumerate() {
-                elements[plane..].iter_mut().step_by(size).zip(bytes).for_each(|(to, from)| *to = *from);
+                elements[plane..]
+                    .iter_mut()
+                    .step_by(size)
+                    .zip(bytes)
+                    .for_each(|(to, from)| *to = *from);
             }
         }
     }
@@ -23,7 +27,8 @@ pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
 /// The same for a size known when this is compiled, which becomes SIMD.
 fn interleave<const N: usize>(sorted: &[u8], elements: &mut [u8]) {
     let count = sorted.len() / N;
-    let planes: [&[u8]; N] = std::array::from_fn(|plane| &sorted[plane * count..(plane + 1) * count]);
+    let planes: [&[u8]; N] =
+        std::array::from_fn(|plane| &sorted[plane * count..(plane + 1) * count]);
     for (i, element) in elements.as_chunks_mut::<N>().0.iter_mut().enumerate() {
         *element = std::array::from_fn(|plane| planes[plane][i]);
     }
@@ -44,7 +49,10 @@ pub fn sort(plain: &[u8], size: usize, out: &mut Vec<u8>) {
         8 => spread::<8>(elements, sorted),
         _ => {
             for (plane, bytes) in sorted.chunks_exact_mut(count).enumerate() {
-                bytes.iter_mut().zip(elements[plane..].iter().step_by(size)).for_each(|(to, from)| *to = *from);
+                bytes
+                    .iter_mut()
+                    .zip(elements[plane..].iter().step_by(size))
+                    .for_each(|(to, from)| *to = *from);
             }
         }
     }

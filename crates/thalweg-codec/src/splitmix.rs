@@ -1,4 +1,5 @@
-//! SplitMix64 (Steele, Lea, Flood 2014): numbers without a pattern, the same everywhere, and checksums made of them.
+//! SplitMix64 (Steele, Lea, Flood 2014): numbers without a pattern, the same everywhere, and
+//! checksums made of them.
 
 /// The odd number nearest 2^64 over the golden ratio: steps of it visit every u64 once.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -19,5 +20,7 @@ pub fn word(bytes: &[u8]) -> u64 {
 
 /// Tells damaged bytes from those that were written; nothing that somebody could not forge.
 pub fn checksum(bytes: &[u8]) -> u64 {
-    bytes.chunks(8).fold(bytes.len() as u64, |sum, chunk| mix(sum.rotate_left(5) ^ word(chunk)).wrapping_add(sum))
+    bytes.chunks(8).fold(bytes.len() as u64, |sum, chunk| {
+        mix(sum.rotate_left(5) ^ word(chunk)).wrapping_add(sum)
+    })
 }

@@ -5,8 +5,9 @@
 //! data: the values' bytes, little-endian, without gaps
 //! ```
 //!
-//! Specified by its implementation, <https://github.com/lemire/streamvbyte> (README, "Format Specification"). The
-//! unused codes of the last key byte are zero when written and ignored when read, as there.
+//! Specified by its implementation, <https://github.com/lemire/streamvbyte> (README, "Format
+//! Specification"). The unused codes of the last key byte are zero when written and ignored when
+//! read, as there.
 
 pub mod zd;
 
@@ -40,7 +41,8 @@ pub fn encode_u32(values: &[u32], out: &mut Vec<u8>) {
     let mut at = keys_at + values.len().div_ceil(4);
     out.resize(at + size_of_val(values), 0);
     for (i, &value) in values.iter().enumerate() {
-        let code = u8::from(value > MASK[0]) + u8::from(value > MASK[1]) + u8::from(value > MASK[2]);
+        let code =
+            u8::from(value > MASK[0]) + u8::from(value > MASK[1]) + u8::from(value > MASK[2]);
         out[keys_at + i / 4] |= code << (2 * (i % 4));
         out[at..at + 4].copy_from_slice(&value.to_le_bytes());
         at += usize::from(code) + 1;
@@ -50,9 +52,15 @@ pub fn encode_u32(values: &[u32], out: &mut Vec<u8>) {
 
 /// Splits keys from data, having made sure that the data may hold `count` values.
 fn split(coded: &[u8], count: usize) -> Result<(&[u8], &[u8]), Fault> {
-    coded.split_at_checked(count.div_ceil(4)).filter(|(_, data)| data.len() >= count).ok_or_else(|| {
-        Fault::new(coded.len(), format!("{} bytes", coded.len()), format!("keys and data of {count} values"))
-    })
+    coded.split_at_checked(count.div_ceil(4)).filter(|(_, data)| data.len() >= count).ok_or_else(
+        || {
+            Fault::new(
+                coded.len(),
+                format!("{} bytes", coded.len()),
+                format!("keys and data of {count} values"),
+            )
+        },
+    )
 }
 
 /// The value with `code` at byte `at`, unless the data ends before it does.
@@ -118,14 +126,19 @@ impl<'a> Values<'a> {
 }
 
 pub(crate) fn missing(at: usize, left: usize, read: usize, count: usize) -> Fault {
-    Fault::new(at, format!("{left} bytes left at value {read}"), format!("the data of {count} values"))
+    Fault::new(
+        at,
+        format!("{left} bytes left at value {read}"),
+        format!("the data of {count} values"),
+    )
 }
 
 pub(crate) fn leftover(at: usize, left: usize, count: usize) -> Fault {
     Fault::new(at, format!("{left} more bytes"), format!("the end, after {count} values"))
 }
 
-/// Decodes zigzag differences up to sample `until`; stops early, with an error, where the data ends.
+/// Decodes zigzag differences up to sample `until`; stops early, with an error, where the data
+/// ends.
 fn sum_scalar(
     keys: &[u8],
     data: &[u8],

@@ -1,13 +1,15 @@
-//! StreamVByte16: samples as 16-bit zigzag differences of one or two bytes. Inside zstd it is POD5's VBZ.
+//! StreamVByte16: samples as 16-bit zigzag differences of one or two bytes. Inside zstd it is
+//! POD5's VBZ.
 //!
 //! ```text
 //! keys: ceil(n / 8) bytes, one flag a sample, lowest first: 0 one byte, 1 two bytes
 //! data: the values' bytes, little-endian, without gaps
 //! ```
 //!
-//! A value is the zigzag of the difference from the sample before (the first from 0), modulo 2^16. Specified by its
-//! implementation, <https://github.com/nanoporetech/pod5-file-format> (`c++/pod5_format/svb16`). Unused flags of the
-//! last key byte are zero when written and ignored when read, as there.
+//! A value is the zigzag of the difference from the sample before (the first from 0), modulo 2^16.
+//! Specified by its implementation, <https://github.com/nanoporetech/pod5-file-format>
+//! (`c++/pod5_format/svb16`). Unused flags of the last key byte are zero when written and ignored
+//! when read, as there.
 //!
 //! ```
 //! use thalweg_codec::svb16;
@@ -38,9 +40,16 @@ pub fn decode(coded: &[u8], samples: usize, out: &mut Vec<i16>) -> Result<(), Fa
 
 /// [`decode`] by a given kernel, which must be available.
 #[doc(hidden)]
-pub fn decode_with(kernel: Kernel, coded: &[u8], samples: usize, out: &mut Vec<i16>) -> Result<(), Fault> {
+pub fn decode_with(
+    kernel: Kernel,
+    coded: &[u8],
+    samples: usize,
+    out: &mut Vec<i16>,
+) -> Result<(), Fault> {
     let key_bytes = samples.div_ceil(8);
-    let Some((keys, data)) = coded.split_at_checked(key_bytes).filter(|(_, data)| data.len() >= samples) else {
+    let Some((keys, data)) =
+        coded.split_at_checked(key_bytes).filter(|(_, data)| data.len() >= samples)
+    else {
         let found = format!("{} bytes", coded.len());
         return Err(Fault::new(coded.len(), found, format!("keys and data of {samples} samples")));
     };
@@ -51,12 +60,18 @@ pub fn decode_with(kernel: Kernel, coded: &[u8], samples: usize, out: &mut Vec<i
     if at.bytes < data.len() {
         return Err(leftover(keys.len() + at.bytes, data.len() - at.bytes, samples));
     }
-    // SAFETY: `samples` elements beyond the length are reserved, and the two steps above initialised all of them.
+    // SAFETY: `samples` elements beyond the length are reserved, and the two steps above
+    // initialised all of them.
     unsafe { out.set_len(out.len() + samples) };
     Ok(())
 }
 
-fn sum_scalar(keys: &[u8], data: &[u8], out: &mut [MaybeUninit<i16>], at: &mut Progress) -> Result<(), Fault> {
+fn sum_scalar(
+    keys: &[u8],
+    data: &[u8],
+    out: &mut [MaybeUninit<i16>],
+    at: &mut Progress,
+) -> Result<(), Fault> {
     let samples = out.len();
     for (i, out) in out.iter_mut().enumerate().skip(at.samples) {
         let two = keys[i / 8] >> (i % 8) & 1 == 1;
@@ -91,11 +106,13 @@ pub fn encode_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
         at = kernel.pack16(samples, keys, data, at);
     }
     pack_scalar(samples, keys, data, &mut at, samples.len());
-    // SAFETY: both steps above initialised the keys of all samples and `at.bytes` bytes of data behind them.
+    // SAFETY: both steps above initialised the keys of all samples and `at.bytes` bytes of data
+    // behind them.
     unsafe { out.set_len(out.len() + key_bytes + at.bytes) };
 }
 
-/// Encodes up to sample `until`. `at` must be a multiple of eight samples, as keys are written whole.
+/// Encodes up to sample `until`. `at` must be a multiple of eight samples, as keys are written
+/// whole.
 fn pack_scalar(
     samples: &[i16],
     keys: &mut [MaybeUninit<u8>],
@@ -103,7 +120,8 @@ fn pack_scalar(
     at: &mut Progress,
     until: usize,
 ) {
-    for (key, eight) in keys[at.samples / 8..].iter_mut().zip(samples[at.samples..until].chunks(8)) {
+    for (key, eight) in keys[at.samples / 8..].iter_mut().zip(samples[at.samples..until].chunks(8))
+    {
         let mut flags = 0;
         for (i, &sample) in eight.iter().enumerate() {
             let value = zigzag_16(sample.wrapping_sub(at.previous));
@@ -122,7 +140,8 @@ fn pack_scalar(
     at.samples = until;
 }
 
-/// Appends the samples of a BLOW5 payload of signal compression 253 (a 32-bit count, then the samples) to `out`.
+/// Appends the samples of a BLOW5 payload of signal compression 253 (a 32-bit count, then the
+/// samples) to `out`.
 pub fn decode_prefixed(coded: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
     decode_prefixed_with(Kernel::best(), coded, out)
 }
@@ -133,10 +152,12 @@ pub fn decode_prefixed_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) ->
     let Some((count, rest)) = coded.split_first_chunk::<COUNT_BYTES>() else {
         return Err(Fault::new(0, format!("{} bytes", coded.len()), "a 32-bit sample count"));
     };
-    decode_with(kernel, rest, u32::from_le_bytes(*count) as usize, out).map_err(|fault| fault.shifted(COUNT_BYTES))
+    decode_with(kernel, rest, u32::from_le_bytes(*count) as usize, out)
+        .map_err(|fault| fault.shifted(COUNT_BYTES))
 }
 
-/// Appends the BLOW5 payload of `samples` to `out`. Fails only if the count does not fit its 32 bits.
+/// Appends the BLOW5 payload of `samples` to `out`. Fails only if the count does not fit its 32
+/// bits.
 pub fn encode_prefixed(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
     let Ok(count) = u32::try_from(samples.len()) else {
         return Err(Fault::new(0, format!("{} samples", samples.len()), "a count below 2^32"));

@@ -1,9 +1,10 @@
-//! szip, as HDF5 has it: CCSDS 121.0-B (adaptive Golomb-Rice codes of differences), in libaec's reading of the old library's
-//! parameters.
+//! szip, as HDF5 has it: CCSDS 121.0-B (adaptive Golomb-Rice codes of differences), in libaec's
+//! reading of the old library's parameters.
 
 use crate::Fault;
 
-/// `SZ_MSB_OPTION_MASK` and `SZ_NN_OPTION_MASK` of szlib.h: most significant byte first, and differences of neighbours.
+/// `SZ_MSB_OPTION_MASK` and `SZ_NN_OPTION_MASK` of szlib.h: most significant byte first, and
+/// differences of neighbours.
 const MSB: u32 = 16;
 const NEIGHBOURS: u32 = 32;
 
@@ -41,7 +42,11 @@ impl Params {
         };
         let (block, scanline) = (block as usize, scanline as usize);
         let interval = scanline.checked_div(block).unwrap_or(0);
-        if !(2..=MOST_BLOCK).contains(&block) || !block.is_multiple_of(2) || scanline == 0 || interval > MOST_INTERVAL {
+        if !(2..=MOST_BLOCK).contains(&block)
+            || !block.is_multiple_of(2)
+            || scanline == 0
+            || interval > MOST_INTERVAL
+        {
             return Err(format!("the filter szip in blocks of {block}, scanlines of {scanline}"));
         }
         if !matches!(bits, 1..=32 | 64) {
@@ -50,7 +55,8 @@ impl Params {
         Ok(Self { mask, block, bits, scanline })
     }
 
-    /// Elements of four bytes and more are coded byte by byte: all first ones, then all second ones.
+    /// Elements of four bytes and more are coded byte by byte: all first ones, then all second
+    /// ones.
     fn bytes_apart(self) -> Option<usize> {
         matches!(self.bits, 32 | 64).then_some(self.bits as usize / 8)
     }
@@ -60,7 +66,12 @@ impl Params {
 ///
 /// # Errors
 /// A chunk that says too many, or a stream that ends too early or that no coder writes.
-pub fn decompress(params: Params, coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+pub fn decompress(
+    params: Params,
+    coded: &[u8],
+    most: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
     let Some((size, stream)) = coded.split_first_chunk::<4>() else {
         return Err(Fault::new(0, format!("{} bytes", coded.len()), "the size of a chunk"));
     };
@@ -232,7 +243,11 @@ impl Samples<'_> {
                 let at = self.bits.at / 8;
                 let code = self.bits.zeros()?;
                 if code > MOST_PAIR {
-                    return Err(Fault::new(at, format!("the code {code} of a pair"), format!("at most {MOST_PAIR}")));
+                    return Err(Fault::new(
+                        at,
+                        format!("the code {code} of a pair"),
+                        format!("at most {MOST_PAIR}"),
+                    ));
                 }
                 // The sum of the pair is the triangular number's root; what remains is the second.
                 let sum = (0..).take_while(|n| n * (n + 1) / 2 <= code).last().unwrap_or(0);
@@ -260,8 +275,8 @@ impl Samples<'_> {
     }
 }
 
-/// The first sample stands whole; each other was mapped from its difference to the one before, the small ones of both signs
-/// first, as far as both are in range.
+/// The first sample stands whole; each other was mapped from its difference to the one before, the
+/// small ones of both signs first, as far as both are in range.
 fn undo_differences(line: &mut [u32], width: u32) {
     let most = u32::MAX >> (32 - width);
     let middle = most / 2 + 1;
@@ -285,15 +300,18 @@ mod tests {
 
     fn decoded(values: [u32; 4], coded: &[u8], most: usize) -> Result<Vec<u8>, String> {
         let mut out = vec![7];
-        decompress(Params::parse(&values)?, coded, most, &mut out).map_err(|fault| fault.to_string())?;
+        decompress(Params::parse(&values)?, coded, most, &mut out)
+            .map_err(|fault| fault.to_string())?;
         Ok(out)
     }
 
-    /// What h5py wrote: zero blocks, pairs, whole samples; 16 bits big-endian without differences; four bytes apart.
+    /// What h5py wrote: zero blocks, pairs, whole samples; 16 bits big-endian without differences;
+    /// four bytes apart.
     #[test]
     fn chunks_of_libhdf5_decode() {
         let bytes = [32, 0, 0, 0, 0, 89, 0, 127, 149, 145, 222, 7, 145, 220, 181, 245, 252, 3, 0];
-        let values = [[5; 8], [0; 8], [1, 0, 0, 2, 0, 0, 0, 1], [3, 200, 17, 90, 250, 1, 0, 128]].concat();
+        let values =
+            [[5; 8], [0; 8], [1, 0, 0, 2, 0, 0, 0, 1], [3, 200, 17, 90, 250, 1, 0, 128]].concat();
         assert_eq!(decoded([169, 8, 8, 32], &bytes, 32), Ok(values));
         let numbers = [16, 0, 0, 0, 192, 56, 136, 80, 96, 24, 65, 32, 26, 0, 16];
         let values: Vec<u8> = [1u32, 2, 3, 70000].iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -303,7 +321,8 @@ mod tests {
     #[test]
     fn chunks_that_lie_are_told() {
         let bytes = [32, 0, 0, 0, 0, 89, 0, 127, 149, 145, 222, 7, 145, 220, 181, 245, 252, 3, 0];
-        let told = |coded: &[u8], most| decoded([169, 8, 8, 32], coded, most).err().unwrap_or_default();
+        let told =
+            |coded: &[u8], most| decoded([169, 8, 8, 32], coded, most).err().unwrap_or_default();
         assert!(told(&bytes, 31).contains("a chunk of 32 bytes, expected at most 31"));
         assert!(told(&bytes[..10], 32).contains("the end of the stream"));
         assert!(told(&[1], 32).contains("the size of a chunk"));

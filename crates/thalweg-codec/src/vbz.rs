@@ -1,13 +1,15 @@
-//! VBZ as HDF5 stores it (filter 32020): StreamVByte, with or without zigzag differences, inside zstd.
+//! VBZ as HDF5 stores it (filter 32020): StreamVByte, with or without zigzag differences, inside
+//! zstd.
 //!
 //! ```text
 //! u32 bytes of the decoded chunk; then, inside a zstd frame unless the level is 0:
 //! StreamVByte of the integers, each widened to 32 bits
 //! ```
 //!
-//! Not POD5's codec of the same name, which is [`svb16`](super::svb16). Specified by its implementation,
-//! <https://github.com/nanoporetech/vbz_compression>, and checked against the plugin that it builds. Version 1 differs
-//! from version 0 for 8-bit integers only, whose codes stand for 0, 1, 2 or 4 half bytes.
+//! Not POD5's codec of the same name, which is [`svb16`](super::svb16). Specified by its
+//! implementation, <https://github.com/nanoporetech/vbz_compression>, and checked against the
+//! plugin that it builds. Version 1 differs from version 0 for 8-bit integers only, whose codes
+//! stand for 0, 1, 2 or 4 half bytes.
 
 use crate::svb::zd;
 use crate::zigzag::unzigzag_32;
@@ -48,9 +50,18 @@ impl Params {
             return Err(Fault::new(0, format!("VBZ version {version}"), "version 0 or 1"));
         }
         if ![1, 2, 4].contains(&integer_size) {
-            return Err(Fault::new(0, format!("VBZ of integers of {integer_size} bytes"), "1, 2 or 4 bytes"));
+            return Err(Fault::new(
+                0,
+                format!("VBZ of integers of {integer_size} bytes"),
+                "1, 2 or 4 bytes",
+            ));
         }
-        Ok(Self { version, integer_size, zigzag: zigzag != 0, level: rest.first().copied().unwrap_or(1) })
+        Ok(Self {
+            version,
+            integer_size,
+            zigzag: zigzag != 0,
+            level: rest.first().copied().unwrap_or(1),
+        })
     }
 
     /// The client data.
@@ -72,7 +83,13 @@ impl Decompressor {
     ///
     /// # Errors
     /// Whatever is wrong with the chunk; `out` is left as it was.
-    pub fn samples(&mut self, params: Params, chunk: &[u8], bytes: usize, out: &mut Vec<i16>) -> Result<(), Fault> {
+    pub fn samples(
+        &mut self,
+        params: Params,
+        chunk: &[u8],
+        bytes: usize,
+        out: &mut Vec<i16>,
+    ) -> Result<(), Fault> {
         if params.integer_size == 2 && params.zigzag {
             let coded = unwrap(&mut self.zstd, &mut self.plain, params, chunk, bytes)?;
             return zd::decode_exact(coded, bytes / size_of::<i16>(), out);
@@ -87,7 +104,13 @@ impl Decompressor {
     ///
     /// # Errors
     /// Whatever is wrong with the chunk.
-    pub fn bytes(&mut self, params: Params, chunk: &[u8], bytes: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn bytes(
+        &mut self,
+        params: Params,
+        chunk: &[u8],
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
         out.clear();
         let size = params.integer_size as usize;
         let coded = unwrap(&mut self.zstd, &mut self.plain, params, chunk, bytes)?;
@@ -138,7 +161,10 @@ fn unwrap<'a>(
     };
     let said = u32::from_le_bytes(*said) as usize;
     if said != bytes || !bytes.is_multiple_of(params.integer_size as usize) {
-        let expected = format!("the {bytes} bytes of the dataset's chunks, in integers of {}", params.integer_size);
+        let expected = format!(
+            "the {bytes} bytes of the dataset's chunks, in integers of {}",
+            params.integer_size
+        );
         return Err(Fault::new(0, format!("a chunk that decodes to {said} bytes"), expected));
     }
     if params.level == 0 {
@@ -151,10 +177,15 @@ fn unwrap<'a>(
     Ok(plain)
 }
 
-/// Appends `count` 8-bit integers in the coding of version 1: 2-bit codes, four to a byte, then half bytes, lowest first.
+/// Appends `count` 8-bit integers in the coding of version 1: 2-bit codes, four to a byte, then
+/// half bytes, lowest first.
 fn halves(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
     let Some((keys, data)) = coded.split_at_checked(count.div_ceil(4)) else {
-        return Err(Fault::new(coded.len(), format!("{} bytes", coded.len()), format!("the keys of {count} values")));
+        return Err(Fault::new(
+            coded.len(),
+            format!("{} bytes", coded.len()),
+            format!("the keys of {count} values"),
+        ));
     };
     let mut at = 0;
     for i in 0..count {

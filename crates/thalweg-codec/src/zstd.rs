@@ -5,10 +5,11 @@ use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, Wri
 
 use crate::Fault;
 
-/// No frame decodes to more bytes than this for each of its own: a block of 128 KiB from a header of three bytes and
-/// one repeated byte (RFC 8878, sections 3.1.1.2.2 and 3.1.1.2.4).
+/// No frame decodes to more bytes than this for each of its own: a block of 128 KiB from a header
+/// of three bytes and one repeated byte (RFC 8878, sections 3.1.1.2.2 and 3.1.1.2.4).
 const MOST_BYTES_PER_BYTE: u64 = 128 * 1024 / 4;
-/// What a frame without a declared size is first given room for, per stored byte; a guess that costs little if wrong.
+/// What a frame without a declared size is first given room for, per stored byte; a guess that
+/// costs little if wrong.
 const GUESS_BYTES_PER_BYTE: usize = 4;
 /// Smallest step by which the output of such a frame grows.
 const LEAST_STEP_BYTES: usize = 64 * 1024;
@@ -44,9 +45,15 @@ impl Decompressor {
 
     /// Replaces `out` by the decoded bytes, at most `limit`.
     ///
-    /// The first frame's declared size must be the size of everything decoded, as slow5lib demands: a second frame
-    /// with content is refused (there is no room for it). Without a declared size, all frames are decoded.
-    pub fn decompress(&mut self, coded: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Fault> {
+    /// The first frame's declared size must be the size of everything decoded, as slow5lib demands:
+    /// a second frame with content is refused (there is no room for it). Without a declared size,
+    /// all frames are decoded.
+    pub fn decompress(
+        &mut self,
+        coded: &[u8],
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<(), Fault> {
         out.clear();
         let result = match declared_size(coded)? {
             Some(size) => self.decompress_declared(coded, out, size, limit),
@@ -58,9 +65,19 @@ impl Decompressor {
         result
     }
 
-    fn decompress_declared(&mut self, coded: &[u8], out: &mut Vec<u8>, size: u64, limit: usize) -> Result<(), Fault> {
+    fn decompress_declared(
+        &mut self,
+        coded: &[u8],
+        out: &mut Vec<u8>,
+        size: u64,
+        limit: usize,
+    ) -> Result<(), Fault> {
         if size > limit as u64 {
-            return Err(too_large(coded, format!("a frame that declares {size} decoded bytes"), limit));
+            return Err(too_large(
+                coded,
+                format!("a frame that declares {size} decoded bytes"),
+                limit,
+            ));
         }
         if size > (coded.len() as u64).saturating_mul(MOST_BYTES_PER_BYTE) {
             let found = format!("{} bytes that declare {size} decoded bytes", coded.len());
@@ -68,7 +85,8 @@ impl Decompressor {
         }
         out.reserve(size as usize);
         let mut window = Limited { out, limit: size as usize };
-        let decoded = self.context.decompress(&mut window, coded).map_err(|code| refused(0, code))?;
+        let decoded =
+            self.context.decompress(&mut window, coded).map_err(|code| refused(0, code))?;
         if decoded as u64 != size {
             let found = format!("{decoded} decoded bytes");
             return Err(Fault::new(0, found, format!("the {size} bytes that the frame declares")));
@@ -76,7 +94,12 @@ impl Decompressor {
         Ok(())
     }
 
-    fn decompress_unknown(&mut self, coded: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Fault> {
+    fn decompress_unknown(
+        &mut self,
+        coded: &[u8],
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<(), Fault> {
         self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
         let mut input = InBuffer::around(coded);
         out.reserve(coded.len().saturating_mul(GUESS_BYTES_PER_BYTE).min(limit));
@@ -100,8 +123,14 @@ impl Decompressor {
         }
     }
 
-    /// Decodes on into the spare capacity of `out`, up to `limit` bytes in all; zero once a frame has ended.
-    fn step(&mut self, input: &mut InBuffer<'_>, out: &mut Vec<u8>, limit: usize) -> Result<usize, Fault> {
+    /// Decodes on into the spare capacity of `out`, up to `limit` bytes in all; zero once a frame
+    /// has ended.
+    fn step(
+        &mut self,
+        input: &mut InBuffer<'_>,
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<usize, Fault> {
         let at = out.len();
         let mut window = Limited { out, limit };
         let mut output = OutBuffer::around_pos(&mut window, at);
@@ -139,8 +168,8 @@ struct Limited<'a> {
     limit: usize,
 }
 
-// SAFETY: a vector owns `capacity()` bytes from its pointer on, its slice is its initialised part, and its length is
-// what marks them; a smaller limit only narrows what may be written.
+// SAFETY: a vector owns `capacity()` bytes from its pointer on, its slice is its initialised part,
+// and its length is what marks them; a smaller limit only narrows what may be written.
 unsafe impl WriteBuf for Limited<'_> {
     fn as_slice(&self) -> &[u8] {
         self.out
@@ -162,8 +191,9 @@ unsafe impl WriteBuf for Limited<'_> {
 
 /// What the first frame declares; `None` if it does not.
 fn declared_size(coded: &[u8]) -> Result<Option<u64>, Fault> {
-    zstd_safe::get_frame_content_size(coded)
-        .map_err(|_| Fault::new(0, format!("{} bytes without a valid frame header", coded.len()), "a zstd frame"))
+    zstd_safe::get_frame_content_size(coded).map_err(|_| {
+        Fault::new(0, format!("{} bytes without a valid frame header", coded.len()), "a zstd frame")
+    })
 }
 
 fn refused(at: usize, code: usize) -> Fault {
@@ -171,11 +201,19 @@ fn refused(at: usize, code: usize) -> Fault {
 }
 
 fn too_large(coded: &[u8], what: String, limit: usize) -> Fault {
-    Fault::new(0, format!("{what} in {} bytes", coded.len()), format!("at most {limit} decoded bytes"))
+    Fault::new(
+        0,
+        format!("{what} in {} bytes", coded.len()),
+        format!("at most {limit} decoded bytes"),
+    )
 }
 
 fn cut_short(coded: &[u8], decoded: usize) -> Fault {
-    Fault::new(coded.len(), format!("the end after {decoded} decoded bytes"), "the rest of the zstd frame")
+    Fault::new(
+        coded.len(),
+        format!("the end after {decoded} decoded bytes"),
+        "the rest of the zstd frame",
+    )
 }
 
 /// A compression context for one thread.
@@ -193,7 +231,9 @@ impl Compressor {
     /// A new context. slow5lib and POD5 use level 1.
     pub fn new(level: i32) -> Result<Self, Fault> {
         let mut context = CCtx::create();
-        context.set_parameter(CParameter::CompressionLevel(level)).map_err(|code| refused(0, code))?;
+        context
+            .set_parameter(CParameter::CompressionLevel(level))
+            .map_err(|code| refused(0, code))?;
         Ok(Self { context })
     }
 
@@ -202,7 +242,9 @@ impl Compressor {
         out.clear();
         let bound = zstd_safe::compress_bound(plain.len());
         out.reserve(bound);
-        self.context.compress2(&mut Limited { out, limit: bound }, plain).map_err(|code| refused(0, code))?;
+        self.context
+            .compress2(&mut Limited { out, limit: bound }, plain)
+            .map_err(|code| refused(0, code))?;
         Ok(())
     }
 }

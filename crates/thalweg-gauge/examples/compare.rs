@@ -1,6 +1,7 @@
 //! Compares commands that read one file, cold: `compare FILE 'cat {file}' 'md5sum {file}'`.
 //!
-//! Each command is split at blanks. Raw trials go to `results.jsonl` in the current folder, a page to `results.html`.
+//! Each command is split at blanks. Raw trials go to `results.jsonl` in the current folder, a page
+//! to `results.html`.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // an example talks
 
 use std::sync::atomic::AtomicBool;
@@ -12,8 +13,11 @@ use thalweg_gauge::report::{html, machine, text};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let file = args.next().ok_or("usage: compare FILE COMMAND...")?;
-    let arm = |c: String| Arm::new(c.clone(), c.split_whitespace(), &file).needs(Needs::WholeFiles).foreign();
-    let plan = Plan::new("compare", args.map(arm).collect()).rounds(6).probe(ProbeOptions::default());
+    let arm = |c: String| {
+        Arm::new(c.clone(), c.split_whitespace(), &file).needs(Needs::WholeFiles).foreign()
+    };
+    let plan =
+        Plan::new("compare", args.map(arm).collect()).rounds(6).probe(ProbeOptions::default());
     let mut out = std::fs::File::create("results.jsonl")?;
     let comparison = run(&plan, &mut out, &AtomicBool::new(false), &mut |p| match p {
         Progress::Starting { arm, done, total, .. } => eprintln!("{done}/{total} {arm}"),

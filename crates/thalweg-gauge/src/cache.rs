@@ -1,8 +1,8 @@
 //! Which pages of a file are in memory, and how to get them out, provably.
 //!
-//! `mincore(2)` is never asked: since Linux 5.2 it tells whoever neither owns nor may write a file that all of it is
-//! resident. Nor is `cachestat(2)` on file systems that stand on others (overlayfs): it tells that none is. What can't be
-//! known is said to be unknown.
+//! `mincore(2)` is never asked: since Linux 5.2 it tells whoever neither owns nor may write a file
+//! that all of it is resident. Nor is `cachestat(2)` on file systems that stand on others
+//! (overlayfs): it tells that none is. What can't be known is said to be unknown.
 
 mod beneath;
 mod folder;
@@ -49,7 +49,8 @@ pub struct Residency {
 }
 
 impl Residency {
-    /// The resident share, from 0 to 1. An empty file has no known share: it can be neither cold nor hot.
+    /// The resident share, from 0 to 1. An empty file has no known share: it can be neither cold
+    /// nor hot.
     pub fn fraction(&self) -> Option<f64> {
         match (self.pages_resident, self.pages_total) {
             (_, 0) | (None, _) => None,
@@ -78,8 +79,8 @@ impl Residency {
     }
 }
 
-/// Counts the pages of `path` that are in the page cache. Nothing else comes in or goes out, sampled pages aside, and
-/// those are put back out.
+/// Counts the pages of `path` that are in the page cache. Nothing else comes in or goes out,
+/// sampled pages aside, and those are put back out.
 pub fn residency(path: &Path) -> Result<Residency> {
     let file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
     residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
@@ -100,9 +101,11 @@ fn residency_of(file: &File) -> std::io::Result<Residency> {
     }
     match sys::cachestat(file.as_fd()) {
         // Read-ahead may cache a page past the end on some file systems.
-        Ok(stat) => {
-            Ok(Residency { pages_total, pages_resident: Some(stat.cached.min(pages_total)), method: Method::Cachestat })
-        }
+        Ok(stat) => Ok(Residency {
+            pages_total,
+            pages_resident: Some(stat.cached.min(pages_total)),
+            method: Method::Cachestat,
+        }),
         Err(_) => sampled(file, pages_total),
     }
 }
@@ -113,24 +116,37 @@ const SAMPLES: u64 = 512;
 const SETTLE: Duration = Duration::from_millis(20);
 
 fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
-    // RWF_NOWAIT does not wait for a missing page, but newer kernels start to read it all the same. Under this advice they
-    // read that one page rather than a window of read-ahead.
+    // RWF_NOWAIT does not wait for a missing page, but newer kernels start to read it all the same.
+    // Under this advice they read that one page rather than a window of read-ahead.
     fadvise(file, 0, None, Advice::Random)?;
     let samples = pages_total.min(SAMPLES);
     let mut resident = 0_u64;
     let mut missing = Vec::new();
     for i in 0..samples {
-        // The middle of the i-th of `samples` equal parts; 128 bits because the product may overflow 64.
-        let page = u64::try_from((u128::from(i) * 2 + 1) * u128::from(pages_total) / (u128::from(samples) * 2))
-            .unwrap_or(pages_total);
+        // The middle of the i-th of `samples` equal parts; 128 bits because the product may
+        // overflow 64.
+        let page = u64::try_from(
+            (u128::from(i) * 2 + 1) * u128::from(pages_total) / (u128::from(samples) * 2),
+        )
+        .unwrap_or(pages_total);
         let offset = page * page_size();
         let mut byte = [0];
-        match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
+        match rustix::io::preadv2(
+            file,
+            &mut [IoSliceMut::new(&mut byte)],
+            offset,
+            ReadWriteFlags::NOWAIT,
+        ) {
             Ok(_) => resident += 1,
             Err(Errno::AGAIN) => missing.push(offset),
             Err(e) => {
-                let why = format!("neither cachestat(2) nor preadv2(2) with RWF_NOWAIT works here ({e})");
-                return Ok(Residency { pages_total, pages_resident: None, method: Method::Unknown(why) });
+                let why =
+                    format!("neither cachestat(2) nor preadv2(2) with RWF_NOWAIT works here ({e})");
+                return Ok(Residency {
+                    pages_total,
+                    pages_resident: None,
+                    method: Method::Unknown(why),
+                });
             }
         }
     }
@@ -142,7 +158,8 @@ fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
         }
     }
     let (resident, per_sample) = (u128::from(resident), u128::from(samples.max(1)));
-    let estimate = u64::try_from((resident * u128::from(pages_total)).div_ceil(per_sample)).unwrap_or(pages_total);
+    let estimate = u64::try_from((resident * u128::from(pages_total)).div_ceil(per_sample))
+        .unwrap_or(pages_total);
     Ok(Residency { pages_total, pages_resident: Some(estimate), method: Method::Sampled(samples) })
 }
 
@@ -153,7 +170,8 @@ fn page_size() -> u64 {
 /// What an eviction may do beyond `posix_fadvise(2)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvictOptions {
-    /// Write to `/proc/sys/vm/drop_caches` when advice was not enough. Needs root, and chills the whole machine.
+    /// Write to `/proc/sys/vm/drop_caches` when advice was not enough. Needs root, and chills the
+    /// whole machine.
     pub drop_caches: bool,
 }
 
@@ -173,8 +191,8 @@ pub struct Eviction {
 }
 
 impl Eviction {
-    /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same slack that a cold
-    /// trial has in the bytes it must then read from the device).
+    /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same
+    /// slack that a cold trial has in the bytes it must then read from the device).
     pub fn proved(&self) -> bool {
         self.after.fraction().is_some_and(|f| f <= crate::level::SLACK)
     }
@@ -188,7 +206,11 @@ impl Eviction {
             (Method::Unknown(why), _) => format!("residency is unknown: {why}"),
             (_, Some(pages)) => {
                 let who = self.holders.to_string();
-                let who = if who.is_empty() { "no process seen to hold it".into() } else { format!("held by {who}") };
+                let who = if who.is_empty() {
+                    "no process seen to hold it".into()
+                } else {
+                    format!("held by {who}")
+                };
                 format!("{pages} of {} pages stayed in memory; {who}", self.after.pages_total)
             }
             _ => "the file is empty".into(),
@@ -212,8 +234,8 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
             std::thread::sleep(Duration::from_millis(5 << attempts));
         }
         attempts += 1;
-        // Dirty pages can't be dropped. A file system that refuses to sync a file opened for reading (some FUSE ones
-        // do) still gets the advice, and residency tells what came of it.
+        // Dirty pages can't be dropped. A file system that refuses to sync a file opened for
+        // reading (some FUSE ones do) still gets the advice, and residency tells what came of it.
         let _ = fdatasync(&file);
         fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| Error::io(path, "evicting", e))?;
         if options.drop_caches && attempts == ATTEMPTS - 1 {
@@ -262,7 +284,8 @@ mod tests {
     #[test]
     fn sampling_leaves_a_cold_file_cold() -> Result<(), Box<dyn std::error::Error>> {
         // Not in /tmp, which may be memory.
-        let dir = tempfile::tempdir_in(std::env::current_exe()?.parent().unwrap_or(Path::new(".")))?;
+        let dir =
+            tempfile::tempdir_in(std::env::current_exe()?.parent().unwrap_or(Path::new(".")))?;
         let path = dir.path().join("f");
         std::fs::write(&path, vec![7_u8; 16 << 20])?;
         let cold = evict(&path, EvictOptions::default())?;
@@ -272,7 +295,11 @@ mod tests {
         let seen = sampled(&File::open(&path)?, cold.after.pages_total)?;
         if let Method::Sampled(_) = seen.method {
             assert_eq!(seen.pages_resident, Some(0));
-            assert!(residency(&path)?.fraction().is_some_and(|f| f <= crate::level::SLACK), "{:?}", residency(&path)?);
+            assert!(
+                residency(&path)?.fraction().is_some_and(|f| f <= crate::level::SLACK),
+                "{:?}",
+                residency(&path)?
+            );
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! Results side by side: arms of one session in pairs; the same arm of several runs, machines, stores and versions.
+//! Results side by side: arms of one session in pairs; the same arm of several runs, machines,
+//! stores and versions.
 //!
-//! Arms of one session were interleaved, so their ratio is that of pairs. Trials of different sessions never were: their
-//! ratio is *unpaired*, its interval covers the scatter inside each session and nothing that changed between them.
+//! Arms of one session were interleaved, so their ratio is that of pairs. Trials of different
+//! sessions never were: their ratio is *unpaired*, its interval covers the scatter inside each
+//! session and nothing that changed between them.
 
 mod condition;
 
@@ -64,7 +66,8 @@ pub struct Against {
     pub ratio: Option<Ratio>,
     /// What it shows. Between sessions that is a difference between sessions, whatever its cause.
     pub finding: Option<Finding>,
-    /// The ratio with each machine's own limit divided out: above 1 is further from what its machine could do.
+    /// The ratio with each machine's own limit divided out: above 1 is further from what its
+    /// machine could do.
     pub normalised: Option<f64>,
     /// By which factor identical arms differed, the larger of the two sessions.
     pub noise: Option<f64>,
@@ -97,7 +100,12 @@ pub fn compare(runs: Vec<Run>, options: &Options) -> Compared {
             let row = match rows.iter_mut().find(|r| r.experiment == experiment && r.arm == arm) {
                 Some(row) => row,
                 None => {
-                    rows.push(Row { experiment, arm, cells: vec![None; runs.len()], against: Vec::new() });
+                    rows.push(Row {
+                        experiment,
+                        arm,
+                        cells: vec![None; runs.len()],
+                        against: Vec::new(),
+                    });
                     let last = rows.len() - 1;
                     let Some(row) = rows.get_mut(last) else { continue };
                     row
@@ -112,10 +120,16 @@ pub fn compare(runs: Vec<Run>, options: &Options) -> Compared {
     // Arms of one experiment stay together, whichever run they come from.
     let order: Vec<String> = rows.iter().map(|r| r.experiment.clone()).collect();
     rows.sort_by_key(|r| order.iter().position(|e| *e == r.experiment));
-    let against: Vec<Vec<Against>> = rows
-        .iter()
-        .map(|row| if runs.len() == 1 { within(row, &rows, &runs, options) } else { between(row, &runs) })
-        .collect();
+    let against: Vec<Vec<Against>> =
+        rows.iter()
+            .map(|row| {
+                if runs.len() == 1 {
+                    within(row, &rows, &runs, options)
+                } else {
+                    between(row, &runs)
+                }
+            })
+            .collect();
     for (row, against) in rows.iter_mut().zip(against) {
         row.against = against;
     }
@@ -129,15 +143,19 @@ fn renamed(name: &str, options: &Options) -> String {
 /// The arm and, in a table of figures, the settings that set it apart.
 fn label(e: &Entry, options: &Options) -> String {
     let arm = renamed(&e.arm, options);
-    let settings: Vec<String> = e.settings.iter().filter(|_| e.published).map(|(k, v)| format!("{k} {v}")).collect();
+    let settings: Vec<String> =
+        e.settings.iter().filter(|_| e.published).map(|(k, v)| format!("{k} {v}")).collect();
     if settings.is_empty() { arm } else { format!("{arm} ({})", settings.join(", ")) }
 }
 
 /// Arms of one run against the baseline of their experiment.
 fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Against> {
     let Some(Some(entry)) = row.cells.first() else { return Vec::new() };
-    let mates =
-        || rows.iter().filter(|r| r.experiment == row.experiment).filter_map(|r| Some((r, r.cells.first()?.as_ref()?)));
+    let mates = || {
+        rows.iter()
+            .filter(|r| r.experiment == row.experiment)
+            .filter_map(|r| Some((r, r.cells.first()?.as_ref()?)))
+    };
     let base = match &options.baseline {
         Some(name) => mates().find(|(r, _)| r.arm == *name),
         // A published table has a baseline only where its settings agree.
@@ -145,11 +163,14 @@ fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Again
     };
     let Some((base_row, base)) = base.filter(|(r, _)| r.arm != row.arm) else { return Vec::new() };
     if entry.published {
-        // That the arms of one table did the same work is the table's own premise; its remarks say where it is not so.
+        // That the arms of one table did the same work is the table's own premise; its remarks say
+        // where it is not so.
         let against = unpaired(0, &base_row.arm, entry, base);
         return vec![Against { note: Some(NO_INTERVAL.into()), ..against }];
     }
-    let comparison = runs.first().and_then(|r| r.comparisons.iter().find(|c| c.session.name == entry.experiment));
+    let comparison = runs
+        .first()
+        .and_then(|r| r.comparisons.iter().find(|c| c.session.name == entry.experiment));
     let ratio = comparison.and_then(|c| c.paired(&entry.arm, &base.arm));
     let too_early = comparison.is_some_and(|c| c.look.is_none());
     let finding = ratio.filter(|_| !too_early).map(|r| Finding::of(&r, entry.noise.unwrap_or(1.0)));
@@ -162,10 +183,9 @@ fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Again
         finding,
         normalised: normalised(entry, base),
         noise: entry.noise,
-        note: entry
-            .trouble
-            .clone()
-            .or_else(|| too_early.then(|| "ended before its first look: nothing is concluded".into())),
+        note: entry.trouble.clone().or_else(|| {
+            too_early.then(|| "ended before its first look: nothing is concluded".into())
+        }),
     }]
 }
 
@@ -183,9 +203,13 @@ fn unpaired(run: usize, baseline: &str, entry: &Entry, base: &Entry) -> Against 
     let (basis, works) = same_work(entry, base, &mut notes);
     let scale = match basis {
         Basis::Time => Some(1.0),
-        Basis::TimePerStoredByte => entry.stored_bytes.zip(base.stored_bytes).map(|(a, b)| b as f64 / a as f64),
+        Basis::TimePerStoredByte => {
+            entry.stored_bytes.zip(base.stored_bytes).map(|(a, b)| b as f64 / a as f64)
+        }
     };
-    let ratio = scale.filter(|_| works && notes_allow(entry, base)).and_then(|s| ratio(&entry.times, &base.times, s));
+    let ratio = scale
+        .filter(|_| works && notes_allow(entry, base))
+        .and_then(|s| ratio(&entry.times, &base.times, s));
     let noise = entry.noise.into_iter().chain(base.noise).max_by(f64::total_cmp);
     if entry.level != base.level && entry.level.is_some() && base.level.is_some() {
         let level = |e: &Entry| e.level.clone().unwrap_or_default();
@@ -251,8 +275,9 @@ fn normalised(entry: &Entry, base: &Entry) -> Option<f64> {
     Some(base.fraction()? / entry.fraction()?)
 }
 
-/// Ratio of the medians of two samples that were not paired, with an interval from both samples' own: each holds with
-/// half the error, so that the quotient of their ends holds with all of it, whatever the distributions are.
+/// Ratio of the medians of two samples that were not paired, with an interval from both samples'
+/// own: each holds with half the error, so that the quotient of their ends holds with all of it,
+/// whatever the distributions are.
 fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
     let logs = |t: &[f64]| t.iter().map(|s| s.ln()).collect::<Vec<f64>>();
     let (a, b) = (logs(times), logs(base));
@@ -269,7 +294,10 @@ impl Compared {
         if self.runs.len() > 1 {
             return row.cells.iter().flatten().next();
         }
-        let base = self.rows.iter().find(|r| r.experiment == row.experiment && r.arm == against.baseline)?;
+        let base = self
+            .rows
+            .iter()
+            .find(|r| r.experiment == row.experiment && r.arm == against.baseline)?;
         base.cells.first()?.as_ref()
     }
 }

@@ -1,6 +1,8 @@
-//! Several arms on the same values: interleaved, verified, compared pair by pair, every raw trial kept.
+//! Several arms on the same values: interleaved, verified, compared pair by pair, every raw trial
+//! kept.
 //!
-//! The arms must decode the same values; if their digests differ, the comparison is refused, whatever the times say.
+//! The arms must decode the same values; if their digests differ, the comparison is refused,
+//! whatever the times say.
 
 mod flags;
 mod plan;
@@ -41,7 +43,8 @@ pub enum Needs {
     WholeFiles,
     /// This many, as a suite says.
     Bytes(u64),
-    /// What its own report says as `needed_bytes`; if it says nothing, a cold trial stays unverified.
+    /// What its own report says as `needed_bytes`; if it says nothing, a cold trial stays
+    /// unverified.
     Reported,
 }
 
@@ -50,7 +53,8 @@ pub enum Needs {
 pub struct Arm {
     /// Its name in every report.
     pub name: String,
-    /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second, and so on.
+    /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second,
+    /// and so on.
     pub workload: Workload,
     /// Its files: brought to the level, and the place of the limit (the first one).
     pub files: Vec<PathBuf>,
@@ -58,16 +62,19 @@ pub struct Arm {
     pub level: Level,
     /// What it needs of its files.
     pub needs: Needs,
-    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared by wall time.
+    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared
+    /// by wall time.
     pub decoder: bool,
-    /// Arms with the same key must report the same digest; without a key all of a comparison must. One with
-    /// [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report any.
+    /// Arms with the same key must report the same digest; without a key all of a comparison must.
+    /// One with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// What sets it apart within its suite: swept variables, the place of its files, as in `{"threads": 4}`. For reports.
+    /// What sets it apart within its suite: swept variables, the place of its files, as in
+    /// `{"threads": 4}`. For reports.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
-    /// Commands that run before each trial, outside of its time, and before the caches are brought to the level.
+    /// Commands that run before each trial, outside of its time, and before the caches are brought
+    /// to the level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<Workload>,
     /// Reads what each trial wrote, outside of its time; the digest that it reports is the trial's.
@@ -84,8 +91,8 @@ pub struct Arm {
     pub counterfactuals: Option<Counterfactuals>,
 }
 
-/// Arguments that a command takes in addition, to run without one of its stages. It must still report
-/// `open_to_last_s`; with its bytes from memory, the same digest, too.
+/// Arguments that a command takes in addition, to run without one of its stages. It must still
+/// report `open_to_last_s`; with its bytes from memory, the same digest, too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counterfactuals {
     /// Its bytes are in memory before its clock starts.
@@ -104,7 +111,8 @@ impl Counterfactuals {
 }
 
 impl Arm {
-    /// The key of arms that decode nothing, such as one that reads the device and drops what it read.
+    /// The key of arms that decode nothing, such as one that reads the device and drops what it
+    /// read.
     pub const NO_VALUES: &str = "none";
 
     /// A cold decoder that needs the whole `file`.
@@ -159,8 +167,12 @@ impl Arm {
             Role::FromMemory => (&more.from_memory, Level::Lukewarm),
             Role::WithoutDecoding => (&more.without_decoding, self.level),
         };
-        let mut arm =
-            Self { name: format!("{}{}", self.name, role.suffix()), level, counterfactuals: None, ..self.clone() };
+        let mut arm = Self {
+            name: format!("{}{}", self.name, role.suffix()),
+            level,
+            counterfactuals: None,
+            ..self.clone()
+        };
         arm.workload.argv.extend(more.iter().cloned());
         // Nothing decoded has no digest.
         arm.decoder = role == Role::FromMemory && self.decoder;
@@ -201,9 +213,16 @@ impl Arm {
             .files
             .iter()
             .enumerate()
-            .map(|(i, f)| (if i == 0 { "{file}".into() } else { format!("{{file{i}}}") }, f.display().to_string()))
+            .map(|(i, f)| {
+                (
+                    if i == 0 { "{file}".into() } else { format!("{{file{i}}}") },
+                    f.display().to_string(),
+                )
+            })
             .collect();
-        let fill = |arg: &String| names.iter().fold(arg.clone(), |arg, (key, file)| arg.replace(key, file));
+        let fill = |arg: &String| {
+            names.iter().fold(arg.clone(), |arg, (key, file)| arg.replace(key, file))
+        };
         Workload { argv: self.workload.argv.iter().map(fill).collect(), ..self.workload.clone() }
     }
 }
@@ -257,9 +276,12 @@ mod tests {
 
     #[test]
     fn an_arm_without_a_stage_has_a_name_of_its_own() {
-        let arm = Arm::new("a", ["thalweg", "read", "{file}"], "x").counterfactuals(Counterfactuals::of_thalweg());
+        let arm = Arm::new("a", ["thalweg", "read", "{file}"], "x")
+            .counterfactuals(Counterfactuals::of_thalweg());
         let memory = arm.without(Role::FromMemory);
-        let memory = memory.as_ref().map(|a| (a.name.as_str(), a.command().command_line(), a.level, a.decoder));
+        let memory = memory
+            .as_ref()
+            .map(|a| (a.name.as_str(), a.command().command_line(), a.level, a.decoder));
         assert_eq!(
             memory,
             Some((
@@ -269,7 +291,8 @@ mod tests {
                 true
             ))
         );
-        let fetch = arm.without(Role::WithoutDecoding).map(|a| (a.workload.argv.len(), a.level, a.decoder));
+        let fetch =
+            arm.without(Role::WithoutDecoding).map(|a| (a.workload.argv.len(), a.level, a.decoder));
         assert_eq!(fetch, Some((4, Level::Cold, false)));
         assert_eq!(Arm::new("b", ["x"], "y").without(Role::FromMemory), None);
     }

@@ -65,7 +65,9 @@ pub enum Error {
         what: String,
     },
     /// Results that an earlier run began and this one may not go on with.
-    #[error("comparison {comparison:?} can't be resumed: {what}; start anew with another results file")]
+    #[error(
+        "comparison {comparison:?} can't be resumed: {what}; start anew with another results file"
+    )]
     Resume {
         /// Name of the comparison.
         comparison: String,

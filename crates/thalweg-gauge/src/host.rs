@@ -1,6 +1,7 @@
 //! The machine and the mount that a result belongs to: a figure without them is not worth keeping.
 //!
-//! Whatever this system doesn't tell is none. The host's name is left out on purpose: results get published.
+//! Whatever this system doesn't tell is none. The host's name is left out on purpose: results get
+//! published.
 
 mod cgroup;
 pub mod place;
@@ -60,8 +61,8 @@ pub struct Host {
     pub swap_bytes: Option<u64>,
     /// Swap space that was free.
     pub swap_free_bytes: Option<u64>,
-    /// Settings of the kernel that bear on reading and computing, by their names below `/proc/sys` (as in
-    /// "vm.swappiness") or `/sys/kernel/mm` ("transparent_hugepage.enabled").
+    /// Settings of the kernel that bear on reading and computing, by their names below `/proc/sys`
+    /// (as in "vm.swappiness") or `/sys/kernel/mm` ("transparent_hugepage.enabled").
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// C library of this process; other programs may bring their own.
@@ -90,7 +91,9 @@ pub fn host() -> Host {
         governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         kernel: uname.release().to_string_lossy().into_owned(),
         distribution: fs::read_to_string("/etc/os-release").ok().and_then(|s| {
-            s.lines().find_map(|l| l.strip_prefix("PRETTY_NAME=")).map(|v| v.trim_matches('"').to_owned())
+            s.lines()
+                .find_map(|l| l.strip_prefix("PRETTY_NAME="))
+                .map(|v| v.trim_matches('"').to_owned())
         }),
         memory_bytes: memory("MemTotal"),
         swap_bytes: memory("SwapTotal"),
@@ -101,18 +104,21 @@ pub fn host() -> Host {
         settings: settings::settings(),
         c_library: crate::sys::glibc_version().map(|version| format!("glibc {version}")),
         container: container(&cgroup),
-        virtual_machine: cpuinfo_field(&cpuinfo, "flags").is_some_and(|f| f.split(' ').any(|w| w == "hypervisor")),
+        virtual_machine: cpuinfo_field(&cpuinfo, "flags")
+            .is_some_and(|f| f.split(' ').any(|w| w == "hypervisor")),
     }
 }
 
-/// What gives this process its memory, as far as can be seen from inside: the C library's own allocator, unless another
-/// one was loaded before it or is tuned.
+/// What gives this process its memory, as far as can be seen from inside: the C library's own
+/// allocator, unless another one was loaded before it or is tuned.
 pub fn allocator() -> String {
-    let library = crate::sys::glibc_version().map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
+    let library = crate::sys::glibc_version()
+        .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
     let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
     // The names alone: folders tell of people and machines.
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let preloaded = preloaded.map(|list| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
+    let preloaded =
+        preloaded.map(|list| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
     let tuned = std::env::vars().filter(|(k, _)| k.starts_with("MALLOC_") || k == "GLIBC_TUNABLES");
     let mut words = vec![library];
     words.extend(preloaded.map(|names| format!("LD_PRELOAD {names}")));
@@ -126,7 +132,8 @@ fn text(path: impl AsRef<Path>) -> Option<String> {
 
 /// The one in brackets of "[mq-deadline] none"; a single one has none.
 fn chosen(choices: &str) -> String {
-    let inside = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
+    let inside =
+        choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
     inside.unwrap_or(choices).to_owned()
 }
 
@@ -142,7 +149,8 @@ fn cpu_list_len(list: &str) -> Option<usize> {
     list.split(',')
         .map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            let (first, last): (usize, usize) =
+                (first.trim().parse().ok()?, last.trim().parse().ok()?);
             last.checked_sub(first).map(|n| n + 1)
         })
         .sum()
@@ -176,7 +184,8 @@ fn container(cgroup: &str) -> Option<String> {
 /// The numbers of the CPUs that this process may use; none if the system does not tell.
 pub fn usable_cpus() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).ok();
-    set.map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()).unwrap_or_default()
+    set.map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use thalweg_io::sidecar::index_places;
 use crate::Result;
 use crate::cache::{self, EvictOptions, Eviction, Residency};
 
-/// Share of a file that may be on the wrong side: a cold trial leaves 1 % cached and reads 99 % from the device.
+/// Share of a file that may be on the wrong side: a cold trial leaves 1 % cached and reads 99 %
+/// from the device.
 pub const SLACK: f64 = 0.01;
 
 /// A hot trial may still read this much from the device: a page of its program, a directory.
@@ -20,7 +21,8 @@ const HOT_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// All of the file in the page cache, checked before; nothing read from the device, checked after.
+    /// All of the file in the page cache, checked before; nothing read from the device, checked
+    /// after.
     Hot,
     /// As whatever ran before left it: residency is recorded, nothing is required.
     Lukewarm,
@@ -52,7 +54,9 @@ impl std::str::FromStr for Level {
             .into_iter()
             .find(|level| level.to_string() == s)
             .ok_or_else(|| {
-                crate::Error::Usage(format!("{s}: not a level; hot, lukewarm, client-cold, cold or unverified"))
+                crate::Error::Usage(format!(
+                    "{s}: not a level; hot, lukewarm, client-cold, cold or unverified"
+                ))
             })
     }
 }
@@ -71,10 +75,12 @@ pub struct Prepared {
     pub evictions: Vec<Eviction>,
 }
 
-/// Brings `files` to `level`, outside anything that is timed: of a folder, all files in it, and of each file the indexes that readers
-/// look for, too.
+/// Brings `files` to `level`, outside anything that is timed: of a folder, all files in it, and of
+/// each file the indexes that readers look for, too.
 pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
-    let files = &with_indexes(files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat());
+    let files = &with_indexes(
+        files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat(),
+    );
     let remote = files.iter().any(|f| crate::host::is_remote(f));
     let mut evictions = Vec::new();
     let mut objection = None;
@@ -82,7 +88,8 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
         Level::Cold | Level::ClientCold => {
             for file in files {
                 let eviction = cache::evict(file, options)?;
-                // Unknown residency is missing evidence, not evidence against: `judge` makes it "unverified".
+                // Unknown residency is missing evidence, not evidence against: `judge` makes it
+                // "unverified".
                 if eviction.after.fraction().is_some()
                     && let Some(why) = eviction.objection()
                 {
@@ -103,7 +110,11 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
                 if let Some(f) = residency.fraction()
                     && f < 1.0
                 {
-                    let why = format!("{}: only {:.1} % stayed in memory once read", file.display(), f * 100.0);
+                    let why = format!(
+                        "{}: only {:.1} % stayed in memory once read",
+                        file.display(),
+                        f * 100.0
+                    );
                     objection.get_or_insert(why);
                 }
             }
@@ -123,22 +134,29 @@ fn with_indexes(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 fn residency_of_all(files: &[impl AsRef<Path>]) -> Result<Residency> {
-    let none = Residency { pages_total: 0, pages_resident: Some(0), method: cache::Method::Cachestat };
+    let none =
+        Residency { pages_total: 0, pages_resident: Some(0), method: cache::Method::Cachestat };
     files.iter().try_fold(none, |sum, file| Ok(sum.and(cache::residency(file.as_ref())?)))
 }
 
 /// What came of a trial's level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// The trial ran at this level. It may be weaker than the one asked for, and then is labelled so.
+    /// The trial ran at this level. It may be weaker than the one asked for, and then is labelled
+    /// so.
     Reached(Level),
     /// The trial contradicts its level and must not be averaged.
     Rejected(String),
 }
 
-/// Judges a trial by the bytes that it read from the device (`device`, none if the system doesn't tell) and the bytes
-/// that it needed from its files (`needed`, none if nobody said).
-pub fn judge(asked: Level, prepared: &Prepared, device: Option<u64>, needed: Option<u64>) -> Judgement {
+/// Judges a trial by the bytes that it read from the device (`device`, none if the system doesn't
+/// tell) and the bytes that it needed from its files (`needed`, none if nobody said).
+pub fn judge(
+    asked: Level,
+    prepared: &Prepared,
+    device: Option<u64>,
+    needed: Option<u64>,
+) -> Judgement {
     if let Some(why) = &prepared.objection {
         return Judgement::Rejected(why.clone());
     }
@@ -177,7 +195,11 @@ mod tests {
     use crate::cache::Method;
 
     fn prepared(resident: Option<u64>) -> Prepared {
-        let method = if resident.is_some() { Method::Cachestat } else { Method::Unknown("old kernel".into()) };
+        let method = if resident.is_some() {
+            Method::Cachestat
+        } else {
+            Method::Unknown("old kernel".into())
+        };
         let residency = Residency { pages_total: 1000, pages_resident: resident, method };
         Prepared { residency, remote: false, objection: None, evictions: Vec::new() }
     }
@@ -198,14 +220,23 @@ mod tests {
         assert_eq!(judge(Level::Hot, &prepared(None), None, None), unverified);
         let mut held = prepared(Some(500));
         held.objection = Some("held".into());
-        assert_eq!(judge(Level::Cold, &held, Some(1000), Some(1000)), Judgement::Rejected("held".into()));
-        assert!(matches!(judge(Level::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)), Judgement::Rejected(_)));
+        assert_eq!(
+            judge(Level::Cold, &held, Some(1000), Some(1000)),
+            Judgement::Rejected("held".into())
+        );
+        assert!(matches!(
+            judge(Level::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)),
+            Judgement::Rejected(_)
+        ));
     }
 
     #[test]
     fn another_machines_cache_is_out_of_reach() {
         let p = Prepared { remote: true, ..prepared(Some(0)) };
-        assert_eq!(judge(Level::Cold, &p, Some(1000), Some(1000)), Judgement::Reached(Level::ClientCold));
+        assert_eq!(
+            judge(Level::Cold, &p, Some(1000), Some(1000)),
+            Judgement::Reached(Level::ClientCold)
+        );
     }
 
     #[test]
@@ -222,15 +253,23 @@ mod tests {
             assert_eq!(prepared.evictions.len(), if level == Level::Cold { 3 } else { 0 });
         }
         // Named or in a folder, they count once.
-        let prepared = prepare(Level::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
+        let prepared =
+            prepare(Level::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
         assert_eq!(prepared.evictions.len(), 2);
-        assert_eq!(prepare(Level::Cold, &[dir.path().to_owned()], EvictOptions::default())?.evictions.len(), 3);
+        assert_eq!(
+            prepare(Level::Cold, &[dir.path().to_owned()], EvictOptions::default())?
+                .evictions
+                .len(),
+            3
+        );
         Ok(())
     }
 
     #[test]
     fn names_round_trip() {
-        for level in [Level::Hot, Level::Lukewarm, Level::ClientCold, Level::Cold, Level::Unverified] {
+        for level in
+            [Level::Hot, Level::Lukewarm, Level::ClientCold, Level::Cold, Level::Unverified]
+        {
             assert_eq!(level.to_string().parse::<Level>().ok(), Some(level));
         }
         assert!("tepid".parse::<Level>().is_err());

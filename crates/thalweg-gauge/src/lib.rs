@@ -1,9 +1,10 @@
 //! The yardstick: verified-cold trials, paired with peers, against this machine's own limit.
 //!
-//! A *trial* is one fresh process that ran a workload once; a *comparison* interleaves the trials of several arms and
-//! compares them pair by pair; the *limit* is what this machine can do with the very same file, probed in the same
-//! session. Whatever could not be verified is said to be unverified, and whatever failed its own level is shown but
-//! never averaged. `docs/results.md` documents the JSON.
+//! A *trial* is one fresh process that ran a workload once; a *comparison* interleaves the trials
+//! of several arms and compares them pair by pair; the *limit* is what this machine can do with the
+//! very same file, probed in the same session. Whatever could not be verified is said to be
+//! unverified, and whatever failed its own level is shown but never averaged. `docs/results.md`
+//! documents the JSON.
 //!
 //! ```no_run
 //! use thalweg_gauge::comparison::{Arm, Plan, Progress, run};

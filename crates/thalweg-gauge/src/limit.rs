@@ -1,9 +1,10 @@
 //! The lower bound on time that this machine sets, and which part of it rules.
 //!
-//! Nothing can deliver a file's values sooner than its store answers the requests and gives the stored bytes, its cores
-//! decode them and its memory takes the decoded ones. The store's and the memory's terms are the machine's own: the
-//! *floor*. What the CPU does is this build's own doing, so it is told apart and never excuses a slow result. Finding the
-//! figures is [`probe`]'s work; here is only arithmetic.
+//! Nothing can deliver a file's values sooner than its store answers the requests and gives the
+//! stored bytes, its cores decode them and its memory takes the decoded ones. The store's and the
+//! memory's terms are the machine's own: the *floor*. What the CPU does is this build's own doing,
+//! so it is told apart and never excuses a slow result. Finding the figures is [`probe`]'s work;
+//! here is only arithmetic.
 
 mod model;
 mod probe;
@@ -56,11 +57,13 @@ pub struct Probe {
     pub file: String,
     /// Its size.
     pub file_bytes: u64,
-    /// Whether the page cache was bypassed (O_DIRECT); if not, the file was evicted before each point.
+    /// Whether the page cache was bypassed (O_DIRECT); if not, the file was evicted before each
+    /// point.
     pub direct: bool,
     /// The whole table.
     pub points: Vec<Point>,
-    /// One ordinary buffered reader from start to end, for comparison; after an eviction that was proved.
+    /// One ordinary buffered reader from start to end, for comparison; after an eviction that was
+    /// proved.
     pub single_stream_bytes_per_s: Option<f64>,
     /// Copying in memory.
     pub memory: Vec<MemoryPoint>,
@@ -100,21 +103,32 @@ impl Probe {
         ordered.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     }
 
-    /// What the device gives at best: the fastest point, or the single stream where read-ahead beats all of them.
+    /// What the device gives at best: the fastest point, or the single stream where read-ahead
+    /// beats all of them.
     pub fn device_bytes_per_s(&self) -> Option<f64> {
         let sweep = self.best().map(|p| p.bytes_per_s);
-        sweep.into_iter().chain(self.single_stream_bytes_per_s).max_by(f64::total_cmp).filter(|&r| r > 0.0)
+        sweep
+            .into_iter()
+            .chain(self.single_stream_bytes_per_s)
+            .max_by(f64::total_cmp)
+            .filter(|&r| r > 0.0)
     }
 
     /// The highest rate of small scattered requests, a second.
     pub fn requests_per_s(&self) -> Option<f64> {
         let rate = |p: &Point| p.bytes_per_s / p.block_bytes as f64;
-        self.points.iter().filter(|p| p.scattered).map(rate).max_by(f64::total_cmp).filter(|&r| r > 0.0)
+        self.points
+            .iter()
+            .filter(|p| p.scattered)
+            .map(rate)
+            .max_by(f64::total_cmp)
+            .filter(|&r| r > 0.0)
     }
 
     /// How long one small request takes while no other is in flight.
     pub fn latency_s(&self) -> Option<f64> {
-        let alone = self.points.iter().find(|p| p.scattered && p.depth == 1 && p.bytes_per_s > 0.0)?;
+        let alone =
+            self.points.iter().find(|p| p.scattered && p.depth == 1 && p.bytes_per_s > 0.0)?;
         Some(alone.block_bytes as f64 / alone.bytes_per_s)
     }
 
@@ -125,8 +139,11 @@ impl Probe {
 
     /// The limit on `work`.
     pub fn limit(&self, work: &Work) -> Limit {
-        let over = |amount: Option<u64>, rate: Option<f64>| amount.zip(rate).map(|(amount, rate)| amount as f64 / rate);
-        let spread = |cpu_s: Option<f64>| cpu_s.filter(|_| work.cores > 0.0).map(|s| s / work.cores);
+        let over = |amount: Option<u64>, rate: Option<f64>| {
+            amount.zip(rate).map(|(amount, rate)| amount as f64 / rate)
+        };
+        let spread =
+            |cpu_s: Option<f64>| cpu_s.filter(|_| work.cores > 0.0).map(|s| s / work.cores);
         let own = work.cpu_s.map(|cpu| (cpu - work.consumer_s.unwrap_or(0.0)).max(0.0));
         Limit {
             device_s: over(work.stored_bytes, self.device_bytes_per_s()),
@@ -188,12 +205,13 @@ impl Limit {
         terms.into_iter().flatten().max_by(f64::total_cmp).filter(|&s| s > 0.0)
     }
 
-    /// The largest term and its seconds. Decoder and consumer share the cores, so their seconds are added; the larger of
-    /// the two gives the sum its name.
+    /// The largest term and its seconds. Decoder and consumer share the cores, so their seconds are
+    /// added; the larger of the two gives the sum its name.
     pub fn largest(&self) -> Option<(Term, f64)> {
         let consumer = self.consumer_s.unwrap_or(0.0);
         let cpu = self.decode_s.map(|s| s + consumer);
-        let whose = if consumer > self.decode_s.unwrap_or(0.0) { Term::Consumer } else { Term::Decode };
+        let whose =
+            if consumer > self.decode_s.unwrap_or(0.0) { Term::Consumer } else { Term::Decode };
         let terms = [
             (Term::Device, self.device_s),
             (Term::Requests, self.requests_s),
@@ -236,7 +254,10 @@ mod tests {
                 Point { depth: 32, ..point(true, 4096, 4.096e8) },
             ],
             single_stream_bytes_per_s: None,
-            memory: vec![MemoryPoint { threads: 1, bytes_per_s: 8e9 }, MemoryPoint { threads: 2, bytes_per_s: 10e9 }],
+            memory: vec![
+                MemoryPoint { threads: 1, bytes_per_s: 8e9 },
+                MemoryPoint { threads: 2, bytes_per_s: 10e9 },
+            ],
             throttle: None,
             twice: None,
             notes: Vec::new(),
@@ -274,12 +295,21 @@ mod tests {
         };
         assert_eq!(limit, expected);
         assert_eq!((limit.floor_s(), limit.fraction(2.5)), (Some(2.0), Some(0.8)));
-        assert_eq!(probed().limit(&Work::default()), Limit::default(), "what nobody knows is no zero");
+        assert_eq!(
+            probed().limit(&Work::default()),
+            Limit::default(),
+            "what nobody knows is no zero"
+        );
     }
 
     #[test]
     fn the_cpu_is_never_part_of_the_floor() {
-        let limit = Limit { device_s: Some(1.0), decode_s: Some(2.0), consumer_s: Some(1.0), ..Limit::default() };
+        let limit = Limit {
+            device_s: Some(1.0),
+            decode_s: Some(2.0),
+            consumer_s: Some(1.0),
+            ..Limit::default()
+        };
         assert_eq!(limit.floor_s(), Some(1.0));
         assert_eq!(limit.largest(), Some((Term::Decode, 3.0)));
         let consumed = Limit { consumer_s: Some(5.0), ..limit };

@@ -1,4 +1,5 @@
-//! What `/proc` tells about a running process and the load around it. Parsers are pure; what is absent is none.
+//! What `/proc` tells about a running process and the load around it. Parsers are pure; what is
+//! absent is none.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -22,7 +23,8 @@ pub(crate) fn io_field(io: &str, name: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.trim().parse().ok()
 }
 
-/// Memory of `pid` and everything that descends from it; none once the root process is gone or a zombie.
+/// Memory of `pid` and everything that descends from it; none once the root process is gone or a
+/// zombie.
 pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
     let mut sum = Memory::default();
     let mut seen_root = false;
@@ -30,15 +32,19 @@ pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
     while let Some(pid) = todo.pop() {
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
         // A zombie has no address space, hence none of these lines.
-        if let (Some(anon), Some(file)) = (status_field(&status, "RssAnon"), status_field(&status, "RssFile")) {
+        if let (Some(anon), Some(file)) =
+            (status_field(&status, "RssAnon"), status_field(&status, "RssFile"))
+        {
             sum.anon += anon;
-            // Shared memory is neither private nor a cached file; it counts as what the process asked for.
+            // Shared memory is neither private nor a cached file; it counts as what the process
+            // asked for.
             sum.anon += status_field(&status, "RssShmem").unwrap_or(0);
             sum.file += file;
             sum.peak += status_field(&status, "VmHWM").unwrap_or(anon + file);
             seen_root = true;
         }
-        // Any thread may have forked. The kernel may be built without this file; then only the root is seen.
+        // Any thread may have forked. The kernel may be built without this file; then only the root
+        // is seen.
         for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             todo.extend(children.split_whitespace().filter_map(|s| s.parse::<u32>().ok()));
@@ -47,8 +53,8 @@ pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
     seen_root.then_some(sum)
 }
 
-/// The I/O accounts of a process, held open: those of a zombie belong to root, but may be read by whoever opened them
-/// while it lived.
+/// The I/O accounts of a process, held open: those of a zombie belong to root, but may be read by
+/// whoever opened them while it lived.
 pub(crate) struct Accounts(fs::File);
 
 impl Accounts {
@@ -56,7 +62,8 @@ impl Accounts {
         fs::File::open(format!("/proc/{pid}/io")).ok().map(Self)
     }
 
-    /// Bytes that it and its reaped children had read from block devices or file servers. Works until it is reaped.
+    /// Bytes that it and its reaped children had read from block devices or file servers. Works
+    /// until it is reaped.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
         let mut text = [0; 1024]; // seven short lines
         let len = self.0.read_at(&mut text, 0).ok()?;
@@ -78,7 +85,8 @@ pub(crate) fn pressure_us(resource: &str) -> Option<u64> {
 pub(crate) fn recent_pressure(resource: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/pressure/{resource}")).ok()?;
     let some = text.lines().find(|line| line.starts_with("some "))?;
-    let percent: f64 = some.split_whitespace().find_map(|f| f.strip_prefix("avg10="))?.parse().ok()?;
+    let percent: f64 =
+        some.split_whitespace().find_map(|f| f.strip_prefix("avg10="))?.parse().ok()?;
     Some(percent / 100.0)
 }
 
@@ -92,7 +100,8 @@ pub(crate) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// CPU seconds that the whole machine had spent working, and those that a hypervisor had taken away, since boot.
+/// CPU seconds that the whole machine had spent working, and those that a hypervisor had taken
+/// away, since boot.
 pub(crate) fn machine_cpu_s() -> Option<(f64, f64)> {
     busy_and_stolen(&fs::read_to_string("/proc/stat").ok()?)
         // USER_HZ is 100 on every architecture that Rust runs on but alpha.
@@ -100,7 +109,8 @@ pub(crate) fn machine_cpu_s() -> Option<(f64, f64)> {
 }
 
 fn busy_and_stolen(stat: &str) -> Option<(u64, u64)> {
-    // cpu user nice system idle iowait irq softirq steal (proc_stat(5)); idle and iowait are not work
+    // cpu user nice system idle iowait irq softirq steal (proc_stat(5)); idle and iowait are not
+    // work
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let n: Vec<u64> = line.split_whitespace().map_while(|f| f.parse().ok()).collect();
     let at = |i: usize| n.get(i).copied().unwrap_or(0);

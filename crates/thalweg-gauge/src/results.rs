@@ -1,4 +1,5 @@
-//! Result files of any origin, brought to one form: measured here, measured elsewhere, or typed in from a publication.
+//! Result files of any origin, brought to one form: measured here, measured elsewhere, or typed in
+//! from a publication.
 
 mod entry;
 pub mod published;
@@ -29,7 +30,8 @@ impl Run {
     /// Reads a result file (`.jsonl`, packed or not), or all of those in a folder.
     ///
     /// # Errors
-    /// When a file can't be read or is damaged before its last line, and when there is no result at all.
+    /// When a file can't be read or is damaged before its last line, and when there is no result at
+    /// all.
     pub fn read(path: &Path) -> Result<Self> {
         let mut run = Self { name: short_name(path), ..Self::default() };
         for file in files(path)? {
@@ -46,7 +48,8 @@ impl Run {
         Ok(run)
     }
 
-    /// All that was timed, in the order of the files. Control arms are left out: they are the baseline once more.
+    /// All that was timed, in the order of the files. Control arms are left out: they are the
+    /// baseline once more.
     pub fn entries(&self) -> Vec<Entry> {
         let measured = self.comparisons.iter().flat_map(entry::measured);
         measured.chain(self.published.iter().flat_map(entry::published)).collect()
@@ -55,7 +58,8 @@ impl Run {
     /// What ran it: the version of thalweg, or the publication.
     pub fn origin(&self) -> String {
         let mut all: Vec<String> = Vec::new();
-        let measured = self.comparisons.iter().map(|c| format!("thalweg-gauge {}", c.session.gauge_version));
+        let measured =
+            self.comparisons.iter().map(|c| format!("thalweg-gauge {}", c.session.gauge_version));
         for origin in measured.chain(self.published.iter().map(|p| p.source.title.clone())) {
             if !all.contains(&origin) {
                 all.push(origin);
@@ -81,7 +85,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(Error::Usage(format!("{}: no .jsonl or .jsonl.gz file is in this folder", path.display())));
+        return Err(Error::Usage(format!(
+            "{}: no .jsonl or .jsonl.gz file is in this folder",
+            path.display()
+        )));
     }
     Ok(files)
 }

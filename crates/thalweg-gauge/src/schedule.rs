@@ -4,16 +4,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the order of a round is found. It depends on the round's number alone, so that a resumed run goes on with it.
+/// How the order of a round is found. It depends on the round's number alone, so that a resumed run
+/// goes on with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Every second round runs backwards, so that a steady drift of the machine favours each side of a pair equally
-    /// often; and each two rounds the order is rotated, so that no arm always follows the same one.
+    /// Every second round runs backwards, so that a steady drift of the machine favours each side
+    /// of a pair equally often; and each two rounds the order is rotated, so that no arm always
+    /// follows the same one.
     #[default]
     Abba,
-    /// Shuffled anew each round: each side of a pair comes first by the toss of a coin, which no disturbance of the
-    /// machine can keep step with.
+    /// Shuffled anew each round: each side of a pair comes first by the toss of a coin, which no
+    /// disturbance of the machine can keep step with.
     Random {
         /// The same seed gives the same orders.
         seed: u64,
@@ -52,7 +54,8 @@ impl SplitMix {
         mix(self.0)
     }
 
-    /// Fisher and Yates; a number below i + 1 that is biased by less than 2^-50 where there are fewer than 2^14 items.
+    /// Fisher and Yates; a number below i + 1 that is biased by less than 2^-50 where there are
+    /// fewer than 2^14 items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, (self.next() % (i as u64 + 1)) as usize);
@@ -91,9 +94,11 @@ mod tests {
     fn each_two_rounds_cancel_a_steady_drift_for_every_pair() {
         for arms in 2..6 {
             for two in 0..arms {
-                let rounds = [Order::Abba.round(arms, 2 * two), Order::Abba.round(arms, 2 * two + 1)];
+                let rounds =
+                    [Order::Abba.round(arms, 2 * two), Order::Abba.round(arms, 2 * two + 1)];
                 for a in 0..arms {
-                    let places: usize = rounds.iter().filter_map(|order| order.iter().position(|&x| x == a)).sum();
+                    let places: usize =
+                        rounds.iter().filter_map(|order| order.iter().position(|&x| x == a)).sum();
                     assert_eq!(places, arms - 1);
                 }
             }
@@ -111,7 +116,8 @@ mod tests {
             let first = first.count();
             assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000"); // 4 standard errors
         }
-        let orders = |seed| (0..50).map(|round| Order::Random { seed }.round(3, round)).collect::<Vec<_>>();
+        let orders =
+            |seed| (0..50).map(|round| Order::Random { seed }.round(3, round)).collect::<Vec<_>>();
         assert_eq!(orders(1), orders(1));
         assert_ne!(orders(1), orders(2));
     }

@@ -1,9 +1,10 @@
 //! Medians of paired ratios, and an interval that holds whatever the distribution is.
 //!
-//! Times on a shared machine drift and have heavy tails, so nothing here assumes a distribution: the interval for the
-//! median of the paired log-ratios is the sign test's (order statistics, binomial), whose coverage is exact for any
-//! continuous distribution of independent pairs. It is computed at moments that were decided beforehand ([`looks`]):
-//! looking again and again and stopping at the first difference would find one too often.
+//! Times on a shared machine drift and have heavy tails, so nothing here assumes a distribution:
+//! the interval for the median of the paired log-ratios is the sign test's (order statistics,
+//! binomial), whose coverage is exact for any continuous distribution of independent pairs. It is
+//! computed at moments that were decided beforehand ([`looks`]): looking again and again and
+//! stopping at the first difference would find one too often.
 
 mod looks;
 pub(crate) mod trend;
@@ -14,13 +15,15 @@ use looks::ranks;
 
 pub use looks::{Look, looks};
 
-/// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to miss.
+/// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to
+/// miss.
 pub const MIN_PAIRS: usize = 6;
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The middle value; the mean of the middle two if their number is even. None of none, or if one is not a number.
+/// The middle value; the mean of the middle two if their number is even. None of none, or if one is
+/// not a number.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values)?;
     let high = sorted.get(sorted.len() / 2)?;
@@ -34,7 +37,8 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     (!sorted.is_empty() && sorted.iter().all(|v| !v.is_nan())).then_some(sorted)
 }
 
-/// The interval for the median of `values` that misses it with a chance of at most `alpha`. None if there are too few.
+/// The interval for the median of `values` that misses it with a chance of at most `alpha`. None if
+/// there are too few.
 pub fn sign_interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let rank = *ranks(&[(values.len(), alpha)]).first()?;
     order_statistics(values, rank?)
@@ -46,7 +50,8 @@ fn order_statistics(values: &[f64], rank: usize) -> Option<(f64, f64)> {
     Some((*sorted.get(rank - 1)?, *sorted.get(sorted.len() - rank)?))
 }
 
-/// How many times as long one arm took as another: the median over pairs, and its interval if there are enough.
+/// How many times as long one arm took as another: the median over pairs, and its interval if there
+/// are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Median of the paired ratios (taken over their logarithms).
@@ -74,21 +79,31 @@ impl Pair {
     }
 }
 
-/// Compares the arms of `pairs` at the last of the planned `looks` that `rounds` whole rounds have reached. What was
-/// measured after it is not used; before the first look there is a median and no interval.
+/// Compares the arms of `pairs` at the last of the planned `looks` that `rounds` whole rounds have
+/// reached. What was measured after it is not used; before the first look there is a median and no
+/// interval.
 ///
 /// None if there are no pairs, or one time is not positive.
 pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
     let positive = |s: f64| s > 0.0 && s.is_finite();
     let usable = pairs.iter().all(|p| positive(p.arm_s) && positive(p.baseline_s));
-    let until = |rounds: usize| pairs.iter().filter(|p| p.round < rounds).map(Pair::log_ratio).collect::<Vec<_>>();
+    let until = |rounds: usize| {
+        pairs.iter().filter(|p| p.round < rounds).map(Pair::log_ratio).collect::<Vec<_>>()
+    };
     let reached: Vec<&Look> = looks.iter().filter(|look| look.rounds <= rounds).collect();
     let logs = until(reached.last().map_or(usize::MAX, |look| look.rounds));
     let median = median(&logs).filter(|_| usable)?.exp();
-    // A rejected trial leaves its round without a pair, so that a look may have fewer pairs than rounds.
-    let counts: Vec<_> = reached.iter().map(|look| (until(look.rounds).len(), look.alpha)).collect();
-    let interval = ranks(&counts).last().copied().flatten().and_then(|rank| order_statistics(&logs, rank));
-    Some(Ratio { median, interval: interval.map(|(low, high)| (low.exp(), high.exp())), pairs: logs.len() })
+    // A rejected trial leaves its round without a pair, so that a look may have fewer pairs than
+    // rounds.
+    let counts: Vec<_> =
+        reached.iter().map(|look| (until(look.rounds).len(), look.alpha)).collect();
+    let interval =
+        ranks(&counts).last().copied().flatten().and_then(|rank| order_statistics(&logs, rank));
+    Some(Ratio {
+        median,
+        interval: interval.map(|(low, high)| (low.exp(), high.exp())),
+        pairs: logs.len(),
+    })
 }
 
 /// What a comparison shows.
@@ -113,7 +128,8 @@ impl Ratio {
 }
 
 impl Finding {
-    /// What `ratio` shows when identical arms differed by a factor of `floor` (1 if that was not measured).
+    /// What `ratio` shows when identical arms differed by a factor of `floor` (1 if that was not
+    /// measured).
     ///
     /// The whole interval must lie beyond the floor, in either direction.
     pub fn of(ratio: &Ratio, floor: f64) -> Self {
@@ -126,10 +142,11 @@ impl Finding {
     }
 }
 
-/// The factor, 1 or more, that a claim must clear: by how much identical arms differed, in either direction.
+/// The factor, 1 or more, that a claim must clear: by how much identical arms differed, in either
+/// direction.
 ///
-/// That is the median of their ratio, or the far end of its interval if even that does not reach 1: something then
-/// favours one arm for its place in the plan alone.
+/// That is the median of their ratio, or the far end of its interval if even that does not reach 1:
+/// something then favours one arm for its place in the plan alone.
 pub fn noise_floor(identical: &Ratio) -> f64 {
     let fold = |x: f64| if x < 1.0 { 1.0 / x } else { x };
     match identical.interval {

@@ -1,8 +1,10 @@
-//! Suites: experiments as TOML files. A suite says what is run (workloads), on what (files, in named places), how
-//! (settings, swept or fixed) and what is compared with what. `docs/suites.md` documents the format.
+//! Suites: experiments as TOML files. A suite says what is run (workloads), on what (files, in
+//! named places), how (settings, swept or fixed) and what is compared with what. `docs/suites.md`
+//! documents the format.
 //!
-//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column; [`Suite::plan`] resolves
-//! it on a machine, finds what is absent there, and gives [`Job`]s, each of which is one comparison.
+//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column;
+//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives [`Job`]s, each
+//! of which is one comparison.
 //!
 //! ```
 //! let suite = thalweg_gauge::suite::Suite::parse("mine.toml", r#"

@@ -23,15 +23,18 @@ struct Range {
     len: u64,
 }
 
-/// Since Linux 6.5; the same number on every architecture that `libc` knows but alpha (asm-generic/unistd.h).
+/// Since Linux 6.5; the same number on every architecture that `libc` knows but alpha
+/// (asm-generic/unistd.h).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Counts the cached pages of a whole file. Fails with ENOSYS before Linux 6.5, EPERM on files of others.
+/// Counts the cached pages of a whole file. Fails with ENOSYS before Linux 6.5, EPERM on files of
+/// others.
 pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     let range = Range { offset: 0, len: 0 };
     let mut stat = CacheStat::default();
-    // SAFETY: the kernel reads one `Range` and writes one `CacheStat`, both of which outlive the call and have the
-    // layout of the C structures; the descriptor is open for as long as it is borrowed. No flags are defined.
+    // SAFETY: the kernel reads one `Range` and writes one `CacheStat`, both of which outlive the
+    // call and have the layout of the C structures; the descriptor is open for as long as it is
+    // borrowed. No flags are defined.
     let rc = unsafe {
         libc::syscall(
             SYS_CACHESTAT,
@@ -85,7 +88,8 @@ pub(crate) fn wait4(pid: u32) -> io::Result<Ended> {
 pub(crate) fn glibc_version() -> Option<String> {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: it returns a string of the library's own that ends with zero and is never freed or changed.
+        // SAFETY: it returns a string of the library's own that ends with zero and is never freed
+        // or changed.
         let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
         Some(version.to_string_lossy().into_owned())
     }

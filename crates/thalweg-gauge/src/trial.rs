@@ -1,7 +1,7 @@
 //! One workload, run once, as a fresh process: what it took, and what else the machine was doing.
 //!
-//! CPU and device bytes include every descendant that was waited for. Peak memory is sampled (every 20 ms, sooner at the
-//! start) and summed over the process tree, private and file-backed apart.
+//! CPU and device bytes include every descendant that was waited for. Peak memory is sampled (every
+//! 20 ms, sooner at the start) and summed over the process tree, private and file-backed apart.
 
 mod tail;
 
@@ -29,14 +29,15 @@ pub struct Usage {
     pub user_s: f64,
     /// CPU seconds in the kernel on its behalf.
     pub system_s: f64,
-    /// Peak resident memory. None if the process was gone before it was seen, and the system's own figure is that of
-    /// the process that started it (which is what Linux then reports).
+    /// Peak resident memory. None if the process was gone before it was seen, and the system's own
+    /// figure is that of the process that started it (which is what Linux then reports).
     pub max_rss_bytes: Option<u64>,
     /// Sampled peak of private (and shared) memory, the tree summed; none if it was gone too soon.
     pub peak_anon_bytes: Option<u64>,
     /// Sampled peak of file-backed memory (mapped files, program text), the tree summed.
     pub peak_file_bytes: Option<u64>,
-    /// Bytes that came from block devices or file servers; none where the system does not account them.
+    /// Bytes that came from block devices or file servers; none where the system does not account
+    /// them.
     pub device_read_bytes: Option<u64>,
     /// Samples of memory that were taken.
     pub memory_samples: u64,
@@ -62,7 +63,8 @@ pub struct Load {
     pub memory_pressure: Option<f64>,
     /// Share of the trial in which some task of the machine waited for a CPU (PSI).
     pub cpu_pressure: Option<f64>,
-    /// Share of the trial in which some task of the machine, the workload's own included, waited for I/O (PSI).
+    /// Share of the trial in which some task of the machine, the workload's own included, waited
+    /// for I/O (PSI).
     pub io_pressure: Option<f64>,
     /// CPU seconds that others used during the trial.
     pub other_cpu_s: Option<f64>,
@@ -91,8 +93,8 @@ const STDERR_KEPT: usize = 16 << 10;
 /// How long a reader may wait for a descendant that left with our pipe still open.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Runs `workload` once and waits for it. When `stop` becomes true, or its time is over, it and its process group are
-/// killed.
+/// Runs `workload` once and waits for it. When `stop` becomes true, or its time is over, it and its
+/// process group are killed.
 ///
 /// # Errors
 /// When it can't be started, fails, is killed, or prints a report that makes no sense.
@@ -111,14 +113,18 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     let watched = watch(&child, start, timeout, stop);
     let wall = watched.ended.unwrap_or_else(Instant::now) - start;
 
-    // The zombie still has its accounts; reaping adds them to ours, which is the second best place to look.
+    // The zombie still has its accounts; reaping adds them to ours, which is the second best place
+    // to look.
     let zombie_bytes = accounts.and_then(|a| a.device_bytes());
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-        // Whoever it left behind would disturb the next trial. The group's number is ours until it is reaped.
+        // Whoever it left behind would disturb the next trial. The group's number is ours until it
+        // is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let ended = sys::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
-    let device_read_bytes = zombie_bytes.or_else(|| proc::own_device_bytes()?.checked_sub(own_device_bytes?));
+    let ended =
+        sys::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
+    let device_read_bytes =
+        zombie_bytes.or_else(|| proc::own_device_bytes()?.checked_sub(own_device_bytes?));
     let load = before.load(&Machine::now(), wall, (ended.user + ended.system).as_secs_f64());
     let stderr = stderr.finish(DRAIN);
     let command = || workload.command_line();
@@ -137,7 +143,11 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         }
         (None, signal) => {
             let how = ExitStatus::from_raw(signal.unwrap_or(0)).to_string();
-            return Err(Error::Failed { command: command(), how: format!("killed by {how}"), stderr });
+            return Err(Error::Failed {
+                command: command(),
+                how: format!("killed by {how}"),
+                stderr,
+            });
         }
     }
     let report = Report::find(&stdout.finish(DRAIN))
@@ -155,11 +165,15 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     Ok(Outcome { usage, load, report, stderr })
 }
 
-/// Shells, and what follows their custom, tell of a child that a signal ended by 128 and the signal's number.
+/// Shells, and what follows their custom, tell of a child that a signal ended by 128 and the
+/// signal's number.
 fn exit_status(code: i32) -> String {
     match code {
         129..=192 => {
-            format!("exit status {code} (a process that it started was probably killed by signal {})", code - 128)
+            format!(
+                "exit status {code} (a process that it started was probably killed by signal {})",
+                code - 128
+            )
         }
         _ => format!("exit status {code}"),
     }
@@ -174,7 +188,12 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
         return Err(Error::Usage("a workload needs a program to run".into()));
     };
     let mut command = Command::new(name);
-    command.args(args).envs(&workload.env).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .envs(&workload.env)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // Its own group, so that it can be killed with all that it started.
     command.process_group(0);
     let unpin = workload.cpus.as_deref().map(pin).transpose()?;
@@ -186,7 +205,8 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
     Ok((child.map_err(|e| Error::io(name, "starting it", e))?, start))
 }
 
-/// Pins the calling thread, because a child inherits the CPUs of the thread that made it. Gives the CPUs it had.
+/// Pins the calling thread, because a child inherits the CPUs of the thread that made it. Gives the
+/// CPUs it had.
 fn pin(cpus: &[usize]) -> Result<CpuSet> {
     let usage = |e| Error::Usage(format!("CPUs {cpus:?}: {e}"));
     let all = sched_getaffinity(None).map_err(usage)?;
@@ -234,7 +254,13 @@ fn watch(child: &Child, start: Instant, timeout: Option<Duration>, stop: &Atomic
     })
 }
 
-fn sample(pid: Pid, start: Instant, timeout: Option<Duration>, stop: &AtomicBool, ended: &Receiver<()>) -> Watched {
+fn sample(
+    pid: Pid,
+    start: Instant,
+    timeout: Option<Duration>,
+    stop: &AtomicBool,
+    ended: &Receiver<()>,
+) -> Watched {
     let mut watched = Watched::default();
     let mut period = Duration::from_millis(1); // so that short ones are seen at all
     loop {
@@ -262,9 +288,12 @@ fn sample(pid: Pid, start: Instant, timeout: Option<Duration>, stop: &AtomicBool
     }
 }
 
-/// A child made by `vfork` starts its record with the peak of its parent, so the system's figure only counts above ours.
+/// A child made by `vfork` starts its record with the peak of its parent, so the system's figure
+/// only counts above ours.
 fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
-    let ours = std::fs::read_to_string("/proc/self/status").ok().and_then(|s| proc::status_field(&s, "VmHWM"));
+    let ours = std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|s| proc::status_field(&s, "VmHWM"));
     let believed = ours.is_some_and(|ours| by_system > ours).then_some(by_system);
     believed.max(watched.seen.map(|m| m.peak))
 }
@@ -305,7 +334,8 @@ impl Machine {
             memory_pressure: share(self.memory_us, after.memory_us),
             cpu_pressure: share(self.cpu_us, after.cpu_us),
             io_pressure: share(self.io_us, after.io_us),
-            // The machine counts in ticks, the process in microseconds: a small negative difference is rounding.
+            // The machine counts in ticks, the process in microseconds: a small negative difference
+            // is rounding.
             other_cpu_s: cpu.map(|(b, a)| (a.0 - b.0 - own_cpu_s).max(0.0)),
             stolen_cpu_s: cpu.map(|(b, a)| (a.1 - b.1).max(0.0)),
         }

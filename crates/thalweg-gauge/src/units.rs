@@ -1,5 +1,5 @@
-//! Figures for people: MB is 10^6 bytes, MiB is 2^20, and three digits are enough. And the way back, from what
-//! people write.
+//! Figures for people: MB is 10^6 bytes, MiB is 2^20, and three digits are enough. And the way
+//! back, from what people write.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -64,8 +64,13 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
         Some((at, 'G')) => (&text[..at], 1e9),
         _ => (text, 1.0),
     };
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a count, as in 250M or 1.2G"))?;
-    if number.is_finite() && number >= 0.0 { Ok((number * factor).round() as u64) } else { Err("negative".into()) }
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is not a count, as in 250M or 1.2G"))?;
+    if number.is_finite() && number >= 0.0 {
+        Ok((number * factor).round() as u64)
+    } else {
+        Err("negative".into())
+    }
 }
 
 /// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
@@ -101,7 +106,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             ));
         }
     };
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration, as in \"90 s\""))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is not a duration, as in \"90 s\""))?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| format!("{text:?} is too long"))
 }
 

@@ -1,8 +1,10 @@
-//! What holds a piece of work back, in one sentence; and whether taking that stage away bears it out.
+//! What holds a piece of work back, in one sentence; and whether taking that stage away bears it
+//! out.
 //!
-//! The largest term of the [limit](crate::limit) names the stage. Two more runs put that to the test: one whose bytes are
-//! in memory before its clock starts, and one that fetches and decodes nothing. If the store holds the work back, the first
-//! is quicker and the second is not; if the work on the bytes does, the other way round.
+//! The largest term of the [limit](crate::limit) names the stage. Two more runs put that to the
+//! test: one whose bytes are in memory before its clock starts, and one that fetches and decodes
+//! nothing. If the store holds the work back, the first is quicker and the second is not; if the
+//! work on the bytes does, the other way round.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +54,8 @@ pub struct Verdict {
     pub fraction: Option<f64>,
     /// What the work took without a stage.
     pub without: Without,
-    /// Whether the runs without a stage bear the term out; none if they were not made, or do not tell.
+    /// Whether the runs without a stage bear the term out; none if they were not made, or do not
+    /// tell.
     pub confirmed: Option<bool>,
     /// All of it in one sentence.
     pub words: String,
@@ -60,7 +63,8 @@ pub struct Verdict {
 
 /// From this share on a term is called the bound: what is left is start-up and imperfect overlap.
 const CLOSE: f64 = 0.7;
-/// Probe and trial are minutes apart on a machine that is never quite steady: so much too fast is no contradiction.
+/// Probe and trial are minutes apart on a machine that is never quite steady: so much too fast is
+/// no contradiction.
 const TOO_FAST: f64 = 1.05;
 /// Runs without a stage are few: a difference below this share of the time is not looked at.
 const TELLING: f64 = 0.1;
@@ -93,7 +97,8 @@ pub fn verdict(limit: &Limit, work: &Work, time_s: f64, without: Without) -> Ver
 /// The side without which the work is clearly quicker than without the other.
 fn side(time_s: f64, without: Without) -> Option<Side> {
     let (store, decoding) = (without.store_s?, without.decoding_s?);
-    let clear = |less: f64, more: f64| less < more * (1.0 - TELLING) && less < time_s * (1.0 - TELLING);
+    let clear =
+        |less: f64, more: f64| less < more * (1.0 - TELLING) && less < time_s * (1.0 - TELLING);
     if clear(store, decoding) {
         Some(Side::Store)
     } else if clear(decoding, store) {
@@ -149,7 +154,10 @@ fn figures(term: Term, work: &Work, bound_s: f64) -> String {
         }
         Term::Latency => {
             let requests = work.dependent_requests.unwrap_or(0);
-            format!("{requests} of them at {} each take {takes}", seconds(bound_s / requests.max(1) as f64))
+            format!(
+                "{requests} of them at {} each take {takes}",
+                seconds(bound_s / requests.max(1) as f64)
+            )
         }
         Term::Decode => cpu(work.cpu_s.unwrap_or(0.0)),
         Term::Consumer => {
@@ -162,9 +170,18 @@ fn figures(term: Term, work: &Work, bound_s: f64) -> String {
     }
 }
 
-fn confirmation(confirmed: Option<bool>, side: Option<Side>, without: Without, time_s: f64) -> Option<String> {
+fn confirmation(
+    confirmed: Option<bool>,
+    side: Option<Side>,
+    without: Without,
+    time_s: f64,
+) -> Option<String> {
     let (store, decoding) = (without.store_s?, without.decoding_s?);
-    let times = format!("{} with the bytes from memory, {} with decoding off", seconds(store), seconds(decoding));
+    let times = format!(
+        "{} with the bytes from memory, {} with decoding off",
+        seconds(store),
+        seconds(decoding)
+    );
     Some(match (confirmed, side) {
         (Some(true), _) => format!("confirmed: {times}"),
         (Some(false), Some(Side::Store)) => format!("contradicted, it is the store: {times}"),
@@ -218,7 +235,10 @@ mod tests {
                 Limit { latency_s: Some(1.0), ..none },
                 "bound by waiting for one request after the other: 40 of them at 25.0 ms each take 1.00 s",
             ),
-            (Limit { decode_s: Some(1.0), ..none }, "bound by decoding: 3.00 s of CPU on 2 cores take 1.00 s"),
+            (
+                Limit { decode_s: Some(1.0), ..none },
+                "bound by decoding: 3.00 s of CPU on 2 cores take 1.00 s",
+            ),
             (
                 Limit { decode_s: Some(0.3), consumer_s: Some(0.7), ..none },
                 "bound by the consumer: 3.00 s of CPU on 2 cores take 1.00 s, 2.00 s of it the consumer's,",
@@ -228,7 +248,10 @@ mod tests {
                 "bound by memory bandwidth: 4.00 GB decoded at 4.00 GB/s take 1.00 s",
             ),
         ] {
-            assert_eq!(words(limit, 1.25, Without::default()), format!("{said} of the 1.25 s that it took (80.0 %)"));
+            assert_eq!(
+                words(limit, 1.25, Without::default()),
+                format!("{said} of the 1.25 s that it took (80.0 %)")
+            );
         }
     }
 
@@ -236,11 +259,15 @@ mod tests {
     fn a_term_that_explains_little_or_too_much_is_told_so() {
         let limit = Limit { device_s: Some(1.0), decode_s: Some(0.2), ..Limit::default() };
         assert!(
-            words(limit, 4.0, Without::default()).starts_with("waits: the largest term is the store's bandwidth, but")
+            words(limit, 4.0, Without::default())
+                .starts_with("waits: the largest term is the store's bandwidth, but")
         );
         assert!(words(limit, 0.5, Without::default()).contains("the probe is not the limit"));
         let nothing = verdict(&Limit::default(), &Work::default(), 1.0, Without::default());
-        assert_eq!((nothing.words.as_str(), nothing.term, nothing.confirmed), ("no limit known", None, None));
+        assert_eq!(
+            (nothing.words.as_str(), nothing.term, nothing.confirmed),
+            ("no limit known", None, None)
+        );
     }
 
     #[test]
@@ -252,7 +279,12 @@ mod tests {
         };
         let (confirmed, words) = says(&store, without(0.55, 0.97));
         assert_eq!(confirmed, Some(true));
-        assert!(words.ends_with("; confirmed: 550 ms with the bytes from memory, 970 ms with decoding off"), "{words}");
+        assert!(
+            words.ends_with(
+                "; confirmed: 550 ms with the bytes from memory, 970 ms with decoding off"
+            ),
+            "{words}"
+        );
         let (confirmed, words) = says(&store, without(0.98, 0.4));
         assert_eq!(confirmed, Some(false));
         assert!(words.contains("; contradicted, it is the work on the bytes: "), "{words}");
@@ -266,13 +298,19 @@ mod tests {
     #[test]
     fn what_does_not_tell_is_not_decided() {
         let limit = Limit { device_s: Some(0.9), ..Limit::default() };
-        for (pair, said) in [(without(0.97, 0.95), "neither alone"), (without(0.5, 0.52), "matter alike")] {
+        for (pair, said) in
+            [(without(0.97, 0.95), "neither alone"), (without(0.5, 0.52), "matter alike")]
+        {
             let v = verdict(&limit, &work(), 1.0, pair);
             assert!(v.confirmed.is_none() && v.words.contains(said), "{}", v.words);
         }
         let half = Without { store_s: Some(0.1), decoding_s: None };
         assert_eq!(verdict(&limit, &work(), 1.0, half).confirmed, None);
         let unknown = verdict(&Limit::default(), &work(), 1.0, without(0.1, 0.9));
-        assert!(unknown.confirmed.is_none() && unknown.words.contains("; it is the store: "), "{}", unknown.words);
+        assert!(
+            unknown.confirmed.is_none() && unknown.words.contains("; it is the store: "),
+            "{}",
+            unknown.words
+        );
     }
 }

@@ -24,14 +24,23 @@ pub struct Workload {
 impl Workload {
     /// The command line `argv`, unpinned and without a time limit.
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
-        Self { argv: argv.into_iter().map(Into::into).collect(), env: BTreeMap::new(), cpus: None, timeout_s: None }
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            cpus: None,
+            timeout_s: None,
+        }
     }
 
     /// The command line for people: quoted where a shell would need it.
     pub fn command_line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(c);
         let quote = |s: &String| {
-            if !s.is_empty() && s.chars().all(plain) { s.clone() } else { format!("'{}'", s.replace('\'', r"'\''")) }
+            if !s.is_empty() && s.chars().all(plain) {
+                s.clone()
+            } else {
+                format!("'{}'", s.replace('\'', r"'\''"))
+            }
         };
         self.argv.iter().map(quote).collect::<Vec<_>>().join(" ")
     }
@@ -39,7 +48,8 @@ impl Workload {
 
 /// What a workload says of itself: the last line of its standard output that is a JSON object.
 ///
-/// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are kept.
+/// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are
+/// kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Its name for what it did.
@@ -205,6 +215,9 @@ mod tests {
 
     #[test]
     fn command_lines_can_be_pasted() {
-        assert_eq!(Workload::new(["sh", "-c", "echo 'a b'"]).command_line(), r"sh -c 'echo '\''a b'\'''");
+        assert_eq!(
+            Workload::new(["sh", "-c", "echo 'a b'"]).command_line(),
+            r"sh -c 'echo '\''a b'\'''"
+        );
     }
 }

@@ -16,20 +16,25 @@ use super::network::{Network, State};
 use super::table::Table;
 
 /// Rows, by batch and place there, of batches of one schema.
-pub(super) fn pick(batches: &[&RecordBatch], rows: &[(usize, usize)]) -> Result<RecordBatch, ArrowError> {
+pub(super) fn pick(
+    batches: &[&RecordBatch],
+    rows: &[(usize, usize)],
+) -> Result<RecordBatch, ArrowError> {
     let Some(first) = batches.first() else {
         return Err(ArrowError::InvalidArgumentError("no batches".into()));
     };
     let columns: Vec<ArrayRef> = (0..first.num_columns())
         .map(|column| {
-            let arrays: Vec<&dyn Array> = batches.iter().map(|batch| &**batch.column(column)).collect();
+            let arrays: Vec<&dyn Array> =
+                batches.iter().map(|batch| &**batch.column(column)).collect();
             interleave(&arrays, rows)
         })
         .collect::<Result<_, _>>()?;
     RecordBatch::try_new(first.schema(), columns)
 }
 
-/// Rows that are taken out of a batch before the next one comes, so that no more than one is held, and put in order at the end.
+/// Rows that are taken out of a batch before the next one comes, so that no more than one is held,
+/// and put in order at the end.
 struct Gather {
     schema: SchemaRef,
     /// Which of the batches' columns are wanted; all, if it is not said.
@@ -49,11 +54,23 @@ impl Gather {
             None => schema.clone(),
         };
         let columns = columns.map(<[usize]>::to_vec);
-        Ok(Self { schema, columns, batch: None, rows: Vec::new(), taken: Vec::new(), places: Vec::new() })
+        Ok(Self {
+            schema,
+            columns,
+            batch: None,
+            rows: Vec::new(),
+            taken: Vec::new(),
+            places: Vec::new(),
+        })
     }
 
     /// Adds a row that belongs in a place. The same batch should come in a row.
-    fn push(&mut self, batch: &Arc<RecordBatch>, row: usize, place: usize) -> Result<(), ArrowError> {
+    fn push(
+        &mut self,
+        batch: &Arc<RecordBatch>,
+        row: usize,
+        place: usize,
+    ) -> Result<(), ArrowError> {
         if self.batch.as_ref().is_none_or(|known| !Arc::ptr_eq(known, batch)) {
             self.take()?;
             self.batch = Some(batch.clone());
@@ -101,7 +118,11 @@ impl Network {
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
-    pub fn vertex_attributes(&self, vertex_type: usize, ids: &[u64]) -> OurResult<(Vec<usize>, RecordBatch)> {
+    pub fn vertex_attributes(
+        &self,
+        vertex_type: usize,
+        ids: &[u64],
+    ) -> OurResult<(Vec<usize>, RecordBatch)> {
         self.vertex_columns(vertex_type, ids, None)
     }
 
@@ -115,7 +136,8 @@ impl Network {
         let State { levels, recent, .. } = &self.state;
         let failed = |e| self.failed(&e);
         let mut rows = merge::Rows::new(levels, Some(recent), vertex_type)?;
-        let mut found = Gather::new(&self.types()[vertex_type].attributes, columns).map_err(failed)?;
+        let mut found =
+            Gather::new(&self.types()[vertex_type].attributes, columns).map_err(failed)?;
         for place in ascending(ids) {
             if let Some((batch, row)) = rows.of(ids[place])? {
                 found.push(&batch, row, place).map_err(failed)?;
@@ -126,7 +148,8 @@ impl Network {
         Ok((places, found.finish().map_err(failed)?))
     }
 
-    /// The attributes of edges, by the numbers that [`Network::numbered_neighbours`] gives: a row for each.
+    /// The attributes of edges, by the numbers that [`Network::numbered_neighbours`] gives: a row
+    /// for each.
     ///
     /// # Errors
     /// [`Error::NotFound`] for a number that no edge has; [`Error::Malformed`], [`Error::Io`].
@@ -148,7 +171,8 @@ impl Network {
             let table = level.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref());
             tables.extend(table.map(|table| Wanted::of(level, table)));
         }
-        let mut found = Gather::new(&self.populations()[population].population.attributes, columns).map_err(failed)?;
+        let mut found = Gather::new(&self.populations()[population].population.attributes, columns)
+            .map_err(failed)?;
         let lately = recent.edges(population);
         // Numbers that follow each other are mostly in the same table.
         let mut last = 0;

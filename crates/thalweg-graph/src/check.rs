@@ -32,9 +32,10 @@ pub struct Defect {
 const MOST: usize = 1000;
 
 impl Network {
-    /// Reads all of the segments: every page against its checksum, and whether lists ascend, name edges that there can be, and are as
-    /// many on both sides as were counted. What opening it checks, the manifest, footers and the log, was right before. `progress` is
-    /// told how many bytes were read.
+    /// Reads all of the segments: every page against its checksum, and whether lists ascend, name
+    /// edges that there can be, and are as many on both sides as were counted. What opening it
+    /// checks, the manifest, footers and the log, was right before. `progress` is told how many
+    /// bytes were read.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -69,7 +70,8 @@ impl Network {
         }
         for level in &self.state.levels {
             for edges in level.all_edges() {
-                let mut both = edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
+                let mut both =
+                    edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
                 let outcome = both.try_for_each(|lists| self.lists(level, lists, &mut checked));
                 if let Err(error) = edges.map(drop).and(outcome) {
                     checked.note(level, error);
@@ -83,8 +85,15 @@ impl Network {
             for side in [Side::Out, Side::In] {
                 let count = self.count(Way { population, side });
                 if count != edges.count {
-                    let found = format!("{count} edges of {:?} by their {side:?} ends", edges.population.name);
-                    let fault = thalweg_io::Fault::new(0, found, format!("{}, as the manifest says", edges.count));
+                    let found = format!(
+                        "{count} edges of {:?} by their {side:?} ends",
+                        edges.population.name
+                    );
+                    let fault = thalweg_io::Fault::new(
+                        0,
+                        found,
+                        format!("{}, as the manifest says", edges.count),
+                    );
                     let error = fault.in_file(self.disk.name(), 0, "a population");
                     checked.defects.push(Defect { file: super::manifest::FILE.into(), error });
                 }
@@ -94,7 +103,11 @@ impl Network {
     }
 
     fn count(&self, way: Way) -> u64 {
-        let parts = self.state.levels.iter().filter_map(|level| level.footer.edges(way.population, way.side));
+        let parts = self
+            .state
+            .levels
+            .iter()
+            .filter_map(|level| level.footer.edges(way.population, way.side));
         parts.fold(0, |sum, edges| {
             let len = |lists: &Option<ListsMeta>| lists.as_ref().map_or(0, |lists| lists.ids.len());
             (sum + len(&edges.added)).saturating_sub(len(&edges.removed))

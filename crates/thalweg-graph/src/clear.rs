@@ -1,5 +1,5 @@
-//! All edges of a population or vertices of a type, gone at once: the manifest says from which segment on they count, and nothing that
-//! was there is read. Compaction gives back the room.
+//! All edges of a population or vertices of a type, gone at once: the manifest says from which
+//! segment on they count, and nothing that was there is read. Compaction gives back the room.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ impl Writer {
         self.type_at(vertex_type)?;
         let ends = |edges: &Edges| edges.source == vertex_type || edges.target == vertex_type;
         let populations = self.network.populations().iter().enumerate();
-        let gone: Vec<usize> = populations.filter(|(_, edges)| ends(edges)).map(|(number, _)| number).collect();
+        let gone: Vec<usize> =
+            populations.filter(|(_, edges)| ends(edges)).map(|(number, _)| number).collect();
         self.clear(&gone, Some(vertex_type))
     }
 

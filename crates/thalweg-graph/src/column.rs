@@ -1,7 +1,8 @@
 //! Columns of numbers in a segment, of which any can be read.
 //!
-//! A column lies in the file as runs of 256 pages, so that what is near in the column is near in the file though columns are
-//! written side by side. A page of a packed one holds groups ([`super::pack`]):
+//! A column lies in the file as runs of 256 pages, so that what is near in the column is near in
+//! the file though columns are written side by side. A page of a packed one holds groups
+//! ([`super::pack`]):
 //!
 //! ```text
 //! bytes 0-1   groups
@@ -74,7 +75,9 @@ impl Meta {
 
     fn page_count(&self) -> u64 {
         match self.runs.last() {
-            Some(last) => (self.runs.len() as u64 - 1) * RUN as u64 + self.end.saturating_sub(*last),
+            Some(last) => {
+                (self.runs.len() as u64 - 1) * RUN as u64 + self.end.saturating_sub(*last)
+            }
             None => 0,
         }
     }
@@ -120,8 +123,8 @@ impl ColumnWriter {
         }
     }
 
-    /// A column that takes room for each of its numbers, even where each is one more than the one before: what is read of it then
-    /// cannot be more than the file holds.
+    /// A column that takes room for each of its numbers, even where each is one more than the one
+    /// before: what is read of it then cannot be more than the file holds.
     pub(super) fn solid(coding: Coding) -> Self {
         Self { coding, ..Self::new(coding, false) }
     }
@@ -154,7 +157,9 @@ impl ColumnWriter {
                 }
                 return Ok(());
             }
-            Coding::Range { start } if self.len == 0 || start.checked_add(self.len) == Some(value) => {
+            Coding::Range { start }
+                if self.len == 0 || start.checked_add(self.len) == Some(value) =>
+            {
                 self.coding = Coding::Range { start: if self.len == 0 { value } else { start } };
                 self.len += 1;
                 return Ok(());
@@ -172,7 +177,11 @@ impl ColumnWriter {
                 && self.len > 0
             {
                 let next = start.wrapping_add(self.len);
-                let more = values.iter().zip(0..).take_while(|(value, i)| **value == next.wrapping_add(*i)).count();
+                let more = values
+                    .iter()
+                    .zip(0..)
+                    .take_while(|(value, i)| **value == next.wrapping_add(*i))
+                    .count();
                 self.len += more as u64;
                 values = &values[more..];
                 if values.is_empty() {
@@ -232,7 +241,12 @@ impl ColumnWriter {
     }
 
     /// Writes a group, of which so many numbers count; they do already in the column's length.
-    fn write_group(&mut self, segment: &mut SegmentWriter, group: &[u64; GROUP], filled: usize) -> Result<()> {
+    fn write_group(
+        &mut self,
+        segment: &mut SegmentWriter,
+        group: &[u64; GROUP],
+        filled: usize,
+    ) -> Result<()> {
         if self.page.is_empty() {
             self.begin_page(filled, group[0]);
         }
@@ -297,7 +311,14 @@ impl ColumnWriter {
             Ok(Some(Box::new(column.finish(segment)?)))
         };
         let (places, keys) = (below(&self.places, segment)?, below(&self.keys, segment)?);
-        Ok(Meta { coding: self.coding, len: self.len, runs: self.runs, end: self.end, places, keys })
+        Ok(Meta {
+            coding: self.coding,
+            len: self.len,
+            runs: self.runs,
+            end: self.end,
+            places,
+            keys,
+        })
     }
 }
 
@@ -331,7 +352,9 @@ impl Column {
             if meta.coding == Coding::Packed || meta.keys.is_some() {
                 return Err(wrong("a packed list of pages".into(), "one that is not"));
             }
-            if meta.coding == Coding::Raw && meta.len > segment.pages() * RAW || meta.len > segment.pages() {
+            if meta.coding == Coding::Raw && meta.len > segment.pages() * RAW
+                || meta.len > segment.pages()
+            {
                 return Err(wrong(format!("{} pages", meta.len), "not more than the file has"));
             }
             let column = Self { meta: (**meta).clone(), places: Vec::new(), keys: Vec::new() };
@@ -347,15 +370,22 @@ impl Column {
             Coding::Packed => {
                 places.len() as u64 == pages
                     && places.first().is_none_or(|first| *first == 0)
-                    && places.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= MOST_PACKED)
-                    && places.last().is_none_or(|last| *last < meta.len && meta.len - last <= MOST_PACKED)
+                    && places
+                        .windows(2)
+                        .all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= MOST_PACKED)
+                    && places
+                        .last()
+                        .is_none_or(|last| *last < meta.len && meta.len - last <= MOST_PACKED)
                     && (meta.len == 0) == places.is_empty()
             }
         };
         let last_run = meta.runs.last().map(|first| meta.end.saturating_sub(*first));
         let fits = fits && last_run.is_none_or(|pages| (1..=RUN as u64).contains(&pages));
         if !fits || !keys.is_empty() && keys.len() as u64 != pages {
-            return Err(wrong(format!("{} numbers in {pages} pages", meta.len), "as many as there is room for"));
+            return Err(wrong(
+                format!("{} numbers in {pages} pages", meta.len),
+                "as many as there is room for",
+            ));
         }
         Ok(Self { meta: meta.clone(), places, keys })
     }
@@ -377,7 +407,8 @@ impl Column {
             Coding::Range { .. } => (0, 0),
             Coding::Raw => (numbers.start / RAW, (numbers.end - 1) / RAW + 1),
             Coding::Packed => (
-                self.places.partition_point(|place| *place <= numbers.start).saturating_sub(1) as u64,
+                self.places.partition_point(|place| *place <= numbers.start).saturating_sub(1)
+                    as u64,
                 self.places.partition_point(|place| *place < numbers.end) as u64,
             ),
         };
@@ -445,19 +476,32 @@ impl Column {
                 at += pack::unpack(rest, &mut group).map_err(damaged)?;
                 let wanted = here.start.max(start)..here.end.min(end);
                 out[(wanted.start - start) as usize..(wanted.end - start) as usize]
-                    .copy_from_slice(&group[(wanted.start - here.start) as usize..(wanted.end - here.start) as usize]);
+                    .copy_from_slice(
+                        &group[(wanted.start - here.start) as usize
+                            ..(wanted.end - here.start) as usize],
+                    );
             }
             if place < last.min(end) {
-                return Err(damaged(Fault::new(0, format!("{groups} groups"), format!("numbers up to {last}"))));
+                return Err(damaged(Fault::new(
+                    0,
+                    format!("{groups} groups"),
+                    format!("numbers up to {last}"),
+                )));
             }
         }
         Ok(())
     }
 
     /// Reads numbers, one after the other in the column, into as much room.
-    pub(super) fn read(&self, segment: &Segment, numbers: Range<u64>, out: &mut [u64]) -> Result<()> {
+    pub(super) fn read(
+        &self,
+        segment: &Segment,
+        numbers: Range<u64>,
+        out: &mut [u64],
+    ) -> Result<()> {
         if numbers.end > self.meta.len || numbers.start > numbers.end {
-            let fault = Fault::new(0, format!("numbers {numbers:?}"), format!("some of {}", self.meta.len));
+            let fault =
+                Fault::new(0, format!("numbers {numbers:?}"), format!("some of {}", self.meta.len));
             return Err(fault.in_file(segment.store().name(), 0, "a column"));
         }
         if let Coding::Range { start } = self.meta.coding {
@@ -471,7 +515,8 @@ impl Column {
             done += count;
             segment.with(span.pages.clone(), |bytes| {
                 let at = span.pages.start * PAGE as u64;
-                self.decode(&span, bytes, out).map_err(|fault| fault.in_file(segment.store().name(), at, "a column"))
+                self.decode(&span, bytes, out)
+                    .map_err(|fault| fault.in_file(segment.store().name(), at, "a column"))
             })?;
         }
         Ok(())
@@ -491,11 +536,16 @@ impl Column {
         Some(first..first + 1)
     }
 
-    /// The place of a number in a column whose numbers ascend; `Err` with the place that it would have.
+    /// The place of a number in a column whose numbers ascend; `Err` with the place that it would
+    /// have.
     pub(super) fn find(&self, segment: &Segment, value: u64) -> Result<Result<u64, u64>> {
         if let Coding::Range { start } = self.meta.coding {
             let place = value.saturating_sub(start).min(self.meta.len);
-            return Ok(if value >= start && place < self.meta.len { Ok(place) } else { Err(place) });
+            return Ok(if value >= start && place < self.meta.len {
+                Ok(place)
+            } else {
+                Err(place)
+            });
         }
         if self.meta.coding == Coding::Packed && self.meta.len > 0 {
             return self.finder(segment).find(value);
@@ -511,8 +561,8 @@ impl Column {
     }
 }
 
-/// Reads numbers of a column one by one. Of a packed one it keeps the group that the last was in, and goes on from there: for those who
-/// ask for many in order.
+/// Reads numbers of a column one by one. Of a packed one it keeps the group that the last was in,
+/// and goes on from there: for those who ask for many in order.
 pub(super) struct Finder<'a> {
     column: &'a Column,
     segment: &'a Segment,
@@ -525,21 +575,28 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Holds the last group of a page of which `is_before` holds, given the place of its first number and that number; the first group
-    /// if it holds of none. It holds of no group behind one of which it does not.
+    /// Holds the last group of a page of which `is_before` holds, given the place of its first
+    /// number and that number; the first group if it holds of none. It holds of no group behind one
+    /// of which it does not.
     fn hold(&mut self, page: u64, is_before: impl Fn(u64, u64) -> bool) -> Result<()> {
         let (first, end) = (self.column.first(page), self.column.first(page + 1));
-        let goes_on = self.page == page && !self.held.is_empty() && is_before(self.held.start, self.values[0]);
+        let goes_on = self.page == page
+            && !self.held.is_empty()
+            && is_before(self.held.start, self.values[0]);
         let from = if goes_on { (self.at, self.held.start) } else { (PAGE_HEAD, first) };
         let in_file = self.column.in_file(page);
         let Self { segment, values, held, .. } = self;
         let (at, place) = segment.with(in_file..in_file + 1, |bytes| {
-            let damaged = |fault: Fault| fault.in_file(segment.store().name(), in_file * PAGE as u64, "a column");
+            let damaged = |fault: Fault| {
+                fault.in_file(segment.store().name(), in_file * PAGE as u64, "a column")
+            };
             let (mut at, mut place) = from;
             loop {
                 let len = pack::packed_len(bytes.get(at..).unwrap_or_default()).map_err(damaged)?;
                 let (next, later) = (at + len, place + GROUP as u64);
-                if later >= end || !is_before(later, pack::base(bytes.get(next..).unwrap_or_default())) {
+                if later >= end
+                    || !is_before(later, pack::base(bytes.get(next..).unwrap_or_default()))
+                {
                     break;
                 }
                 (at, place) = (next, later);
@@ -567,7 +624,11 @@ impl Finder<'_> {
             self.hold(self.column.page_with(value), |_, first| first <= value)?;
         }
         let start = self.held.start;
-        Ok(self.values().binary_search(&value).map(|i| start + i as u64).map_err(|i| start + i as u64))
+        Ok(self
+            .values()
+            .binary_search(&value)
+            .map(|i| start + i as u64)
+            .map_err(|i| start + i as u64))
     }
 
     /// As [`Column::get`].
@@ -600,11 +661,19 @@ impl Column {
 
     /// Where a page lies in the file.
     fn in_file(&self, page: u64) -> u64 {
-        self.meta.runs.get(page as usize / RUN).map_or(self.meta.end, |first| first + page % RUN as u64)
+        self.meta
+            .runs
+            .get(page as usize / RUN)
+            .map_or(self.meta.end, |first| first + page % RUN as u64)
     }
 
     /// Where a number stands among those in `range`, which ascend.
-    pub(super) fn find_in(&self, segment: &Segment, range: Range<u64>, value: u64) -> Result<Range<u64>> {
+    pub(super) fn find_in(
+        &self,
+        segment: &Segment,
+        range: Range<u64>,
+        value: u64,
+    ) -> Result<Range<u64>> {
         let first = |from: Range<u64>, is_before: &dyn Fn(u64) -> bool| -> Result<u64> {
             let Range { mut start, mut end } = from;
             // To the page in which it changes: the first numbers of pages are found soonest.
@@ -623,7 +692,11 @@ impl Column {
             // Then to the group, and in that.
             while end - start > GROUP as u64 {
                 let middle = start.midpoint(end);
-                if is_before(self.get(segment, middle)?) { start = middle + 1 } else { end = middle }
+                if is_before(self.get(segment, middle)?) {
+                    start = middle + 1
+                } else {
+                    end = middle
+                }
             }
             let mut values = [0; GROUP];
             let values = &mut values[..(end - start) as usize];

@@ -47,7 +47,9 @@ impl Merged<'_> {
                 let (mut ids, mut numbers) = (Vec::new(), Vec::new());
                 let mut since = 0;
                 while let Some(vertex) = lists.next()? {
-                    for (ends, writer) in [(&lists.change.added, &mut added), (&lists.change.removed, &mut removed)] {
+                    for (ends, writer) in
+                        [(&lists.change.added, &mut added), (&lists.change.removed, &mut removed)]
+                    {
                         if ends.is_empty() {
                             continue;
                         }
@@ -70,8 +72,13 @@ impl Merged<'_> {
                 }
                 let removed = removed.finish(&mut segment)?;
                 if self.is_lowest && removed.is_some() {
-                    let what = format!("edges of {:?} that went and never were", edges.population.name);
-                    return Err(thalweg_io::Fault::new(0, what, "edges that were").in_file(disk.name(), 0, "segments"));
+                    let what =
+                        format!("edges of {:?} that went and never were", edges.population.name);
+                    return Err(thalweg_io::Fault::new(0, what, "edges that were").in_file(
+                        disk.name(),
+                        0,
+                        "segments",
+                    ));
                 }
                 let added = added.finish(&mut segment)?;
                 let table = if side == Side::Out && edges.is_numbered() {
@@ -112,7 +119,9 @@ impl Merged<'_> {
         // An edge that came and went within these levels is in none of the merged lists.
         let mut dead = gone.clone();
         for level in self.levels {
-            if let Some(removed) = level.edges(population, Side::Out)?.and_then(|edges| edges.removed.as_ref()) {
+            if let Some(removed) =
+                level.edges(population, Side::Out)?.and_then(|edges| edges.removed.as_ref())
+            {
                 removed.each(&level.segment, &mut |_, _, numbers| {
                     dead.extend(numbers);
                     Ok(())
@@ -120,18 +129,31 @@ impl Merged<'_> {
             }
         }
         if let Some(changes) = self.recent.and_then(|recent| recent.edges(population)) {
-            dead.extend(changes.side(Side::Out).values().flat_map(|change| change.removed.iter().map(|end| end.1)));
+            dead.extend(
+                changes
+                    .side(Side::Out)
+                    .values()
+                    .flat_map(|change| change.removed.iter().map(|end| end.1)),
+            );
         }
         for level in self.levels {
-            let Some(table) = level.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref()) else {
+            let Some(table) =
+                level.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref())
+            else {
                 continue;
             };
             for number in 0..table.batches() {
                 let batch = table.batch(&level.segment, number)?;
                 let mut ids = vec![0; batch.num_rows()];
-                table.rows.read(&level.segment, table.first(number)..table.first(number + 1), &mut ids)?;
-                let rows: Vec<(usize, usize)> =
-                    (0..ids.len()).filter(|row| !dead.contains(&ids[*row])).map(|row| (0, row)).collect();
+                table.rows.read(
+                    &level.segment,
+                    table.first(number)..table.first(number + 1),
+                    &mut ids,
+                )?;
+                let rows: Vec<(usize, usize)> = (0..ids.len())
+                    .filter(|row| !dead.contains(&ids[*row]))
+                    .map(|row| (0, row))
+                    .collect();
                 if rows.len() == ids.len() {
                     out.push(segment, &ids, &batch)?;
                 } else if !rows.is_empty() {
@@ -148,8 +170,14 @@ impl Merged<'_> {
         out.finish(segment)
     }
 
-    fn pick(&self, segment: &SegmentWriter, batches: &[&RecordBatch], rows: &[(usize, usize)]) -> Result<RecordBatch> {
-        attributes::pick(batches, rows).map_err(|e| Error::Usage(format!("{}: {e}", segment.name()).into()))
+    fn pick(
+        &self,
+        segment: &SegmentWriter,
+        batches: &[&RecordBatch],
+        rows: &[(usize, usize)],
+    ) -> Result<RecordBatch> {
+        attributes::pick(batches, rows)
+            .map_err(|e| Error::Usage(format!("{}: {e}", segment.name()).into()))
     }
 
     fn push_rows(
@@ -178,8 +206,10 @@ impl Merged<'_> {
 
     /// Vertices of a type and their attributes.
     fn vertices(&self, segment: &mut SegmentWriter, vertex_type: usize) -> Result<VertexPart> {
-        let mut columns = [ColumnWriter::new(Coding::Packed, true), ColumnWriter::new(Coding::Packed, true)];
-        let mut verdicts = merge::Vertices::new(self.levels, self.recent, vertex_type, 0..=u64::MAX)?;
+        let mut columns =
+            [ColumnWriter::new(Coding::Packed, true), ColumnWriter::new(Coding::Packed, true)];
+        let mut verdicts =
+            merge::Vertices::new(self.levels, self.recent, vertex_type, 0..=u64::MAX)?;
         let has_attributes = !self.manifest.types[vertex_type].attributes.fields().is_empty();
         while let Some(verdict) = verdicts.step()? {
             let [added, removed] = &mut columns;
@@ -198,7 +228,11 @@ impl Merged<'_> {
         Ok(VertexPart { vertex_type, added: added?, removed: removed?, table })
     }
 
-    fn vertex_table(&self, segment: &mut SegmentWriter, vertex_type: usize) -> Result<Option<TableMeta>> {
+    fn vertex_table(
+        &self,
+        segment: &mut SegmentWriter,
+        vertex_type: usize,
+    ) -> Result<Option<TableMeta>> {
         let mut out = TableWriter::new();
         let mut rows = merge::Rows::new(self.levels, self.recent, vertex_type)?;
         let mut held: Vec<(u64, Arc<RecordBatch>, usize)> = Vec::new();
@@ -259,16 +293,24 @@ impl Writer {
             return Ok(());
         }
         let file = Arc::make_mut(&mut self.network.state.manifest).new_file("seg");
-        let (manifest, levels) = (self.network.state.manifest.clone(), self.network.state.levels.clone());
+        let (manifest, levels) =
+            (self.network.state.manifest.clone(), self.network.state.levels.clone());
         let (disk, coding, control) = (self.network.disk.clone(), self.coding, Control::new());
         let (count, name, stop) = (levels.len(), file.clone(), control.clone());
         let job = move || {
-            let merged =
-                Merged { manifest: &manifest, levels: &levels, recent: None, is_lowest: true, coding, control: &stop };
+            let merged = Merged {
+                manifest: &manifest,
+                levels: &levels,
+                recent: None,
+                is_lowest: true,
+                coding,
+                control: &stop,
+            };
             merged.write(&*disk, &name)
         };
         let thread = std::thread::Builder::new().name("thalweg-compact".into()).spawn(job);
-        let thread = thread.map_err(|e| Error::io(self.network.disk.name(), "starting a thread for", e))?;
+        let thread =
+            thread.map_err(|e| Error::io(self.network.disk.name(), "starting a thread for", e))?;
         self.background = Some(Background { thread, file, count, control });
         Ok(())
     }
@@ -322,13 +364,16 @@ impl Writer {
             background.stop(&*self.network.disk);
         }
         let State { levels, recent, .. } = &self.network.state;
-        if levels.len() + usize::from(!recent.is_empty()) < 2 && !levels.iter().any(|level| level.is_partial) {
+        if levels.len() + usize::from(!recent.is_empty()) < 2
+            && !levels.iter().any(|level| level.is_partial)
+        {
             return self.flush();
         }
         self.log.sync()?;
         let mut manifest = (*self.network.state.manifest).clone();
         let file = manifest.new_file("seg");
-        let (levels, recent) = (self.network.state.levels.clone(), self.network.state.recent.clone());
+        let (levels, recent) =
+            (self.network.state.levels.clone(), self.network.state.recent.clone());
         let merged = Merged {
             manifest: &manifest,
             levels: &levels,

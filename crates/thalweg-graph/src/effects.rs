@@ -1,5 +1,5 @@
-//! What a change comes to: edges and vertices that are there afterwards and were not before, or the other way round. It is what
-//! the log keeps, so that reading it again takes nothing else.
+//! What a change comes to: edges and vertices that are there afterwards and were not before, or the
+//! other way round. It is what the log keeps, so that reading it again takes nothing else.
 //!
 //! ```text
 //! count u32, then parts, each:
@@ -49,13 +49,18 @@ pub(super) fn to_bytes(effects: &[Effect]) -> thalweg_io::Result<Vec<u8>> {
     out.extend_from_slice(&(effects.len() as u32).to_le_bytes());
     for effect in effects {
         let (kind, number, attributes) = match effect {
-            Effect::Added { population, attributes, .. } => (ADDED, *population, attributes.as_ref()),
+            Effect::Added { population, attributes, .. } => {
+                (ADDED, *population, attributes.as_ref())
+            }
             Effect::Removed { population, .. } => (REMOVED, *population, None),
             Effect::Appeared { vertex_type, .. } => (APPEARED, *vertex_type, None),
             Effect::Vanished { vertex_type, .. } => (VANISHED, *vertex_type, None),
-            Effect::Described { vertex_type, attributes, .. } => (DESCRIBED, *vertex_type, Some(attributes)),
+            Effect::Described { vertex_type, attributes, .. } => {
+                (DESCRIBED, *vertex_type, Some(attributes))
+            }
         };
-        let attributes = attributes.map(|batch| table::to_bytes(batch)).transpose()?.unwrap_or_default();
+        let attributes =
+            attributes.map(|batch| table::to_bytes(batch)).transpose()?.unwrap_or_default();
         let mut head = |kind: u8, count: usize| {
             out.push(kind);
             out.extend_from_slice(&(number as u32).to_le_bytes());
@@ -72,7 +77,9 @@ pub(super) fn to_bytes(effects: &[Effect]) -> thalweg_io::Result<Vec<u8>> {
                     out.extend(edges.iter().flat_map(|edge| edge.2.to_le_bytes()));
                 }
             }
-            Effect::Appeared { ids, .. } | Effect::Vanished { ids, .. } | Effect::Described { ids, .. } => {
+            Effect::Appeared { ids, .. }
+            | Effect::Vanished { ids, .. }
+            | Effect::Described { ids, .. } => {
                 head(kind, ids.len());
                 out.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
             }
@@ -83,7 +90,11 @@ pub(super) fn to_bytes(effects: &[Effect]) -> thalweg_io::Result<Vec<u8>> {
 }
 
 /// The effects that such bytes are, in a network of so many populations and types.
-pub(super) fn of_bytes(bytes: &[u8], populations: usize, types: usize) -> Result<Vec<Effect>, Fault> {
+pub(super) fn of_bytes(
+    bytes: &[u8],
+    populations: usize,
+    types: usize,
+) -> Result<Vec<Effect>, Fault> {
     let mut rest = bytes;
     let at = |rest: &[u8]| bytes.len() - rest.len();
     let count = word(take(&mut rest, 4).ok_or_else(|| Fault::new(0, "fewer bytes", "4"))?);
@@ -102,16 +113,29 @@ pub(super) fn of_bytes(bytes: &[u8], populations: usize, types: usize) -> Result
         let is_edges = matches!(kind & !NUMBERED, ADDED | REMOVED);
         if number >= if is_edges { populations } else { types } {
             let found = format!("number {number}");
-            return Err(Fault::new(here, found, format!("below {populations} populations or {types} types")));
+            return Err(Fault::new(
+                here,
+                found,
+                format!("below {populations} populations or {types} types"),
+            ));
         }
         let (mut edges, mut ids) = (Vec::new(), Vec::new());
         if is_edges {
             let (sources, targets) = (numbers()?, numbers()?);
             let numbers = if kind & NUMBERED == 0 { vec![0; len] } else { numbers()? };
-            edges = sources.into_iter().zip(targets).zip(numbers).map(|((s, t), n)| (s, t, n)).collect();
+            edges = sources
+                .into_iter()
+                .zip(targets)
+                .zip(numbers)
+                .map(|((s, t), n)| (s, t, n))
+                .collect();
             // The next one must have a number, too.
             if edges.iter().any(|edge| edge.2 == u64::MAX) {
-                return Err(Fault::new(here, format!("an edge of number {}", u64::MAX), "a lesser number"));
+                return Err(Fault::new(
+                    here,
+                    format!("an edge of number {}", u64::MAX),
+                    "a lesser number",
+                ));
             }
         } else {
             ids = numbers()?;
@@ -120,9 +144,14 @@ pub(super) fn of_bytes(bytes: &[u8], populations: usize, types: usize) -> Result
             0 => None,
             len => {
                 let here = at(rest);
-                let batch = table::of_bytes(take(&mut rest, len).ok_or_else(short)?).map_err(|f| f.shifted(here))?;
+                let batch = table::of_bytes(take(&mut rest, len).ok_or_else(short)?)
+                    .map_err(|f| f.shifted(here))?;
                 if batch.num_rows() != edges.len().max(ids.len()) {
-                    return Err(Fault::new(here, format!("{} rows", batch.num_rows()), "one for each"));
+                    return Err(Fault::new(
+                        here,
+                        format!("{} rows", batch.num_rows()),
+                        "one for each",
+                    ));
                 }
                 Some(Arc::new(batch))
             }
@@ -132,11 +161,17 @@ pub(super) fn of_bytes(bytes: &[u8], populations: usize, types: usize) -> Result
             (REMOVED, None) => Effect::Removed { population: number, edges },
             (APPEARED, None) => Effect::Appeared { vertex_type: number, ids },
             (VANISHED, None) => Effect::Vanished { vertex_type: number, ids },
-            (DESCRIBED, Some(attributes)) => Effect::Described { vertex_type: number, ids, attributes },
+            (DESCRIBED, Some(attributes)) => {
+                Effect::Described { vertex_type: number, ids, attributes }
+            }
             _ => return Err(Fault::new(here, format!("kind {kind}"), "1 to 5")),
         });
     }
-    if rest.is_empty() { Ok(effects) } else { Err(Fault::new(at(rest), "more bytes", "the end of a change")) }
+    if rest.is_empty() {
+        Ok(effects)
+    } else {
+        Err(Fault::new(at(rest), "more bytes", "the end of a change"))
+    }
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {

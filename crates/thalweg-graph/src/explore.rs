@@ -1,4 +1,5 @@
-//! Further than one step: what can be reached, the part of a network between some vertices, and what that takes.
+//! Further than one step: what can be reached, the part of a network between some vertices, and
+//! what that takes.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +13,12 @@ use super::segment::PAGE;
 const TOGETHER: usize = 1024;
 
 impl Network {
-    /// Vertices that are `steps` steps or fewer from some, along ways between vertices of one type; each once, ascending, without
-    /// those that one went from.
+    /// Vertices that are `steps` steps or fewer from some, along ways between vertices of one type;
+    /// each once, ascending, without those that one went from.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more than one step along ways to another type; else as [`Network::neighbours`].
+    /// [`Error::Usage`] for more than one step along ways to another type; else as
+    /// [`Network::neighbours`].
     pub fn reachable(&self, ways: &[Way], from: &[u64], steps: usize) -> Result<Vec<u64>> {
         let leads_away = |way: &&Way| {
             let edges = &self.populations()[way.population];
@@ -31,7 +33,8 @@ impl Network {
             return Err(Error::Usage(what.into()));
         }
         let away = ways.iter().any(|way| leads_away(&way));
-        let mut reached: BTreeSet<u64> = if away { BTreeSet::new() } else { from.iter().copied().collect() };
+        let mut reached: BTreeSet<u64> =
+            if away { BTreeSet::new() } else { from.iter().copied().collect() };
         let mut front = from.to_vec();
         let mut list = Neighbours::default();
         for _ in 0..steps {
@@ -54,8 +57,9 @@ impl Network {
         Ok(reached.into_iter().collect())
     }
 
-    /// The edges of a way both of whose ends are among some vertices, as [`Network::numbered_neighbours`] gives them: from each of
-    /// `from`, those that lead to one of `to`, which ascends.
+    /// The edges of a way both of whose ends are among some vertices, as
+    /// [`Network::numbered_neighbours`] gives them: from each of `from`, those that lead to one of
+    /// `to`, which ascends.
     ///
     /// # Errors
     /// As [`Network::neighbours`].

@@ -16,7 +16,8 @@ use super::segment::PAGE;
 /// Fewer pages than this are as quickly read where they are used.
 const FEW: u64 = 8;
 
-/// What is read and not wanted fills the page cache, and takes others' share of the store: worth so many times the time.
+/// What is read and not wanted fills the page cache, and takes others' share of the store: worth so
+/// many times the time.
 const LEAN: f64 = 1.25;
 
 /// The most requests that are in flight where they are small, and the fewest.
@@ -66,12 +67,21 @@ impl Fetcher {
         let gap = plan::lean_gap(&ranges, &self.model, block, LEAN);
         let load = Load::of(&ranges, gap, block);
         let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
-        let depth = self.model.depth.max((block * self.model.depth / usual).clamp(DEPTH.0, DEPTH.1));
+        let depth =
+            self.model.depth.max((block * self.model.depth / usual).clamp(DEPTH.0, DEPTH.1));
         let shape = plan::shape(&StoreModel { depth, ..self.model }, self.budget, Delivery::Worker);
-        let wanted = ranges.into_iter().zip(0..).map(|(range, ordinal)| Wanted { range, ordinal }).collect();
+        let wanted =
+            ranges.into_iter().zip(0..).map(|(range, ordinal)| Wanted { range, ordinal }).collect();
         let source = Source::Planned(Box::new(plan::in_order(wanted, gap, shape.block)));
         let shape = Shape { usual: Some(usual), ..shape };
-        Run::start(level.plain.clone(), source, Checker(level.clone()), shape, self.control.clone())?.finish()?;
+        Run::start(
+            level.plain.clone(),
+            source,
+            Checker(level.clone()),
+            shape,
+            self.control.clone(),
+        )?
+        .finish()?;
         Ok(())
     }
 }
@@ -91,7 +101,9 @@ impl Decoder for Checker {
     fn decode(&self, bytes: &mut u64, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
         while let Some(extent) = group.get(*next) {
             let first = extent.offset / PAGE as u64;
-            self.0.segment.check(first..first + (extent.bytes.len() / PAGE) as u64, extent.bytes)?;
+            self.0
+                .segment
+                .check(first..first + (extent.bytes.len() / PAGE) as u64, extent.bytes)?;
             *bytes += extent.bytes.len() as u64;
             *next += 1;
         }

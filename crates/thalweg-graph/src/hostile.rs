@@ -1,5 +1,5 @@
-//! Networks out of bytes from anywhere, whose checksums are right: what the fuzz targets read. Files are made on an empty disk
-//! that the caller gives.
+//! Networks out of bytes from anywhere, whose checksums are right: what the fuzz targets read.
+//! Files are made on an empty disk that the caller gives.
 
 use std::sync::Arc;
 
@@ -24,10 +24,14 @@ pub fn change(data: &[u8]) {
     let mut recent = super::recent::Recent::default();
     effects.iter().for_each(|effect| recent.apply(effect));
     let Ok(bytes) = effects::to_bytes(&effects) else { return };
-    let again = effects::of_bytes(&bytes, 3, 3).map(|again| (again.len(), effects::to_bytes(&again)));
+    let again =
+        effects::of_bytes(&bytes, 3, 3).map(|again| (again.len(), effects::to_bytes(&again)));
     match again {
         Ok((len, Ok(same))) => {
-            assert!(len == effects.len() && same == bytes, "a change that comes back as another one");
+            assert!(
+                len == effects.len() && same == bytes,
+                "a change that comes back as another one"
+            );
         }
         other => panic!("a change that does not come back: {other:?}"),
     }
@@ -36,7 +40,9 @@ pub fn change(data: &[u8]) {
 /// A log: whatever it says, reading it ends.
 pub fn log(data: &[u8], disk: &dyn Disk) {
     put(disk, "00000000.log", data);
-    let _ = log::replay(disk, "00000000.log", 0, &mut |_, change| effects::of_bytes(change, 3, 3).map(drop));
+    let _ = log::replay(disk, "00000000.log", 0, &mut |_, change| {
+        effects::of_bytes(change, 3, 3).map(drop)
+    });
 }
 
 /// A manifest, which gets its checksum here.
@@ -52,14 +58,18 @@ fn put(disk: &dyn Disk, file: &str, bytes: &[u8]) {
     }
 }
 
-/// A segment: the bytes of a footer (JSON, up to a zero byte), then pages, which get their checksums here.
+/// A segment: the bytes of a footer (JSON, up to a zero byte), then pages, which get their
+/// checksums here.
 pub fn segment(data: &[u8], disk: Arc<dyn Disk>) {
-    let (json, pages) = data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));
+    let (json, pages) =
+        data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));
     let Ok(footer) = serde_json::from_slice::<Footer>(json) else { return };
     let Ok(mut segment) = SegmentWriter::create(&*disk, "00000001.seg") else { return };
     let mut pages = pages.get(1..).unwrap_or_default().to_vec();
     pages.resize(pages.len().next_multiple_of(PAGE), 0);
-    if segment.append(&pages).is_err() || segment.finish(&Footer { version: VERSION, ..footer }).is_err() {
+    if segment.append(&pages).is_err()
+        || segment.finish(&Footer { version: VERSION, ..footer }).is_err()
+    {
         return;
     }
     let Ok(level) = Level::open(&*disk, "00000001.seg", &Manifest::new()) else { return };
@@ -119,7 +129,14 @@ fn network(disk: Arc<dyn Disk>, level: Arc<Level>) -> Network {
             is_multi: true,
             attributes: attributes.clone(),
         };
-        manifest.edges.push(Edges { population, source: 0, target: 1, count: 0, next: 1, since: 0 });
+        manifest.edges.push(Edges {
+            population,
+            source: 0,
+            target: 1,
+            count: 0,
+            next: 1,
+            since: 0,
+        });
     }
     manifest.segments.push(Part { file: level.file.clone(), bytes: 0 });
     let state = State { manifest: Arc::new(manifest), levels: vec![level], recent: Arc::default() };
@@ -152,13 +169,16 @@ pub fn seeds(disk: Arc<dyn Disk>) -> Vec<(&'static str, &'static str, Vec<u8>)> 
     let batch = arrow_array::RecordBatch::try_new(attributes, vec![values]).expect(fits);
     let scattered: Vec<(u64, u64)> = (0..140).map(|i| (i * i % 7, i * 37 % 1009)).collect();
     let add = |population, edges, attributes| Change::AddEdges { population, edges, attributes };
-    writer.commit(vec![add(0, scattered, None), add(1, vec![(1, 2), (1, 2), (77, 3)], Some(batch))]).expect(fits);
+    writer
+        .commit(vec![add(0, scattered, None), add(1, vec![(1, 2), (1, 2), (77, 3)], Some(batch))])
+        .expect(fits);
     let log = bytes_of(&*disk, "00000000.log");
     let first = log.get(40..).unwrap_or_default().to_vec();
     writer.compact().expect(fits);
     let manifest = bytes_of(&*disk, manifest::FILE);
     let line = manifest.split(|byte| *byte == b'\n').next().unwrap_or_default().to_vec();
-    let file = writer.network().state.levels.last().map(|level| level.file.clone()).unwrap_or_default();
+    let file =
+        writer.network().state.levels.last().map(|level| level.file.clone()).unwrap_or_default();
     let segment = bytes_of(&*disk, &file);
     let word = |at: usize| thalweg_codec::splitmix::word(&segment[at..at + 8]) as usize;
     let (pages, json) = (word(segment.len() - 40), word(segment.len() - 32));

@@ -1,4 +1,5 @@
-//! Whole files into a network, in bounded memory: what is in them goes straight to a segment, past the log.
+//! Whole files into a network, in bounded memory: what is in them goes straight to a segment, past
+//! the log.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +11,9 @@ use thalweg_io::disk::Disk;
 use thalweg_io::{Error, Result};
 
 use super::column::{Coding, Column, ColumnWriter, Meta};
-use super::input::{EdgeSource, Edges as Piece, Input, Origin, VertexSource, Vertices as VertexPiece};
+use super::input::{
+    EdgeSource, Edges as Piece, Input, Origin, VertexSource, Vertices as VertexPiece,
+};
 use super::level::{EdgePart, Footer, Level, ListsMeta, ListsWriter, Side, VERSION, VertexPart};
 use super::manifest::Manifest;
 use super::merge;
@@ -57,16 +60,18 @@ struct Written {
 }
 
 impl Writer {
-    /// Brings in all of `input`. Edges that are there already are not added again, unless the population knows several between two
-    /// vertices; attributes of vertices replace those that they had. All of it is there when this returns, and none of it if
-    /// something is wrong. `progress` is told, now and then, how many edges were read.
+    /// Brings in all of `input`. Edges that are there already are not added again, unless the
+    /// population knows several between two vertices; attributes of vertices replace those that
+    /// they had. All of it is there when this returns, and none of it if something is wrong.
+    /// `progress` is told, now and then, how many edges were read.
     ///
-    /// Of an input with an [`Origin`], populations that were read are kept, out of sight, where an import is stopped, fails to write, or its
-    /// process ends; it goes on after them when it is called again, unless the network was changed meanwhile.
+    /// Of an input with an [`Origin`], populations that were read are kept, out of sight, where an
+    /// import is stopped, fails to write, or its process ends; it goes on after them when it is
+    /// called again, unless the network was changed meanwhile.
     ///
     /// # Errors
-    /// Those of the input; [`Error::Usage`] if an import of its file was stopped, and the file is not what it was: see
-    /// [`Writer::forget_import`]; [`Error::Io`], as on a full disk.
+    /// Those of the input; [`Error::Usage`] if an import of its file was stopped, and the file is
+    /// not what it was: see [`Writer::forget_import`]; [`Error::Io`], as on a full disk.
     pub fn import(&mut self, input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
         self.flush()?;
         let origin = input.origin.clone();
@@ -75,7 +80,8 @@ impl Writer {
             && self.log.check().is_ok()
         {
             // An input that is wrong stays so.
-            let is_over = !matches!(e, Error::Cancelled | Error::Io { .. }) && !self.is_of_another(origin.as_ref());
+            let is_over = !matches!(e, Error::Cancelled | Error::Io { .. })
+                && !self.is_of_another(origin.as_ref());
             let _ = if is_over { self.forget_import() } else { self.sweep() };
         }
         outcome
@@ -97,12 +103,20 @@ impl Writer {
     /// Whether something is kept of the same file as it was once.
     fn is_of_another(&self, origin: Option<&Origin>) -> bool {
         let unfinished = &self.network.state.manifest.unfinished;
-        origin.zip(unfinished.as_ref()).is_some_and(|(new, old)| new.path == old.origin.path && *new != old.origin)
+        origin
+            .zip(unfinished.as_ref())
+            .is_some_and(|(new, old)| new.path == old.origin.path && *new != old.origin)
     }
 
     /// Where an import of these populations goes on, if one was stopped.
-    fn resumed(&self, input: &Input, populations: &[usize]) -> Result<Option<(SegmentWriter, Box<Unfinished>)>> {
-        let Some((origin, old)) = input.origin.as_ref().zip(self.network.state.manifest.unfinished.as_ref()) else {
+    fn resumed(
+        &self,
+        input: &Input,
+        populations: &[usize],
+    ) -> Result<Option<(SegmentWriter, Box<Unfinished>)>> {
+        let Some((origin, old)) =
+            input.origin.as_ref().zip(self.network.state.manifest.unfinished.as_ref())
+        else {
             return Ok(None);
         };
         if self.is_of_another(Some(origin)) {
@@ -118,7 +132,11 @@ impl Writer {
         }
         let same = old.origin == *origin
             && old.written.len() <= populations.len()
-            && old.written.iter().zip(populations).all(|(written, population)| written.population == *population);
+            && old
+                .written
+                .iter()
+                .zip(populations)
+                .all(|(written, population)| written.population == *population);
         if !same {
             return Ok(None);
         }
@@ -144,9 +162,13 @@ impl Writer {
             .iter()
             .map(|source| self.population_in(&mut manifest, source.population()))
             .collect::<Result<_>>()?;
-        if let Some(twice) = (1..populations.len()).find(|i| populations[..*i].contains(&populations[*i])) {
+        if let Some(twice) =
+            (1..populations.len()).find(|i| populations[..*i].contains(&populations[*i]))
+        {
             let name = &manifest.edges[populations[twice]].population.name;
-            return Err(Error::Usage(format!("{name:?} comes twice: bring in one file at a time").into()));
+            return Err(Error::Usage(
+                format!("{name:?} comes twice: bring in one file at a time").into(),
+            ));
         }
         let types: Vec<usize> = input
             .vertices
@@ -162,17 +184,30 @@ impl Writer {
             }
             None => {
                 let file = manifest.new_file("seg");
-                (file.clone(), SegmentWriter::create(&*disk, &file)?, Vec::new(), Imported::default())
+                (
+                    file.clone(),
+                    SegmentWriter::create(&*disk, &file)?,
+                    Vec::new(),
+                    Imported::default(),
+                )
             }
         };
         let mut kept = Instant::now();
         for (source, population) in input.edges.iter_mut().zip(&populations).skip(written.len()) {
-            if let Some(origin) =
-                input.origin.as_ref().filter(|_| !written.is_empty() && kept.elapsed() >= self.keep_every)
+            if let Some(origin) = input
+                .origin
+                .as_ref()
+                .filter(|_| !written.is_empty() && kept.elapsed() >= self.keep_every)
             {
                 let (origin, file, hash) = (origin.clone(), file.clone(), segment.sync()?);
-                let unfinished =
-                    Unfinished { origin, file, pages: segment.pages(), hash, written: written.clone(), done };
+                let unfinished = Unfinished {
+                    origin,
+                    file,
+                    pages: segment.pages(),
+                    hash,
+                    written: written.clone(),
+                    done,
+                };
                 self.keep(unfinished, manifest.next)?;
                 kept = Instant::now();
             }
@@ -195,30 +230,59 @@ impl Writer {
             let rows = |written: &Written, side: Side| -> Option<Meta> {
                 let edges = &manifest.edges[written.population];
                 let here = if side == Side::Out { edges.source } else { edges.target };
-                written.parts[side as usize].as_ref().filter(|_| here == number).map(|lists| lists.rows.clone())
+                written.parts[side as usize]
+                    .as_ref()
+                    .filter(|_| here == number)
+                    .map(|lists| lists.rows.clone())
             };
-            let mut columns: Vec<Meta> =
-                written.iter().flat_map(|w| [rows(w, Side::Out), rows(w, Side::In)]).flatten().collect();
+            let mut columns: Vec<Meta> = written
+                .iter()
+                .flat_map(|w| [rows(w, Side::Out), rows(w, Side::In)])
+                .flatten()
+                .collect();
             let explicit = vertices.iter().any(|part: &VertexPart| part.vertex_type == number);
-            let is_new = self.network.state.levels.iter().all(|level| level.footer.vertices(number).is_none());
+            let is_new = self
+                .network
+                .state
+                .levels
+                .iter()
+                .all(|level| level.footer.vertices(number).is_none());
             match (columns.pop(), columns.is_empty() && !explicit && is_new) {
                 (None, _) if !explicit => {}
                 (Some(rows), true) => {
                     manifest.types[number].count = rows.len();
                     done.vertices += rows.len();
-                    vertices.push(VertexPart { vertex_type: number, added: Some(rows), removed: None, table: None });
+                    vertices.push(VertexPart {
+                        vertex_type: number,
+                        added: Some(rows),
+                        removed: None,
+                        table: None,
+                    });
                 }
                 _ => drop(later.insert(number)),
             }
         }
         let edges = written.iter_mut().flat_map(|w| {
             let ([out, into], table) = (std::mem::take(&mut w.parts), w.table.take());
-            let out = EdgePart { population: w.population, side: Side::Out, added: out, removed: None, table };
-            let into = EdgePart { population: w.population, side: Side::In, added: into, removed: None, table: None };
+            let out = EdgePart {
+                population: w.population,
+                side: Side::Out,
+                added: out,
+                removed: None,
+                table,
+            };
+            let into = EdgePart {
+                population: w.population,
+                side: Side::In,
+                added: into,
+                removed: None,
+                table: None,
+            };
             [out, into].into_iter().filter(|part| part.added.is_some())
         });
         let footer = Footer { version: VERSION, edges: edges.collect(), vertices };
-        let mut parts = vec![super::manifest::Part { bytes: segment.finish(&footer)?, file: file.clone() }];
+        let mut parts =
+            vec![super::manifest::Part { bytes: segment.finish(&footer)?, file: file.clone() }];
         if !later.is_empty() {
             disk.sync()?;
             let level = Level::open(&*disk, &file, &manifest)?;
@@ -255,7 +319,11 @@ impl Writer {
     }
 
     fn sorter(&self, is_numbered: bool) -> Sorter {
-        Sorter::new(self.network.fetcher.budget.memory / 2, is_numbered, beside(&*self.network.disk))
+        Sorter::new(
+            self.network.fetcher.budget.memory / 2,
+            is_numbered,
+            beside(&*self.network.disk),
+        )
     }
 
     fn import_edges(
@@ -302,7 +370,9 @@ impl Writer {
             let mut at = 0;
             for (vertex, len) in &piece.runs {
                 let Some(targets) = piece.targets.get(at..at + len) else {
-                    return Err(Error::Usage("an input whose runs are longer than its edges".into()));
+                    return Err(Error::Usage(
+                        "an input whose runs are longer than its edges".into(),
+                    ));
                 };
                 let own = if is_numbered { &numbers[at..at + len] } else { &[] };
                 at += len;
@@ -310,7 +380,11 @@ impl Writer {
                     Some(sorter) if symmetric => {
                         for (place, target) in targets.iter().enumerate() {
                             let (least, most) = (*vertex.min(target), *vertex.max(target));
-                            sorter.push(most, &[least], own.get(place..=place).unwrap_or_default())?;
+                            sorter.push(
+                                most,
+                                &[least],
+                                own.get(place..=place).unwrap_or_default(),
+                            )?;
                         }
                     }
                     // Grouped by their targets' other end: keys are sources.
@@ -327,8 +401,10 @@ impl Writer {
                         if row.vertex != Some(*vertex) {
                             lists.push(segment, &mut row)?;
                             if row.vertex.is_some_and(|last| last > *vertex) {
-                                let what =
-                                    format!("vertex {vertex} after {:?} in an input that is grouped", row.vertex);
+                                let what = format!(
+                                    "vertex {vertex} after {:?} in an input that is grouped",
+                                    row.vertex
+                                );
                                 return Err(Error::Usage(what.into()));
                             }
                             row.vertex = Some(*vertex);
@@ -436,7 +512,8 @@ impl Lists<'_> {
             if numbers.is_empty() {
                 ids.sort_unstable();
             } else {
-                let mut both: Vec<(u64, u64)> = ids.iter().copied().zip(numbers.iter().copied()).collect();
+                let mut both: Vec<(u64, u64)> =
+                    ids.iter().copied().zip(numbers.iter().copied()).collect();
                 both.sort_unstable();
                 (*ids, *numbers) = both.into_iter().unzip();
             }
@@ -487,7 +564,10 @@ fn import_vertices(
     while source.next(&mut piece)? {
         for id in &piece.ids {
             if last.replace(*id).is_some_and(|last| last >= *id) {
-                let what = format!("{}: vertex {id} after a greater one, or the same", source.vertex_type());
+                let what = format!(
+                    "{}: vertex {id} after a greater one, or the same",
+                    source.vertex_type()
+                );
                 return Err(Error::Usage(what.into()));
             }
             column.push(segment, *id)?;

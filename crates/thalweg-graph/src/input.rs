@@ -32,7 +32,8 @@ pub use hdf5::open;
 pub struct Options {
     /// How it is read.
     pub read: open::Options,
-    /// Only edges that leave from vertices with such ids: the first ones to try things out, or those from where an import ended.
+    /// Only edges that leave from vertices with such ids: the first ones to try things out, or
+    /// those from where an import ended.
     pub sources: Range<u64>,
 }
 
@@ -62,7 +63,8 @@ pub struct Population {
     pub target: String,
     /// Whether an edge can be followed in its direction only, unless it is asked for otherwise.
     pub is_directed: bool,
-    /// Whether two vertices may have several edges; else an edge that is there already is not added again.
+    /// Whether two vertices may have several edges; else an edge that is there already is not added
+    /// again.
     pub is_multi: bool,
     /// Attributes of an edge.
     pub attributes: SchemaRef,
@@ -71,11 +73,13 @@ pub struct Population {
 /// Edges, as runs of those that leave from the same vertex.
 #[derive(Debug, Clone, Default)]
 pub struct Edges {
-    /// Vertices, and how many of [`Edges::targets`] are each one's. A vertex may come again, in any order.
+    /// Vertices, and how many of [`Edges::targets`] are each one's. A vertex may come again, in any
+    /// order.
     pub runs: Vec<(u64, usize)>,
     /// Where the edges lead to, run after run.
     pub targets: Vec<u64>,
-    /// Their attributes, a row for each of [`Edges::targets`]; `None` where the population has none.
+    /// Their attributes, a row for each of [`Edges::targets`]; `None` where the population has
+    /// none.
     pub attributes: Option<RecordBatch>,
 }
 
@@ -135,7 +139,8 @@ pub trait VertexSource: Send {
     fn next(&mut self, vertices: &mut Vertices) -> Result<bool>;
 }
 
-/// Which file an input is of, and how it is read: an import that was stopped goes on only with the same.
+/// Which file an input is of, and how it is read: an import that was stopped goes on only with the
+/// same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The file.
@@ -156,11 +161,13 @@ impl Origin {
     pub fn of(path: &Path, options: String) -> Result<Self> {
         let of_file = || {
             let (path, meta) = (std::fs::canonicalize(path)?, std::fs::metadata(path)?);
-            let modified = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+            let modified =
+                meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
             Ok((path, meta.len(), modified))
         };
-        let (path, bytes, modified) = of_file()
-            .map_err(|e: std::io::Error| thalweg_io::Error::io(&path.to_string_lossy().into(), "opening", e))?;
+        let (path, bytes, modified) = of_file().map_err(|e: std::io::Error| {
+            thalweg_io::Error::io(&path.to_string_lossy().into(), "opening", e)
+        })?;
         Ok(Self { path: path.to_string_lossy().into_owned(), bytes, modified, options })
     }
 }
@@ -168,7 +175,8 @@ impl Origin {
 /// What a file brings.
 #[derive(Default)]
 pub struct Input {
-    /// Where it comes from. An import of an input with an origin can be stopped, and goes on when it is called again.
+    /// Where it comes from. An import of an input with an origin can be stopped, and goes on when
+    /// it is called again.
     pub origin: Option<Origin>,
     /// Vertices of some types. Types that only edges mention need none.
     pub vertices: Vec<Box<dyn VertexSource>>,
@@ -182,6 +190,9 @@ impl std::fmt::Debug for Input {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let types: Vec<_> = self.vertices.iter().map(|v| v.vertex_type()).collect();
         let populations: Vec<_> = self.edges.iter().map(|e| &e.population().name).collect();
-        f.debug_struct("Input").field("vertices", &types).field("edges", &populations).finish_non_exhaustive()
+        f.debug_struct("Input")
+            .field("vertices", &types)
+            .field("edges", &populations)
+            .finish_non_exhaustive()
     }
 }

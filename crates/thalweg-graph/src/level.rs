@@ -1,4 +1,5 @@
-//! What one segment says of a network: edges and vertices that it adds to those of the segments before it, and takes away.
+//! What one segment says of a network: edges and vertices that it adds to those of the segments
+//! before it, and takes away.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -121,15 +122,23 @@ impl ListsWriter {
         self.ids.len()
     }
 
-    /// Appends the list of a vertex that comes after all those before: `ids` ascend, `edges` are as many if they have numbers.
-    pub(super) fn push(&mut self, segment: &mut SegmentWriter, row: u64, ids: &[u64], edges: &[u64]) -> Result<()> {
+    /// Appends the list of a vertex that comes after all those before: `ids` ascend, `edges` are as
+    /// many if they have numbers.
+    pub(super) fn push(
+        &mut self,
+        segment: &mut SegmentWriter,
+        row: u64,
+        ids: &[u64],
+        edges: &[u64],
+    ) -> Result<()> {
         self.begin(segment, row)?;
         self.ids.extend(segment, ids)?;
         match &mut self.edges {
             Some(column) if edges.len() == ids.len() => column.extend(segment, edges),
             None => Ok(()),
             Some(_) => {
-                let what = format!("{}: {} numbers for {} edges", segment.name(), edges.len(), ids.len());
+                let what =
+                    format!("{}: {} numbers for {} edges", segment.name(), edges.len(), ids.len());
                 Err(Error::Usage(what.into()))
             }
         }
@@ -137,13 +146,16 @@ impl ListsWriter {
 
     /// The same for many lists.
     pub(super) fn push_all(&mut self, segment: &mut SegmentWriter, lists: &Grouped) -> Result<()> {
-        let (Some(first), Some(last)) = (lists.keys.first(), lists.keys.last()) else { return Ok(()) };
+        let (Some(first), Some(last)) = (lists.keys.first(), lists.keys.last()) else {
+            return Ok(());
+        };
         let before = self.ids.len();
         self.begin(segment, *first)?;
         self.rows.extend(segment, &lists.keys[1..])?;
         self.last = Some(*last);
         self.starts.clear();
-        self.starts.extend(lists.ends[..lists.ends.len() - 1].iter().map(|end| before + *end as u64));
+        self.starts
+            .extend(lists.ends[..lists.ends.len() - 1].iter().map(|end| before + *end as u64));
         self.offsets.extend(segment, &self.starts)?;
         self.ids.extend(segment, &lists.ids)?;
         match &mut self.edges {
@@ -154,7 +166,11 @@ impl ListsWriter {
 
     fn begin(&mut self, segment: &mut SegmentWriter, row: u64) -> Result<()> {
         if self.last.is_some_and(|last| last >= row) {
-            let what = format!("{}: the list of vertex {row} after that of {:?}", segment.name(), self.last);
+            let what = format!(
+                "{}: the list of vertex {row} after that of {:?}",
+                segment.name(),
+                self.last
+            );
             return Err(Error::Usage(what.into()));
         }
         self.last = Some(row);
@@ -222,7 +238,11 @@ impl Lists {
 
     pub(super) fn checked(&self, segment: &Segment, [start, end]: [u64; 2]) -> Result<Range<u64>> {
         if start > end || end > self.ids.len() {
-            let fault = Fault::new(0, format!("a list from {start} to {end}"), format!("a part of {}", self.ids.len()));
+            let fault = Fault::new(
+                0,
+                format!("a list from {start} to {end}"),
+                format!("a part of {}", self.ids.len()),
+            );
             return Err(fault.in_file(segment.store().name(), 0, "lists of neighbours"));
         }
         Ok(start..end)
@@ -307,7 +327,9 @@ impl Cursor<'_> {
             }
             lists.rows.read(segment, self.first..last, &mut self.rows)?;
             lists.offsets.read(segment, self.first..last + 1, &mut self.ends)?;
-            self.ends.windows(2).try_for_each(|pair| lists.checked(segment, [pair[0], pair[1]]).map(drop))?;
+            self.ends
+                .windows(2)
+                .try_for_each(|pair| lists.checked(segment, [pair[0], pair[1]]).map(drop))?;
         }
         if self.place == self.until {
             let start = self.ends[self.place];
@@ -358,8 +380,8 @@ pub(super) struct Vertices {
     pub(super) table: Option<Table>,
 }
 
-/// A segment, open for reading. What its footer names is opened when it is first used: where the pages of all columns begin is
-/// as much to read as the lists of a hundred vertices.
+/// A segment, open for reading. What its footer names is opened when it is first used: where the
+/// pages of all columns begin is as much to read as the lists of a hundred vertices.
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) file: String,
@@ -390,20 +412,33 @@ impl Level {
         let plain = disk.open_plain(file)?;
         let edges = footer.edges.iter().map(|_| OnceLock::new()).collect();
         let vertices = footer.vertices.iter().map(|_| OnceLock::new()).collect();
-        Ok(Arc::new(Self { file: file.to_owned(), segment, plain, footer, is_partial, edges, vertices }))
+        Ok(Arc::new(Self {
+            file: file.to_owned(),
+            segment,
+            plain,
+            footer,
+            is_partial,
+            edges,
+            vertices,
+        }))
     }
 
     /// Edges of a population on a side, if it says anything of them.
     pub(super) fn edges(&self, population: usize, side: Side) -> Result<Option<&Edges>> {
-        let place = self.footer.edges.iter().position(|edges| edges.population == population && edges.side == side);
+        let place = self
+            .footer
+            .edges
+            .iter()
+            .position(|edges| edges.population == population && edges.side == side);
         place.map(|place| self.edges_at(place)).transpose()
     }
 
     fn edges_at(&self, place: usize) -> Result<&Edges> {
         opened(&self.edges[place], || {
             let EdgePart { added, removed, table, .. } = &self.footer.edges[place];
-            let lists =
-                |meta: &Option<ListsMeta>| meta.as_ref().map(|meta| Lists::open(meta, &self.segment)).transpose();
+            let lists = |meta: &Option<ListsMeta>| {
+                meta.as_ref().map(|meta| Lists::open(meta, &self.segment)).transpose()
+            };
             Ok(Edges { added: lists(added)?, removed: lists(removed)?, table: self.table(table)? })
         })
     }
@@ -415,7 +450,8 @@ impl Level {
 
     /// Vertices of a type, if it says anything of them.
     pub(super) fn vertices(&self, vertex_type: usize) -> Result<Option<&Vertices>> {
-        let place = self.footer.vertices.iter().position(|vertices| vertices.vertex_type == vertex_type);
+        let place =
+            self.footer.vertices.iter().position(|vertices| vertices.vertex_type == vertex_type);
         place.map(|place| self.vertices_at(place)).transpose()
     }
 
@@ -427,8 +463,14 @@ impl Level {
     fn vertices_at(&self, place: usize) -> Result<&Vertices> {
         opened(&self.vertices[place], || {
             let VertexPart { added, removed, table, .. } = &self.footer.vertices[place];
-            let column = |meta: &Option<Meta>| meta.as_ref().map(|meta| Column::open(meta, &self.segment)).transpose();
-            Ok(Vertices { added: column(added)?, removed: column(removed)?, table: self.table(table)? })
+            let column = |meta: &Option<Meta>| {
+                meta.as_ref().map(|meta| Column::open(meta, &self.segment)).transpose()
+            };
+            Ok(Vertices {
+                added: column(added)?,
+                removed: column(removed)?,
+                table: self.table(table)?,
+            })
         })
     }
 

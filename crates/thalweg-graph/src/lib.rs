@@ -1,7 +1,9 @@
-//! Networks: typed vertices, edges between them in both directions, and a store for them that changes and survives.
+//! Networks: typed vertices, edges between them in both directions, and a store for them that
+//! changes and survives.
 //!
-//! A network is a folder of files: a *manifest*, *segments* that are written once, and a *log* of what changed since. Who reads sees
-//! it as it was when it was opened; one at a time may write. `docs/formats/graph.md` has the bytes.
+//! A network is a folder of files: a *manifest*, *segments* that are written once, and a *log* of
+//! what changed since. Who reads sees it as it was when it was opened; one at a time may write.
+//! `docs/formats/graph.md` has the bytes.
 
 mod attributes;
 mod check;
@@ -12,7 +14,12 @@ mod effects;
 mod explore;
 mod fetch;
 #[doc(hidden)]
-#[allow(clippy::expect_used, clippy::panic, missing_docs, reason = "reports by panicking, as tests do")]
+#[allow(
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "reports by panicking, as tests do"
+)]
 pub mod hostile;
 mod import;
 pub mod input;

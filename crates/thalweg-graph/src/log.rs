@@ -6,8 +6,9 @@
 //!   XXH3 u64 of it and of the 16 bytes before, and the change (see `effects`)
 //! ```
 //!
-//! What a crash leaves at the end is no whole change, and was never promised. But a change that is not whole, and after which
-//! another one says that it was durable, was damaged later: that is an error.
+//! What a crash leaves at the end is no whole change, and was never promised. But a change that is
+//! not whole, and after which another one says that it was durable, was damaged later: that is an
+//! error.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +41,13 @@ impl LogWriter {
         let mut sink = disk.create(file)?;
         sink.write(&[MAGIC.as_slice(), &number.to_le_bytes()].concat())?;
         sink.sync()?;
-        Ok(Self { sink, written: START, durable: START, is_broken: false, name: disk.path_of(file) })
+        Ok(Self {
+            sink,
+            written: START,
+            durable: START,
+            is_broken: false,
+            name: disk.path_of(file),
+        })
     }
 
     /// Goes on with one after its first `len` bytes, which are whole.
@@ -69,7 +76,10 @@ impl LogWriter {
     pub(super) fn push(&mut self, change: &[u8]) -> Result<()> {
         self.check()?;
         let len = u32::try_from(change.len()).map_err(|_| {
-            Error::Usage(format!("{}: a change of {} bytes; make it several", self.name, change.len()).into())
+            Error::Usage(
+                format!("{}: a change of {} bytes; make it several", self.name, change.len())
+                    .into(),
+            )
         })?;
         let mut bytes = Vec::with_capacity(HEAD + change.len());
         bytes.extend_from_slice(&len.to_le_bytes());
@@ -98,8 +108,8 @@ impl LogWriter {
 /// Is shown where a change begins, and the change.
 pub(super) type Take<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Fault> + 'a;
 
-/// Shows `f` all whole changes and where each begins; the bytes that they take. A log that is not there, or shorter than its
-/// head, has none.
+/// Shows `f` all whole changes and where each begins; the bytes that they take. A log that is not
+/// there, or shorter than its head, has none.
 pub(super) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>) -> Result<u64> {
     let store = disk.open(file)?;
     let name = store.name().clone();
@@ -107,16 +117,21 @@ pub(super) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
     let head = [MAGIC.as_slice(), &number.to_le_bytes()].concat();
     if bytes.get(..START as usize) != Some(&head) {
         let found = format!("{:02x?}", &bytes[..bytes.len().min(START as usize)]);
-        return Err(Fault::new(0, found, "\"THALWLOG\" and the log's number").in_file(&name, 0, "a log"));
+        return Err(
+            Fault::new(0, found, "\"THALWLOG\" and the log's number").in_file(&name, 0, "a log")
+        );
     }
     let mut at = START as usize;
     while let Some((change, end)) = whole(&bytes, at) {
-        f(at as u64, change).map_err(|fault| fault.in_file(&name, (at + HEAD) as u64, "a change"))?;
+        f(at as u64, change)
+            .map_err(|fault| fault.in_file(&name, (at + HEAD) as u64, "a change"))?;
         at = end;
     }
     // Bytes of a change are no change by accident: its hash would have to be right.
     let mut next = at + 1;
-    while let Some(found) = bytes.get(next..).and_then(|rest| rest.windows(4).position(|four| four == MARK)) {
+    while let Some(found) =
+        bytes.get(next..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
+    {
         let begin = (next + found).checked_sub(4).filter(|begin| *begin > at);
         next += found + 1;
         let Some(begin) = begin else { continue };
@@ -129,9 +144,14 @@ pub(super) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
     Ok(at as u64)
 }
 
-/// What is left of a log: shows `f` the whole changes, those after damage too. Returns the bytes that held others: a damaged head,
-/// changes that `f` refuses or that later ones rely on, and the end, where nobody can tell a damaged change from what a crash leaves.
-pub(super) fn replay_left(disk: &dyn Disk, file: &str, f: &mut Take<'_>) -> Result<Vec<Range<u64>>> {
+/// What is left of a log: shows `f` the whole changes, those after damage too. Returns the bytes
+/// that held others: a damaged head, changes that `f` refuses or that later ones rely on, and the
+/// end, where nobody can tell a damaged change from what a crash leaves.
+pub(super) fn replay_left(
+    disk: &dyn Disk,
+    file: &str,
+    f: &mut Take<'_>,
+) -> Result<Vec<Range<u64>>> {
     let bytes = bytes_of(&*disk.open(file)?)?;
     let mut lost = Vec::new();
     if bytes.get(..MAGIC.len()) != Some(MAGIC) || bytes.len() < START as usize {
@@ -139,13 +159,16 @@ pub(super) fn replay_left(disk: &dyn Disk, file: &str, f: &mut Take<'_>) -> Resu
     }
     let (mut found, mut next, mut promised) = (Vec::new(), START as usize, START);
     while next < bytes.len() {
-        // What lies in a damaged change, as an attribute may, does not fit between those before and after.
-        let fits = |begin: usize| (promised..=begin as u64).contains(&word(&bytes[begin + 8..begin + 16]));
+        // What lies in a damaged change, as an attribute may, does not fit between those before and
+        // after.
+        let fits =
+            |begin: usize| (promised..=begin as u64).contains(&word(&bytes[begin + 8..begin + 16]));
         if let Some((change, end)) = whole(&bytes, next).filter(|_| fits(next)) {
             promised = word(&bytes[next + 8..next + 16]);
             found.push((next, change));
             next = end;
-        } else if let Some(more) = bytes.get(next + 5..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
+        } else if let Some(more) =
+            bytes.get(next + 5..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
         {
             next += 1 + more;
         } else {

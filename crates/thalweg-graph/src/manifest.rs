@@ -1,7 +1,8 @@
 //! Which files make up a network, and what kinds of vertices and edges it has.
 //!
-//! The file `manifest` is JSON, a newline, and the XXH3 hash of what stands before it as 16 hexadecimal digits. It is replaced
-//! in one step: a network is what one manifest says, never something between two.
+//! The file `manifest` is JSON, a newline, and the XXH3 hash of what stands before it as 16
+//! hexadecimal digits. It is replaced in one step: a network is what one manifest says, never
+//! something between two.
 
 use std::collections::HashSet;
 
@@ -59,7 +60,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Edges {
-    /// Whether edges have numbers: where there may be several between two vertices, and where they have attributes.
+    /// Whether edges have numbers: where there may be several between two vertices, and where they
+    /// have attributes.
     pub fn is_numbered(&self) -> bool {
         self.population.is_multi || !self.population.attributes.fields().is_empty()
     }
@@ -126,7 +128,9 @@ impl Manifest {
     fn load_from(disk: &dyn Disk, file: &str) -> Result<Option<Self>> {
         let store = match disk.open(file) {
             Ok(store) => store,
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
             Err(e) => return Err(e),
         };
         let wrong = |at: usize, found: String, expected: &'static str| {
@@ -148,8 +152,8 @@ impl Manifest {
                 "the checksum of what it says",
             ));
         }
-        let manifest: Self =
-            serde_json::from_slice(line).map_err(|e| wrong(e.column(), e.to_string(), "what this version writes"))?;
+        let manifest: Self = serde_json::from_slice(line)
+            .map_err(|e| wrong(e.column(), e.to_string(), "what this version writes"))?;
         if manifest.version != VERSION {
             return Err(Error::Unsupported {
                 file: store.name().clone(),
@@ -158,7 +162,9 @@ impl Manifest {
             });
         }
         let types = manifest.types.len();
-        if let Some(edges) = manifest.edges.iter().find(|edges| edges.source >= types || edges.target >= types) {
+        if let Some(edges) =
+            manifest.edges.iter().find(|edges| edges.source >= types || edges.target >= types)
+        {
             return Err(wrong(
                 0,
                 format!("{:?} between types that there are not", edges.population.name),
@@ -205,20 +211,30 @@ impl Manifest {
         own.insert(self.log_file());
         own.extend(self.unfinished.iter().map(|unfinished| unfinished.file.clone()));
         let mut names = disk.list()?;
-        names.retain(|name| name == NEW || is_to_sort_in(name) || number_of(name).is_some() && !own.contains(name));
+        names.retain(|name| {
+            name == NEW || is_to_sort_in(name) || number_of(name).is_some() && !own.contains(name)
+        });
         Ok(names)
     }
 
     /// Of a folder's files, those that came to be after it.
     pub(super) fn newer(&self, names: &[String]) -> Vec<String> {
-        names.iter().filter(|name| number_of(name).is_some_and(|number| number >= self.next)).cloned().collect()
+        names
+            .iter()
+            .filter(|name| number_of(name).is_some_and(|number| number >= self.next))
+            .cloned()
+            .collect()
     }
 
     /// Takes out of a segment's footer what is gone.
     pub(super) fn hide(&self, file: &str, footer: &mut Footer) {
         let number = number_of(file).unwrap_or_default();
-        footer.edges.retain(|part| self.edges.get(part.population).is_none_or(|edges| edges.since <= number));
-        footer.vertices.retain(|part| self.types.get(part.vertex_type).is_none_or(|known| known.since <= number));
+        footer.edges.retain(|part| {
+            self.edges.get(part.population).is_none_or(|edges| edges.since <= number)
+        });
+        footer.vertices.retain(|part| {
+            self.types.get(part.vertex_type).is_none_or(|known| known.since <= number)
+        });
     }
 
     /// The number of a type.

@@ -50,7 +50,11 @@ pub(super) struct Vertices<'a> {
 }
 
 /// Vertices of a type with ids in a range.
-pub(super) fn vertices(network: &Network, vertex_type: usize, ids: RangeInclusive<u64>) -> Result<Vertices<'_>> {
+pub(super) fn vertices(
+    network: &Network,
+    vertex_type: usize,
+    ids: RangeInclusive<u64>,
+) -> Result<Vertices<'_>> {
     let State { levels, recent, .. } = &network.state;
     Vertices::new(levels, Some(recent), vertex_type, ids)
 }
@@ -70,14 +74,26 @@ impl<'a> Vertices<'a> {
                 let next = column.find(&level.segment, *ids.start())?.unwrap_or_else(|place| place);
                 let end = match *ids.end() {
                     u64::MAX => column.len(),
-                    end => column.find(&level.segment, end)?.map_or_else(|place| place, |place| place + 1),
+                    end => column
+                        .find(&level.segment, end)?
+                        .map_or_else(|place| place, |place| place + 1),
                 };
-                columns.push(Ids { level, column, says: (age, is_there), next, end, held: Vec::new(), place: 0 });
+                columns.push(Ids {
+                    level,
+                    column,
+                    says: (age, is_there),
+                    next,
+                    end,
+                    held: Vec::new(),
+                    place: 0,
+                });
             }
         }
-        let recent = recent.and_then(|recent| recent.vertices(vertex_type)).map_or_else(Vec::new, |changes| {
-            changes.is_there.range(ids).map(|(id, is_there)| (*id, *is_there)).collect()
-        });
+        let recent = recent
+            .and_then(|recent| recent.vertices(vertex_type))
+            .map_or_else(Vec::new, |changes| {
+                changes.is_there.range(ids).map(|(id, is_there)| (*id, *is_there)).collect()
+            });
         Ok(Self { columns, recent, place: 0 })
     }
 
@@ -128,10 +144,18 @@ impl<'a> Vertices<'a> {
                 says = says.max(Some(column.says));
             }
         }
-        let recently = self.recent.get(self.place).filter(|(known, _)| *known == id).map(|(_, is_there)| *is_there);
+        let recently = self
+            .recent
+            .get(self.place)
+            .filter(|(known, _)| *known == id)
+            .map(|(_, is_there)| *is_there);
         self.place += usize::from(recently.is_some());
         let is_there = recently.or(says.map(|(_, is_there)| is_there)).unwrap_or(false);
-        Ok(Some(Verdict { id, is_there, is_reborn: is_there && (was_removed || recently.is_some()) }))
+        Ok(Some(Verdict {
+            id,
+            is_there,
+            is_reborn: is_there && (was_removed || recently.is_some()),
+        }))
     }
 }
 
@@ -157,17 +181,32 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(levels: &'a [Arc<Level>], recent: Option<&'a Recent>, vertex_type: usize) -> Result<Self> {
+    pub(super) fn new(
+        levels: &'a [Arc<Level>],
+        recent: Option<&'a Recent>,
+        vertex_type: usize,
+    ) -> Result<Self> {
         let mut columns = Vec::new();
         for (age, level) in levels.iter().enumerate() {
-            let Some(table) = level.vertices(vertex_type)?.and_then(|vertices| vertices.table.as_ref()) else {
+            let Some(table) =
+                level.vertices(vertex_type)?.and_then(|vertices| vertices.table.as_ref())
+            else {
                 continue;
             };
             let (column, end) = (&table.rows, table.rows.len());
-            columns.push(Ids { level, column, says: (age, true), next: 0, end, held: Vec::new(), place: 0 });
+            columns.push(Ids {
+                level,
+                column,
+                says: (age, true),
+                next: 0,
+                end,
+                held: Vec::new(),
+                place: 0,
+            });
         }
         let changes = recent.and_then(|recent| recent.vertices(vertex_type));
-        let described = changes.map_or_else(Vec::new, |changes| changes.rows.keys().rev().copied().collect());
+        let described =
+            changes.map_or_else(Vec::new, |changes| changes.rows.keys().rev().copied().collect());
         Ok(Self { levels, recent, vertex_type, columns, described, held: vec![None; levels.len()] })
     }
 
@@ -235,7 +274,8 @@ struct Stream<'a> {
     vertex: Option<u64>,
 }
 
-/// What levels, and the log if it is given, say of the lists of a population on one side, vertex after vertex.
+/// What levels, and the log if it is given, say of the lists of a population on one side, vertex
+/// after vertex.
 pub(super) struct Lists<'a> {
     /// By age.
     streams: Vec<Stream<'a>>,
@@ -264,8 +304,9 @@ impl<'a> Lists<'a> {
             }
         }
         let changes = recent.and_then(|recent| recent.edges(population));
-        let mut recent: Vec<(u64, &Change)> = changes
-            .map_or_else(Vec::new, |changes| changes.side(side).iter().map(|(id, change)| (*id, change)).collect());
+        let mut recent: Vec<(u64, &Change)> = changes.map_or_else(Vec::new, |changes| {
+            changes.side(side).iter().map(|(id, change)| (*id, change)).collect()
+        });
         recent.sort_unstable_by_key(|(id, _)| *id);
         Ok(Self { streams, recent, place: 0, change: Change::default() })
     }
@@ -273,7 +314,9 @@ impl<'a> Lists<'a> {
     /// The next vertex; its list's change is in [`Lists::change`].
     pub(super) fn next(&mut self) -> Result<Option<u64>> {
         let recent = self.recent.get(self.place).map(|(id, _)| *id);
-        let Some(vertex) = self.streams.iter().filter_map(|stream| stream.vertex).chain(recent).min() else {
+        let Some(vertex) =
+            self.streams.iter().filter_map(|stream| stream.vertex).chain(recent).min()
+        else {
             return Ok(None);
         };
         self.change.added.clear();

@@ -24,7 +24,8 @@ const FEW: usize = 1 << 16;
 /// Neighbours that are read at a time, where lists are shorter: they stay in the first cache.
 const TOGETHER: u64 = 2048;
 
-/// Neighbours of vertices, in the order in which the vertices were asked for. Used again, it keeps its memory.
+/// Neighbours of vertices, in the order in which the vertices were asked for. Used again, it keeps
+/// its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
     /// Where each vertex's neighbours begin, and where the last one's end.
@@ -39,10 +40,13 @@ impl Neighbours {
     /// The neighbours of the vertex that was asked for in this place.
     pub fn of(&self, place: usize) -> &[u64] {
         let range = self.offsets.get(place).zip(self.offsets.get(place + 1));
-        range.and_then(|(start, end)| self.ids.get(*start as usize..*end as usize)).unwrap_or_default()
+        range
+            .and_then(|(start, end)| self.ids.get(*start as usize..*end as usize))
+            .unwrap_or_default()
     }
 
-    /// The same as an Arrow column: a list of `u64` for each vertex that was asked for. The numbers of edges are left behind.
+    /// The same as an Arrow column: a list of `u64` for each vertex that was asked for. The numbers
+    /// of edges are left behind.
     ///
     /// # Errors
     /// [`Error::Usage`] for offsets that were changed to what they cannot be.
@@ -105,7 +109,10 @@ struct Found<'a> {
 impl Found<'_> {
     fn changes(&self, vertex: usize) -> impl Iterator<Item = (usize, &Change)> {
         let id = self.vertices[vertex];
-        self.recent.iter().enumerate().filter_map(move |(way, lists)| Some((way, lists.as_ref()?.get(&id)?)))
+        self.recent
+            .iter()
+            .enumerate()
+            .filter_map(move |(way, lists)| Some((way, lists.as_ref()?.get(&id)?)))
     }
 
     fn pieces(&self, vertex: usize) -> &[Piece<'_>] {
@@ -115,7 +122,11 @@ impl Found<'_> {
     }
 
     /// Where the list of a vertex is, if nothing has to be put together.
-    fn only<'p>(&self, vertex: usize, pieces: &'p [Piece<'_>]) -> Option<(&'p Level, &'p Lists, Range<u64>)> {
+    fn only<'p>(
+        &self,
+        vertex: usize,
+        pieces: &'p [Piece<'_>],
+    ) -> Option<(&'p Level, &'p Lists, Range<u64>)> {
         match pieces {
             [Piece { level, added: Some((lists, range)), removed: None, way, .. }]
                 if !self.skips_loops[*way] && self.changes(vertex).next().is_none() =>
@@ -126,8 +137,8 @@ impl Found<'_> {
         }
     }
 
-    /// How many vertices from one on, of which `pieces` are, have lists that lie one after the other with nothing to put together,
-    /// and where.
+    /// How many vertices from one on, of which `pieces` are, have lists that lie one after the
+    /// other with nothing to put together, and where.
     fn run<'p>(
         &self,
         vertices: Range<usize>,
@@ -142,7 +153,9 @@ impl Found<'_> {
         while vertices.start + count < vertices.end {
             match one(vertices.start + count, &pieces[count..]) {
                 Some((_, next, more))
-                    if std::ptr::eq(lists, next) && more.start == range.end && more.end - range.start <= TOGETHER =>
+                    if std::ptr::eq(lists, next)
+                        && more.start == range.end
+                        && more.end - range.start <= TOGETHER =>
                 {
                     range.end = more.end;
                 }
@@ -155,7 +168,8 @@ impl Found<'_> {
 
     /// Edges of a vertex, if there were no loops to skip.
     fn degree(&self, vertex: usize, pieces: &[Piece<'_>]) -> u64 {
-        let (more, fewer) = pieces.iter().fold((0, 0), |(a, r), piece| (a + piece.more(), r + piece.fewer()));
+        let (more, fewer) =
+            pieces.iter().fold((0, 0), |(a, r), piece| (a + piece.more(), r + piece.fewer()));
         self.changes(vertex).fold(more.saturating_sub(fewer), |sum, (_, change)| {
             (sum + change.added.len() as u64).saturating_sub(change.removed.len() as u64)
         })
@@ -198,8 +212,9 @@ impl Network {
         Ok(())
     }
 
-    /// Shows the neighbours of each vertex to a visitor while they are in its core's cache: each thread has a visitor of its own, and
-    /// vertices that follow each other. The visitors, in the order of their vertices.
+    /// Shows the neighbours of each vertex to a visitor while they are in its core's cache: each
+    /// thread has a visitor of its own, and vertices that follow each other. The visitors, in the
+    /// order of their vertices.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
@@ -247,7 +262,12 @@ impl Network {
         })
     }
 
-    fn show(&self, found: &Found<'_>, vertices: Range<usize>, visitor: &mut impl FnMut(u64, &[u64])) -> Result<()> {
+    fn show(
+        &self,
+        found: &Found<'_>,
+        vertices: Range<usize>,
+        visitor: &mut impl FnMut(u64, &[u64]),
+    ) -> Result<()> {
         let (mut list, mut memory) = (Vec::new(), Memory::default());
         let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
         let mut rest = &found.pieces[first..];
@@ -283,7 +303,12 @@ impl Network {
     ///
     /// # Errors
     /// As [`Network::neighbours`].
-    pub fn numbered_neighbours(&self, ways: &[Way], vertices: &[u64], out: &mut Neighbours) -> Result<()> {
+    pub fn numbered_neighbours(
+        &self,
+        ways: &[Way],
+        vertices: &[u64],
+        out: &mut Neighbours,
+    ) -> Result<()> {
         let found = self.find(ways, vertices)?;
         self.fetch(&found, |lists| [&lists.ids].into_iter().chain(&lists.edges).collect())?;
         out.offsets.clear();
@@ -326,8 +351,16 @@ impl Network {
         for (number, way) in ways.iter().enumerate() {
             for level in &self.state.levels {
                 let Some(edges) = level.edges(way.population, way.side)? else { continue };
-                let added = edges.added.as_ref().map(|lists| self.places(level, lists, vertices)).transpose()?;
-                let removed = edges.removed.as_ref().map(|lists| self.places(level, lists, vertices)).transpose()?;
+                let added = edges
+                    .added
+                    .as_ref()
+                    .map(|lists| self.places(level, lists, vertices))
+                    .transpose()?;
+                let removed = edges
+                    .removed
+                    .as_ref()
+                    .map(|lists| self.places(level, lists, vertices))
+                    .transpose()?;
                 for vertex in 0..vertices.len() {
                     let of = |lists: &'a Option<Lists>, places: &Option<Vec<Range<u64>>>| {
                         let range = places.as_ref()?[vertex].clone();
@@ -343,39 +376,64 @@ impl Network {
         if !pieces.is_sorted_by_key(|piece: &Piece<'_>| piece.vertex) {
             pieces.sort_by_key(|piece| piece.vertex);
         }
-        let recent = ways.iter().map(|way| Some(self.state.recent.edges(way.population)?.side(way.side))).collect();
+        let recent = ways
+            .iter()
+            .map(|way| Some(self.state.recent.edges(way.population)?.side(way.side)))
+            .collect();
         let twice = |way: &Way| {
             let other = Way { side: way.side.other(), ..*way };
             way.side == Side::In
-                && self.populations()[way.population].source == self.populations()[way.population].target
+                && self.populations()[way.population].source
+                    == self.populations()[way.population].target
                 && ways.contains(&other)
         };
         Ok(Found { ways, vertices, pieces, recent, skips_loops: ways.iter().map(twice).collect() })
     }
 
     /// Where the list of each vertex lies; an empty range where it has none.
-    fn places(&self, level: &Arc<Level>, lists: &Lists, vertices: &[u64]) -> Result<Vec<Range<u64>>> {
+    fn places(
+        &self,
+        level: &Arc<Level>,
+        lists: &Lists,
+        vertices: &[u64],
+    ) -> Result<Vec<Range<u64>>> {
         let segment = &level.segment;
         let many = vertices.len() > 1;
         if many {
-            self.fetcher.fetch(level, vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect())?;
+            self.fetcher
+                .fetch(level, vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect())?;
         }
         let mut finder = lists.rows.finder(segment);
-        let rows = vertices.iter().map(|id| Ok(finder.find(*id)?.ok())).collect::<Result<Vec<_>>>()?;
+        let rows =
+            vertices.iter().map(|id| Ok(finder.find(*id)?.ok())).collect::<Result<Vec<_>>>()?;
         if many {
-            let spans = |row: &Option<u64>| row.map(|row| lists.offsets.spans(row..row + 2).map(|span| span.pages));
+            let spans = |row: &Option<u64>| {
+                row.map(|row| lists.offsets.spans(row..row + 2).map(|span| span.pages))
+            };
             self.fetcher.fetch(level, rows.iter().filter_map(spans).flatten().collect())?;
         }
         let mut offsets = lists.offsets.finder(segment);
-        let mut range = |row: u64| lists.checked(segment, [offsets.get(row)?, offsets.get(row + 1)?]);
+        let mut range =
+            |row: u64| lists.checked(segment, [offsets.get(row)?, offsets.get(row + 1)?]);
         rows.iter()
-            .map(|row| row.map_or(Ok(0..0), |row| if many { range(row) } else { lists.range(segment, row) }))
+            .map(|row| {
+                row.map_or(
+                    Ok(0..0),
+                    |row| if many { range(row) } else { lists.range(segment, row) },
+                )
+            })
             .collect()
     }
 
     /// Brings in the columns' pages that hold the lists.
-    fn fetch<'a>(&'a self, found: &'a Found<'_>, columns: impl Fn(&'a Lists) -> Vec<&'a Column>) -> Result<()> {
-        self.pages_of(found, columns).into_iter().try_for_each(|(level, pages)| self.fetcher.fetch(level, pages))
+    fn fetch<'a>(
+        &'a self,
+        found: &'a Found<'_>,
+        columns: impl Fn(&'a Lists) -> Vec<&'a Column>,
+    ) -> Result<()> {
+        self.pages_of(found, columns)
+            .into_iter()
+            .try_for_each(|(level, pages)| self.fetcher.fetch(level, pages))
     }
 
     /// The pages of columns that hold the lists, by level.
@@ -388,8 +446,11 @@ impl Network {
             let mut pages = Vec::new();
             for piece in found.pieces.iter().filter(|piece| Arc::ptr_eq(piece.level, level)) {
                 for (lists, range) in piece.added.iter().chain(&piece.removed) {
-                    pages
-                        .extend(columns(lists).into_iter().flat_map(|c| c.spans(range.clone()).map(|span| span.pages)));
+                    pages.extend(
+                        columns(lists)
+                            .into_iter()
+                            .flat_map(|c| c.spans(range.clone()).map(|span| span.pages)),
+                    );
                 }
             }
             (level, pages)
@@ -398,7 +459,11 @@ impl Network {
     }
 
     /// The pages that hold the neighbours of vertices, by segment.
-    pub(super) fn pages(&self, ways: &[Way], vertices: &[u64]) -> Result<Vec<(String, Vec<Range<u64>>)>> {
+    pub(super) fn pages(
+        &self,
+        ways: &[Way],
+        vertices: &[u64],
+    ) -> Result<Vec<(String, Vec<Range<u64>>)>> {
         let found = self.find(ways, vertices)?;
         let pages = self.pages_of(&found, |lists| vec![&lists.ids]);
         Ok(pages.into_iter().map(|(level, pages)| (level.file.clone(), pages)).collect())
@@ -417,16 +482,25 @@ impl Network {
             total += if loops { self.degree(found, vertex)? } else { found.degree(vertex, pieces) };
             out.offsets.push(total);
         }
-        let len = usize::try_from(total).map_err(|_| Error::Usage("more neighbours than memory".into()))?;
+        let len = usize::try_from(total)
+            .map_err(|_| Error::Usage("more neighbours than memory".into()))?;
         let missing = len.saturating_sub(out.ids.len());
         out.ids.try_reserve(missing).map_err(|_| {
-            Error::Usage(format!("no memory for {len} neighbours: ask for fewer vertices at a time").into())
+            Error::Usage(
+                format!("no memory for {len} neighbours: ask for fewer vertices at a time").into(),
+            )
         })?;
         out.ids.resize(len, 0);
         Ok(())
     }
 
-    fn fill(&self, found: &Found<'_>, vertices: Range<usize>, offsets: &[u64], out: &mut [u64]) -> Result<()> {
+    fn fill(
+        &self,
+        found: &Found<'_>,
+        vertices: Range<usize>,
+        offsets: &[u64],
+        out: &mut [u64],
+    ) -> Result<()> {
         let base = offsets[vertices.start];
         let mut memory = Memory::default();
         let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
@@ -434,7 +508,8 @@ impl Network {
         let mut vertex = vertices.start;
         while vertex < vertices.end {
             if let Some((count, level, lists, range)) = found.run(vertex..vertices.end, rest) {
-                let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + count] - base) as usize];
+                let out = &mut out
+                    [(offsets[vertex] - base) as usize..(offsets[vertex + count] - base) as usize];
                 lists.ids.read(&level.segment, range, out)?;
                 rest = &rest[count..];
                 vertex += count;
@@ -442,12 +517,17 @@ impl Network {
             }
             let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
             rest = &rest[own..];
-            let out = &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
+            let out =
+                &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
             let list = self.combine(found, vertex, &mut memory)?;
             if list.len() != out.len() {
-                let found = format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
-                let fault =
-                    thalweg_io::Fault::new(0, found, format!("{}, as many as came less those that went", out.len()));
+                let found =
+                    format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
+                let fault = thalweg_io::Fault::new(
+                    0,
+                    found,
+                    format!("{}, as many as came less those that went", out.len()),
+                );
                 return Err(fault.in_file(self.disk.name(), 0, "lists of neighbours"));
             }
             out.copy_from_slice(list);
@@ -457,13 +537,20 @@ impl Network {
     }
 
     /// The list of a vertex, from all levels and the log.
-    fn combine<'m, T: End>(&self, found: &Found<'_>, vertex: usize, memory: &'m mut Memory<T>) -> Result<&'m [T]> {
+    fn combine<'m, T: End>(
+        &self,
+        found: &Found<'_>,
+        vertex: usize,
+        memory: &'m mut Memory<T>,
+    ) -> Result<&'m [T]> {
         let pieces = found.pieces(vertex);
         let Memory { list, own, more } = memory;
         list.len = 0;
         for (number, skips) in found.skips_loops.iter().enumerate() {
             own.len = 0;
-            for Piece { level, added, removed, .. } in pieces.iter().filter(|piece| piece.way == number) {
+            for Piece { level, added, removed, .. } in
+                pieces.iter().filter(|piece| piece.way == number)
+            {
                 if let Some((lists, range)) = removed {
                     T::read(lists, &level.segment, range.clone(), more)?;
                     own.subtract(more.all());

@@ -26,8 +26,8 @@ pub struct Options {
     pub control: Control,
     /// What the store can do, where it is known better than from its device.
     pub model: Option<StoreModel>,
-    /// Whether files are mapped into memory. They are never changed once written; but on file systems where somebody else may
-    /// shorten them all the same, say no.
+    /// Whether files are mapped into memory. They are never changed once written; but on file
+    /// systems where somebody else may shorten them all the same, say no.
     pub is_mapped: bool,
 }
 
@@ -65,7 +65,8 @@ pub struct Way {
 /// Which edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Those that leave, and undirected ones; where there are none of that kind between the two types, those that arrive.
+    /// Those that leave, and undirected ones; where there are none of that kind between the two
+    /// types, those that arrive.
     #[default]
     Auto,
     /// Those that leave, and undirected ones.
@@ -82,7 +83,8 @@ const WORTH: u64 = 1024;
 /// Whether edges are followed.
 type Wanted = fn(&Edges) -> bool;
 
-/// A manifest may be replaced, and its files removed, while they are opened: then there is a newer one, this many times at most.
+/// A manifest may be replaced, and its files removed, while they are opened: then there is a newer
+/// one, this many times at most.
 const TRIES: usize = 20;
 
 impl Network {
@@ -116,13 +118,17 @@ impl Network {
                     };
                     return Ok(Self { disk, state, fetcher });
                 }
-                Err(Error::Io { file, source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::Io { file, source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
                     tries += 1;
-                    let is_newer = Manifest::load(&*disk)?.is_some_and(|newer| newer.number != number);
+                    let is_newer =
+                        Manifest::load(&*disk)?.is_some_and(|newer| newer.number != number);
                     if !is_newer || tries == TRIES {
                         return Err(Error::NotFound {
                             file: disk.name().clone(),
-                            what: format!("{file}, a part of the network (its log is {log}),").into(),
+                            what: format!("{file}, a part of the network (its log is {log}),")
+                                .into(),
                             advice: "put it back from a copy, or import again".into(),
                         });
                     }
@@ -162,14 +168,20 @@ impl Network {
     /// # Errors
     /// [`Error::NotFound`], which names those that there are.
     pub fn population_of(&self, name: &str) -> Result<usize> {
-        let names: Vec<&str> = self.populations().iter().map(|known| known.population.name.as_str()).collect();
+        let names: Vec<&str> =
+            self.populations().iter().map(|known| known.population.name.as_str()).collect();
         self.named(name, &names, "a population")
     }
 
     fn named(&self, name: &str, names: &[&str], what: &str) -> Result<usize> {
         let alike = |known: &&str| known.eq_ignore_ascii_case(name);
         let exact = names.iter().position(|known| *known == name);
-        let only = || names.iter().position(alike).filter(|_| names.iter().filter(|known| alike(known)).count() == 1);
+        let only = || {
+            names
+                .iter()
+                .position(alike)
+                .filter(|_| names.iter().filter(|known| alike(known)).count() == 1)
+        };
         exact.or_else(only).ok_or_else(|| Error::NotFound {
             file: self.disk.name().clone(),
             what: format!("{what} {name:?}").into(),
@@ -203,10 +215,12 @@ impl Network {
                 here == from && to.is_none_or(|to| to == there) && wanted(edges)
             };
             let all = self.populations().iter().enumerate();
-            all.filter(move |(_, edges)| fits(edges)).map(move |(population, _)| Way { population, side })
+            all.filter(move |(_, edges)| fits(edges))
+                .map(move |(population, _)| Way { population, side })
         };
         let (any, undirected): (Wanted, Wanted) = (|_| true, |edges| !edges.population.is_directed);
-        let ways = |out, into| along(Side::Out, out).chain(along(Side::In, into)).collect::<Vec<_>>();
+        let ways =
+            |out, into| along(Side::Out, out).chain(along(Side::In, into)).collect::<Vec<_>>();
         match direction {
             Direction::Out => ways(any, undirected),
             Direction::In => ways(undirected, any),
@@ -275,7 +289,9 @@ impl Network {
                 found.extend(lists.between(&level.segment, source, target)?);
             }
         }
-        if let Some(change) = self.state.recent.edges(population).and_then(|c| c.side(Side::Out).get(&source)) {
+        if let Some(change) =
+            self.state.recent.edges(population).and_then(|c| c.side(Side::Out).get(&source))
+        {
             found.retain(|number| change.removed.binary_search(&(target, *number)).is_err());
             let added = &change.added;
             let first = added.partition_point(|end| end.0 < target);
@@ -284,7 +300,8 @@ impl Network {
         Ok(found)
     }
 
-    /// The ends of an edge as they are kept: where it does not matter which is which, the lesser first.
+    /// The ends of an edge as they are kept: where it does not matter which is which, the lesser
+    /// first.
     pub(super) fn in_order(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
         let swap = self.populations()[population].is_symmetric() && source > target;
         if swap { (target, source) } else { (source, target) }
@@ -325,7 +342,10 @@ impl Network {
     pub(super) fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
         let mut there = vec![None; ids.len()];
         if let Some(changes) = self.state.recent.vertices(vertex_type) {
-            there.iter_mut().zip(ids).for_each(|(there, id)| *there = changes.is_there.get(id).copied());
+            there
+                .iter_mut()
+                .zip(ids)
+                .for_each(|(there, id)| *there = changes.is_there.get(id).copied());
         }
         for level in self.state.levels.iter().rev() {
             let Some(vertices) = level.vertices(vertex_type)? else { continue };
@@ -371,18 +391,24 @@ impl State {
             .map(|part| Level::open(disk, &part.file, &manifest))
             .collect::<Result<Vec<_>>>()?;
         for level in &levels {
-            if let Some(edges) = level.footer.edges.iter().find(|edges| edges.population >= manifest.edges.len()) {
+            if let Some(edges) =
+                level.footer.edges.iter().find(|edges| edges.population >= manifest.edges.len())
+            {
                 return Err(unknown(level, "population", edges.population));
             }
             let mut vertices = level.footer.vertices.iter();
-            if let Some(vertices) = vertices.find(|vertices| vertices.vertex_type >= manifest.types.len()) {
+            if let Some(vertices) =
+                vertices.find(|vertices| vertices.vertex_type >= manifest.types.len())
+            {
                 return Err(unknown(level, "type", vertices.vertex_type));
             }
         }
         let mut recent = Recent::default();
         let (populations, types) = (manifest.edges.len(), manifest.types.len());
         let whole = log::replay(disk, &manifest.log_file(), manifest.log, &mut |_, change| {
-            effects::of_bytes(change, populations, types)?.iter().for_each(|effect| recent.apply(effect));
+            effects::of_bytes(change, populations, types)?
+                .iter()
+                .for_each(|effect| recent.apply(effect));
             Ok(())
         })?;
         Ok((Self { manifest: Arc::new(manifest), levels, recent: Arc::new(recent) }, whole))
@@ -390,6 +416,10 @@ impl State {
 }
 
 fn unknown(level: &Level, what: &str, number: usize) -> Error {
-    let fault = thalweg_io::Fault::new(0, format!("{what} {number}"), format!("one that `{}` names", manifest::FILE));
+    let fault = thalweg_io::Fault::new(
+        0,
+        format!("{what} {number}"),
+        format!("one that `{}` names", manifest::FILE),
+    );
     fault.in_file(level.segment.store().name(), 0, "footer of a segment")
 }

@@ -1,4 +1,5 @@
-//! 128 numbers in as few bits as the widest of them needs: over the least of them, or, where they ascend, each over the one before.
+//! 128 numbers in as few bits as the widest of them needs: over the least of them, or, where they
+//! ascend, each over the one before.
 //!
 //! ```text
 //! byte 0        bits 0-6: width, 0 to 64; bit 7: each over the one before
@@ -109,7 +110,11 @@ pub(super) fn base(bytes: &[u8]) -> u64 {
 pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Fault> {
     let len = packed_len(bytes)?;
     if bytes.len() < len + SLACK {
-        return Err(Fault::new(0, format!("{} bytes", bytes.len()), format!("a group of {len} and {SLACK} more")));
+        return Err(Fault::new(
+            0,
+            format!("{} bytes", bytes.len()),
+            format!("a group of {len} and {SLACK} more"),
+        ));
     }
     let bits = usize::from(bytes[0] & !OVER_THE_LAST);
     let base = base(bytes);
@@ -130,7 +135,8 @@ pub(super) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
     Ok(len)
 }
 
-/// Reads differences of up to 56 bits: eight of `W` bits begin at a byte, and any of them lies within eight bytes.
+/// Reads differences of up to 56 bits: eight of `W` bits begin at a byte, and any of them lies
+/// within eight bytes.
 fn unpack_narrow<const W: usize>(packed: &[u8], out: &mut [u64; GROUP]) {
     let mask = (1 << W) - 1;
     for (number, eight) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {

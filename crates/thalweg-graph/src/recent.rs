@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::effects::{Edge, Effect};
 use super::level::Side;
 
-/// Ends of edges and their numbers, ascending. Most lists of a log have one, which takes no allocation.
+/// Ends of edges and their numbers, ascending. Most lists of a log have one, which takes no
+/// allocation.
 pub(super) type Ends = SmallVec<[(u64, u64); 1]>;
 
 /// Changes to the list of a vertex: of what is in the segments, `removed` is gone; `added` came.
@@ -106,7 +107,8 @@ impl EdgeChanges {
 pub(super) struct VertexChanges {
     /// Whether they are there now.
     pub(super) is_there: BTreeMap<u64, bool>,
-    /// Which row of which batch a vertex's attributes are. One that came and is not here has none, whatever segments say.
+    /// Which row of which batch a vertex's attributes are. One that came and is not here has none,
+    /// whatever segments say.
     pub(super) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
     /// Vertices more than in the segments, or fewer.
     pub(super) more: i64,
@@ -158,9 +160,11 @@ impl Recent {
                 self.weight += edges.len();
                 let changes = self.of_edges(*population);
                 changes.more += edges.len() as i64;
-                changes.next = edges.iter().map(|edge| edge.2 + 1).max().unwrap_or(0).max(changes.next);
+                changes.next =
+                    edges.iter().map(|edge| edge.2 + 1).max().unwrap_or(0).max(changes.next);
                 if let Some(batch) = attributes {
-                    let rows = edges.iter().enumerate().map(|(row, edge)| (edge.2, (batch.clone(), row)));
+                    let rows =
+                        edges.iter().enumerate().map(|(row, edge)| (edge.2, (batch.clone(), row)));
                     changes.rows.extend(rows);
                 }
                 changes.apply(edges, Change::add);

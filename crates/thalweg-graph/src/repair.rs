@@ -1,7 +1,8 @@
 //! What is left of a damaged network, written to another one.
 //!
-//! Both sides of an edge are stored, so lists of one side that cannot be read are made out of those of the other. What was said of an
-//! edge or a vertex last counts, of what can be read: changes after a damaged one in the log are facts too.
+//! Both sides of an edge are stored, so lists of one side that cannot be read are made out of those
+//! of the other. What was said of an edge or a vertex last counts, of what can be read: changes
+//! after a damaged one in the log are facts too.
 
 mod edges;
 mod left;
@@ -44,7 +45,8 @@ pub struct Repaired {
 impl Repaired {
     /// Whether the new network is all that the damaged one was.
     pub fn is_complete(&self) -> bool {
-        let is_all = |kept: &Kept| kept.lost.is_empty() && kept.attributes_lost == 0 && !kept.is_in_doubt;
+        let is_all =
+            |kept: &Kept| kept.lost.is_empty() && kept.attributes_lost == 0 && !kept.is_in_doubt;
         self.log.is_empty() && self.vertices.iter().chain(&self.edges).all(is_all)
     }
 }
@@ -58,9 +60,11 @@ pub struct Kept {
     pub kept: u64,
     /// How many there were, where that is known: not if something of the log is missing.
     pub expected: Option<u64>,
-    /// Of those kept, how many were found by what refers to them only: edges by the lists of their other side, vertices by edges.
+    /// Of those kept, how many were found by what refers to them only: edges by the lists of their
+    /// other side, vertices by edges.
     pub restored: u64,
-    /// Those that had attributes which cannot be read: edges have nulls in their place, vertices nothing.
+    /// Those that had attributes which cannot be read: edges have nulls in their place, vertices
+    /// nothing.
     pub attributes_lost: u64,
     /// What cannot be read, segment by segment.
     pub lost: Vec<Lost>,
@@ -81,15 +85,17 @@ pub struct Lost {
     pub targets: Vec<RangeInclusive<u64>>,
 }
 
-/// Writes what is left of the network in the folder `from` to `to`, where there must be nothing, and says what is lost. `from` is not
-/// changed; nobody may write to it meanwhile. What is written is whole, so that [`super::Network::check`] finds nothing wrong with it.
+/// Writes what is left of the network in the folder `from` to `to`, where there must be nothing,
+/// and says what is lost. `from` is not changed; nobody may write to it meanwhile. What is written
+/// is whole, so that [`super::Network::check`] finds nothing wrong with it.
 ///
-/// An edge is kept if either of its ends' lists can be read, with nulls for attributes that cannot. What is lost where all that is
-/// known of it is damaged is told by segment and by vertices.
+/// An edge is kept if either of its ends' lists can be read, with nulls for attributes that cannot.
+/// What is lost where all that is known of it is damaged is told by segment and by vertices.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is no network, or neither its manifest nor the copy of it can be read; [`Error::Usage`] if there is
-/// something at `to`; [`Error::Cancelled`]; [`Error::Io`]. Nothing is left at `to` then.
+/// [`Error::NotFound`] where there is no network, or neither its manifest nor the copy of it can be
+/// read; [`Error::Usage`] if there is something at `to`; [`Error::Cancelled`]; [`Error::Io`].
+/// Nothing is left at `to` then.
 pub fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repaired> {
     repair_on(&Folder::new(from, options.is_mapped), &Folder::new(to, options.is_mapped), options)
 }
@@ -104,7 +110,10 @@ pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &Options) -> Result<Re
         Ok(names) if names.is_empty() => {}
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
         Ok(_) => {
-            let what = format!("{}: there is something already; name a folder that is empty or not there", to.name());
+            let what = format!(
+                "{}: there is something already; name a folder that is empty or not there",
+                to.name()
+            );
             return Err(Error::Usage(what.into()));
         }
         Err(e) => return Err(e),
@@ -152,16 +161,20 @@ impl<'a> Repair<'a> {
                 report.defects.push(Defect { file: file.to_owned(), error });
             }
         };
-        let nowhere = |what: String| Error::NotFound {
+        let nowhere = |what: String| {
+            Error::NotFound {
             file: from.name().clone(),
             what: what.into(),
             advice: "names of types and populations are nowhere else: put one back from a copy, or import again".into(),
+        }
         };
         let (old, damage) = match Manifest::load_left(from) {
             Ok(Some(found)) => found,
             Ok(None) => return Err(nowhere("a network".into())),
             Err(damage @ Error::Malformed { .. }) => {
-                return Err(nowhere(format!("a manifest that can be read, or its copy ({damage})")));
+                return Err(nowhere(format!(
+                    "a manifest that can be read, or its copy ({damage})"
+                )));
             }
             Err(e) => return Err(e),
         };
@@ -172,7 +185,8 @@ impl<'a> Repair<'a> {
         };
         let mut is_complete = newer.is_empty();
         for file in newer {
-            let fault = Fault::new(0, "a file newer than the copy of the manifest", "one that it names");
+            let fault =
+                Fault::new(0, "a file newer than the copy of the manifest", "one that it names");
             note(&file, fault.in_file(&from.path_of(&file), 0, "a file that is left out"));
         }
         if let Some(damage) = damage {
@@ -221,7 +235,8 @@ impl<'a> Repair<'a> {
             });
         }
         let (populations, types) = (old.edges.len(), old.types.len());
-        let mut logged: Vec<Logged> = std::iter::repeat_with(Logged::default).take(populations).collect();
+        let mut logged: Vec<Logged> =
+            std::iter::repeat_with(Logged::default).take(populations).collect();
         let mut recent = Recent::default();
         let lost = log::replay_left(from, &old.log_file(), &mut |_, change| {
             for effect in effects::of_bytes(change, populations, types)? {
@@ -239,8 +254,15 @@ impl<'a> Repair<'a> {
             Ok(lost) => {
                 is_complete &= lost.is_empty();
                 for bytes in &lost {
-                    let fault = Fault::new(0, format!("{} bytes", bytes.end - bytes.start), "whole changes");
-                    note(&old.log_file(), fault.in_file(&from.path_of(&old.log_file()), bytes.start, "a log"));
+                    let fault = Fault::new(
+                        0,
+                        format!("{} bytes", bytes.end - bytes.start),
+                        "whole changes",
+                    );
+                    note(
+                        &old.log_file(),
+                        fault.in_file(&from.path_of(&old.log_file()), bytes.start, "a log"),
+                    );
                 }
                 report.log = lost;
             }
@@ -264,12 +286,14 @@ impl<'a> Repair<'a> {
 
     /// Those of which nothing is left.
     fn gone(&self) -> impl Iterator<Item = Lost> {
-        self.levels.iter().zip(&self.old.segments).filter(|(level, _)| level.is_none()).map(|(_, part)| Lost {
-            file: part.file.clone(),
-            count: None,
-            sources: Vec::new(),
-            targets: Vec::new(),
-        })
+        self.levels.iter().zip(&self.old.segments).filter(|(level, _)| level.is_none()).map(
+            |(_, part)| Lost {
+                file: part.file.clone(),
+                count: None,
+                sources: Vec::new(),
+                targets: Vec::new(),
+            },
+        )
     }
 
     fn sorter(&self, is_numbered: bool) -> Sorter {
@@ -292,7 +316,8 @@ impl<'a> Repair<'a> {
         let mut segment = SegmentWriter::create(self.to, &file)?;
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
         for population in 0..manifest.edges.len() {
-            let (written, kept) = self.edges(&mut segment, population, &mut manifest.edges[population])?;
+            let (written, kept) =
+                self.edges(&mut segment, population, &mut manifest.edges[population])?;
             footer.edges.extend(written);
             report.edges.push(kept);
         }
@@ -307,7 +332,8 @@ impl<'a> Repair<'a> {
             // Edges that may be back bring their ends with them.
             let mut edges = report.edges.iter().zip(&self.old.edges);
             let is_end = |edges: &Edges| edges.source == vertex_type || edges.target == vertex_type;
-            kept.is_in_doubt |= kept.restored > 0 && edges.any(|(kept, edges)| kept.is_in_doubt && is_end(edges));
+            kept.is_in_doubt |=
+                kept.restored > 0 && edges.any(|(kept, edges)| kept.is_in_doubt && is_end(edges));
             manifest.types[vertex_type].count = kept.kept;
             footer.vertices.push(written);
             report.vertices.push(kept);
@@ -326,7 +352,8 @@ impl Logged {
         self.more += edges.len() as i64;
         self.is_there.extend(edges.iter().map(|edge| (*edge, true)));
         if let Some(batch) = attributes {
-            self.rows.extend(edges.iter().enumerate().map(|(row, edge)| (edge.2, (batch.clone(), row))));
+            self.rows
+                .extend(edges.iter().enumerate().map(|(row, edge)| (edge.2, (batch.clone(), row))));
         }
     }
 

@@ -19,8 +19,11 @@ impl Writer {
     pub(super) fn resolve(&self, change: Change) -> Result<Vec<Effect>> {
         match change {
             Change::AddVertices { vertex_type, ids, attributes } => {
-                let batch =
-                    self.row_for_each(&self.type_at(vertex_type)?.attributes, attributes.as_ref(), ids.len())?;
+                let batch = self.row_for_each(
+                    &self.type_at(vertex_type)?.attributes,
+                    attributes.as_ref(),
+                    ids.len(),
+                )?;
                 let mut seen = HashSet::new();
                 let mut rows = Vec::new();
                 for (row, id) in ids.iter().enumerate() {
@@ -31,19 +34,36 @@ impl Writer {
                 let ids: Vec<u64> = rows.iter().map(|row| ids[*row]).collect();
                 let appeared = Effect::Appeared { vertex_type, ids: ids.clone() };
                 let described = match batch {
-                    Some(batch) => Some(Effect::Described { vertex_type, ids, attributes: self.rows(batch, &rows)? }),
+                    Some(batch) => Some(Effect::Described {
+                        vertex_type,
+                        ids,
+                        attributes: self.rows(batch, &rows)?,
+                    }),
                     None => None,
                 };
-                Ok(if rows.is_empty() { Vec::new() } else { [appeared].into_iter().chain(described).collect() })
+                Ok(if rows.is_empty() {
+                    Vec::new()
+                } else {
+                    [appeared].into_iter().chain(described).collect()
+                })
             }
             Change::SetVertices { vertex_type, ids, attributes } => {
-                let batch = self.row_for_each(&self.type_at(vertex_type)?.attributes, Some(&attributes), ids.len())?;
-                let last: BTreeMap<u64, usize> = ids.iter().zip(0..).map(|(id, row)| (*id, row)).collect();
+                let batch = self.row_for_each(
+                    &self.type_at(vertex_type)?.attributes,
+                    Some(&attributes),
+                    ids.len(),
+                )?;
+                let last: BTreeMap<u64, usize> =
+                    ids.iter().zip(0..).map(|(id, row)| (*id, row)).collect();
                 let rows: Vec<usize> = last.values().copied().collect();
                 let ids: Vec<u64> = last.into_keys().collect();
                 let mut effects = self.appearing(vertex_type, &ids)?;
                 if let Some(batch) = batch {
-                    effects.push(Effect::Described { vertex_type, ids, attributes: self.rows(batch, &rows)? });
+                    effects.push(Effect::Described {
+                        vertex_type,
+                        ids,
+                        attributes: self.rows(batch, &rows)?,
+                    });
                 }
                 Ok(effects)
             }
@@ -66,7 +86,9 @@ impl Writer {
                 })?;
                 self.vanishing(vertex_type, there)
             }
-            Change::AddEdges { population, edges, attributes } => self.adding(population, &edges, attributes.as_ref()),
+            Change::AddEdges { population, edges, attributes } => {
+                self.adding(population, &edges, attributes.as_ref())
+            }
             Change::RemoveEdges { population, edges } => {
                 self.population_at(population)?;
                 let mut gone = BTreeSet::new();
@@ -85,11 +107,22 @@ impl Writer {
                 self.population_at(population)?;
                 let mut edges = Vec::new();
                 let State { levels, recent, .. } = &self.network.state;
-                let mut lists = super::merge::Lists::new(levels, Some(recent), population, Side::Out)?;
+                let mut lists =
+                    super::merge::Lists::new(levels, Some(recent), population, Side::Out)?;
                 while let Some(source) = lists.next()? {
-                    edges.extend(lists.change.added.iter().map(|(target, number)| (source, *target, *number)));
+                    edges.extend(
+                        lists
+                            .change
+                            .added
+                            .iter()
+                            .map(|(target, number)| (source, *target, *number)),
+                    );
                 }
-                Ok(if edges.is_empty() { Vec::new() } else { vec![Effect::Removed { population, edges }] })
+                Ok(if edges.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![Effect::Removed { population, edges }]
+                })
             }
         }
     }
@@ -119,14 +152,16 @@ impl Writer {
                 Err(self.differs("these", schema, &batch.schema()))
             }
             Some(batch) if batch.num_rows() != count => Err(Error::Usage(
-                format!("{}: {} rows of attributes for {count}", self.name(), batch.num_rows()).into(),
+                format!("{}: {} rows of attributes for {count}", self.name(), batch.num_rows())
+                    .into(),
             )),
             Some(batch) => Ok(Some(batch).filter(|_| !schema.fields().is_empty())),
         }
     }
 
     fn rows(&self, batch: &RecordBatch, rows: &[usize]) -> Result<Arc<RecordBatch>> {
-        if rows.len() == batch.num_rows() && rows.iter().zip(0..).all(|(row, place)| *row == place) {
+        if rows.len() == batch.num_rows() && rows.iter().zip(0..).all(|(row, place)| *row == place)
+        {
             return Ok(Arc::new(batch.clone()));
         }
         let places: Vec<(usize, usize)> = rows.iter().map(|row| (0, *row)).collect();
@@ -138,8 +173,13 @@ impl Writer {
     /// Those of these vertices, ascending, that are not there.
     fn appearing(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<Effect>> {
         let there = self.network.has_vertices(vertex_type, ids)?;
-        let missing: Vec<u64> = ids.iter().zip(there).filter(|(_, there)| !there).map(|(id, _)| *id).collect();
-        Ok(if missing.is_empty() { Vec::new() } else { vec![Effect::Appeared { vertex_type, ids: missing }] })
+        let missing: Vec<u64> =
+            ids.iter().zip(there).filter(|(_, there)| !there).map(|(id, _)| *id).collect();
+        Ok(if missing.is_empty() {
+            Vec::new()
+        } else {
+            vec![Effect::Appeared { vertex_type, ids: missing }]
+        })
     }
 
     /// Vertices that are there, and their edges.
@@ -158,12 +198,12 @@ impl Writer {
                 self.network.numbered_neighbours(&[Way { population, side }], &ids, &mut list)?;
                 for (place, id) in ids.iter().enumerate() {
                     let range = list.offsets[place] as usize..list.offsets[place + 1] as usize;
-                    gone.extend(list.ids[range.clone()].iter().zip(&list.numbers[range]).map(|(other, number)| {
-                        match side {
+                    gone.extend(list.ids[range.clone()].iter().zip(&list.numbers[range]).map(
+                        |(other, number)| match side {
                             Side::Out => (*id, *other, *number),
                             Side::In => (*other, *id, *number),
-                        }
-                    }));
+                        },
+                    ));
                 }
             }
             if !gone.is_empty() {
@@ -174,18 +214,25 @@ impl Writer {
         Ok(effects)
     }
 
-    fn adding(&self, population: usize, pairs: &[(u64, u64)], attributes: Option<&RecordBatch>) -> Result<Vec<Effect>> {
+    fn adding(
+        &self,
+        population: usize,
+        pairs: &[(u64, u64)],
+        attributes: Option<&RecordBatch>,
+    ) -> Result<Vec<Effect>> {
         let known = self.population_at(population)?;
         let batch = self.row_for_each(&known.population.attributes, attributes, pairs.len())?;
         if batch.is_none() && !known.population.attributes.fields().is_empty() {
-            let what = format!("{}: edges of {:?} need attributes", self.name(), known.population.name);
+            let what =
+                format!("{}: edges of {:?} need attributes", self.name(), known.population.name);
             return Err(Error::Usage(what.into()));
         }
         let recent = self.network.state.recent.edges(population);
         let mut next = recent.map_or(0, |changes| changes.next).max(known.next).max(1);
         let numbered = known.is_numbered();
         let (mut edges, mut rows): (Vec<Edge>, Vec<usize>) = (Vec::new(), Vec::new());
-        let pairs: Vec<(u64, u64)> = pairs.iter().map(|(s, t)| self.network.in_order(population, *s, *t)).collect();
+        let pairs: Vec<(u64, u64)> =
+            pairs.iter().map(|(s, t)| self.network.in_order(population, *s, *t)).collect();
         let mut is_new = vec![true; pairs.len()];
         if !known.population.is_multi {
             let mut order: Vec<usize> = (0..pairs.len()).collect();
@@ -194,11 +241,14 @@ impl Writer {
             order.dedup_by_key(|row| pairs[*row]);
             let unique: Vec<(u64, u64)> = order.iter().map(|row| pairs[*row]).collect();
             is_new.fill(false);
-            for (row, is_there) in order.into_iter().zip(self.network.has_edges(population, &unique)?) {
+            for (row, is_there) in
+                order.into_iter().zip(self.network.has_edges(population, &unique)?)
+            {
                 is_new[row] = !is_there;
             }
         }
-        for (row, (source, target)) in pairs.into_iter().enumerate().filter(|(row, _)| is_new[*row]) {
+        for (row, (source, target)) in pairs.into_iter().enumerate().filter(|(row, _)| is_new[*row])
+        {
             edges.push((source, target, if numbered { next } else { 0 }));
             next += u64::from(numbered);
             rows.push(row);

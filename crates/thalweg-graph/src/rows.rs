@@ -92,14 +92,23 @@ impl Filter {
         for (number, field) in edges.population.attributes.fields().iter().enumerate() {
             columns.push((field.as_ref().clone(), Origin::Edge(number)));
         }
-        for (is_from, name, vertex_type) in [(true, "from", way.leaves(network)), (false, "to", way.arrives(network))] {
+        for (is_from, name, vertex_type) in
+            [(true, "from", way.leaves(network)), (false, "to", way.arrives(network))]
+        {
             columns.push((id_field(name), Origin::End(is_from)));
-            for (number, field) in network.types()[vertex_type].attributes.fields().iter().enumerate() {
-                let field = field.as_ref().clone().with_name(format!("{name}.{}", field.name())).with_nullable(true);
+            for (number, field) in
+                network.types()[vertex_type].attributes.fields().iter().enumerate()
+            {
+                let field = field
+                    .as_ref()
+                    .clone()
+                    .with_name(format!("{name}.{}", field.name()))
+                    .with_nullable(true);
                 columns.push((field, Origin::Vertex(is_from, number)));
             }
         }
-        // Against all, so that an error can name all; then against those that it asks about, the first of each name.
+        // Against all, so that an error can name all; then against those that it asks about, the
+        // first of each name.
         let all = Schema::new(columns.iter().map(|(field, _)| field.clone()).collect::<Vec<_>>());
         condition.bind(&all)?;
         let asked = condition.columns();
@@ -116,7 +125,11 @@ impl Filter {
         }
         let mut columns: Vec<Option<ArrayRef>> = vec![None; self.origins.len()];
         let numbers = |wanted: &dyn Fn(Origin) -> Option<usize>| -> (Vec<usize>, Vec<usize>) {
-            self.origins.iter().enumerate().filter_map(|(place, origin)| Some((place, wanted(*origin)?))).unzip()
+            self.origins
+                .iter()
+                .enumerate()
+                .filter_map(|(place, origin)| Some((place, wanted(*origin)?)))
+                .unzip()
         };
         for (place, origin) in self.origins.iter().enumerate() {
             if let Origin::End(is_from) = origin {
@@ -129,8 +142,12 @@ impl Filter {
             _ => None,
         });
         if !places.is_empty() {
-            let batch = network.edge_columns(self.way.population, &ends.numbers, Some(&attributes))?;
-            places.iter().zip(batch.columns()).for_each(|(place, column)| columns[*place] = Some(column.clone()));
+            let batch =
+                network.edge_columns(self.way.population, &ends.numbers, Some(&attributes))?;
+            places
+                .iter()
+                .zip(batch.columns())
+                .for_each(|(place, column)| columns[*place] = Some(column.clone()));
         }
         for end in [true, false] {
             let (places, attributes) = numbers(&|origin| match origin {
@@ -148,8 +165,10 @@ impl Filter {
             places.iter().zip(found).for_each(|(place, column)| columns[*place] = Some(column));
         }
         let columns = columns.into_iter().flatten().collect();
-        let batch = RecordBatch::try_new(self.schema.clone(), columns).map_err(|e| network.failed(&e))?;
-        let kept: Vec<bool> = self.bound.holds(&batch).iter().map(|holds| holds == Some(true)).collect();
+        let batch =
+            RecordBatch::try_new(self.schema.clone(), columns).map_err(|e| network.failed(&e))?;
+        let kept: Vec<bool> =
+            self.bound.holds(&batch).iter().map(|holds| holds == Some(true)).collect();
         ends.retain(&kept);
         Ok(())
     }
@@ -173,15 +192,22 @@ fn id_field(name: &str) -> Field {
 }
 
 impl Network {
-    /// Attributes of vertices, which may come in any order and again: a row for each, without values where a vertex has none.
-    fn columns_of(&self, vertex_type: usize, ids: &[u64], columns: &[usize]) -> Result<Vec<ArrayRef>> {
+    /// Attributes of vertices, which may come in any order and again: a row for each, without
+    /// values where a vertex has none.
+    fn columns_of(
+        &self,
+        vertex_type: usize,
+        ids: &[u64],
+        columns: &[usize],
+    ) -> Result<Vec<ArrayRef>> {
         let mut once = ids.to_vec();
         once.sort_unstable();
         once.dedup();
         let (places, batch) = self.vertex_columns(vertex_type, &once, Some(columns))?;
         let mut rows = vec![None; once.len()];
         places.iter().zip(0..).for_each(|(place, row)| rows[*place] = Some(row));
-        let rows: UInt64Array = ids.iter().map(|id| once.binary_search(id).ok().and_then(|at| rows[at])).collect();
+        let rows: UInt64Array =
+            ids.iter().map(|id| once.binary_search(id).ok().and_then(|at| rows[at])).collect();
         let taken = batch.columns().iter().map(|column| take(column, &rows, None));
         taken.collect::<std::result::Result<_, _>>().map_err(|e| self.failed(&e))
     }
@@ -194,8 +220,8 @@ impl Network {
         (self.fetcher.budget.memory / SHARE / (2 * row)).clamp(FEWEST, MOST)
     }
 
-    /// Shows `f` the edges along a way from vertices, in order, so many at a time that memory has room for them; with those that
-    /// do not suit left out.
+    /// Shows `f` the edges along a way from vertices, in order, so many at a time that memory has
+    /// room for them; with those that do not suit left out.
     fn ends(
         &self,
         way: Way,
@@ -241,18 +267,23 @@ impl Network {
         Ok(())
     }
 
-    /// The columns in which [`Network::edges`] shows the edges of a population: `source`, `target` and their attributes.
+    /// The columns in which [`Network::edges`] shows the edges of a population: `source`, `target`
+    /// and their attributes.
     pub fn edge_schema(&self, population: usize) -> SchemaRef {
         let attributes = &self.populations()[population].population.attributes;
         let ends = ["source", "target"].map(|name| Arc::new(id_field(name)));
-        Arc::new(Schema::new(ends.into_iter().chain(attributes.fields().iter().cloned()).collect::<Vec<_>>()))
+        Arc::new(Schema::new(
+            ends.into_iter().chain(attributes.fields().iter().cloned()).collect::<Vec<_>>(),
+        ))
     }
 
-    /// Shows `f` edges of a population with their attributes, in bounded memory: ordered by the vertex that they leave, then by the
-    /// one that they lead to. An edge that has no direction is shown once, from the first of the two types, or from the lesser id.
+    /// Shows `f` edges of a population with their attributes, in bounded memory: ordered by the
+    /// vertex that they leave, then by the one that they lead to. An edge that has no direction is
+    /// shown once, from the first of the two types, or from the lesser id.
     ///
     /// # Errors
-    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; a condition that does not suit; those of `f`.
+    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; a condition that does not suit;
+    /// those of `f`.
     pub fn edges(
         &self,
         population: usize,
@@ -260,7 +291,8 @@ impl Network {
         f: &mut dyn FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let way = Way { population, side: Side::Out };
-        let filter = wanted.condition.map(|condition| Filter::new(self, way, condition)).transpose()?;
+        let filter =
+            wanted.condition.map(|condition| Filter::new(self, way, condition)).transpose()?;
         let schema = self.edge_schema(population);
         let mut show = |ends: &mut Ends| -> Result<()> {
             if let Some(filter) = &filter {
@@ -269,10 +301,13 @@ impl Network {
             if ends.from.is_empty() {
                 return Ok(());
             }
-            let ids = |ids: &mut Vec<u64>| -> ArrayRef { Arc::new(UInt64Array::from(std::mem::take(ids))) };
+            let ids = |ids: &mut Vec<u64>| -> ArrayRef {
+                Arc::new(UInt64Array::from(std::mem::take(ids)))
+            };
             let mut columns = vec![ids(&mut ends.from), ids(&mut ends.to)];
             if schema.fields().len() > columns.len() {
-                columns.extend_from_slice(self.edge_attributes(population, &ends.numbers)?.columns());
+                columns
+                    .extend_from_slice(self.edge_attributes(population, &ends.numbers)?.columns());
             }
             f(&RecordBatch::try_new(schema.clone(), columns).map_err(|e| self.failed(&e))?)
         };
@@ -280,23 +315,29 @@ impl Network {
         let mut some = |ids: &[u64]| self.ends(way, ids, wanted.to, &mut ends, &mut show);
         match wanted.from {
             Some(ids) => some(ids)?,
-            None => self.vertices(self.populations()[population].source, 0..=u64::MAX, &mut some)?,
+            None => {
+                self.vertices(self.populations()[population].source, 0..=u64::MAX, &mut some)?
+            }
         }
         show(&mut ends)
     }
 
-    /// The columns in which [`Network::described`] shows the vertices of a type: `id` and their attributes.
+    /// The columns in which [`Network::described`] shows the vertices of a type: `id` and their
+    /// attributes.
     pub fn vertex_schema(&self, vertex_type: usize) -> SchemaRef {
         let nullable = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_nullable(true));
         let attributes = self.types()[vertex_type].attributes.fields().iter().map(nullable);
-        Arc::new(Schema::new(std::iter::once(Arc::new(id_field("id"))).chain(attributes).collect::<Vec<_>>()))
+        Arc::new(Schema::new(
+            std::iter::once(Arc::new(id_field("id"))).chain(attributes).collect::<Vec<_>>(),
+        ))
     }
 
-    /// Shows `f` the vertices of a type with their attributes, ascending, in bounded memory: those for which a condition on these
-    /// columns holds. A vertex that has no attributes has no values.
+    /// Shows `f` the vertices of a type with their attributes, ascending, in bounded memory: those
+    /// for which a condition on these columns holds. A vertex that has no attributes has no values.
     ///
     /// # Errors
-    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; a condition that does not suit; those of `f`.
+    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; a condition that does not suit;
+    /// those of `f`.
     pub fn described(
         &self,
         vertex_type: usize,
@@ -318,15 +359,18 @@ impl Network {
             let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
             let batch = batch.map_err(|e| self.failed(&e))?;
             let Some(bound) = &bound else { return f(&batch) };
-            let kept = filter_record_batch(&batch, &bound.holds(&batch)).map_err(|e| self.failed(&e))?;
+            let kept =
+                filter_record_batch(&batch, &bound.holds(&batch)).map_err(|e| self.failed(&e))?;
             if kept.num_rows() == 0 { Ok(()) } else { f(&kept) }
         })
     }
 
-    /// The neighbours of vertices, which ascend, along those edges for which a condition holds; with the numbers of these.
+    /// The neighbours of vertices, which ascend, along those edges for which a condition holds;
+    /// with the numbers of these.
     ///
-    /// Its columns are the attributes of edges by their names; `from` and `to`, the ids of the vertex that one goes from and of the
-    /// neighbour; and their attributes, as `from.layer` and `to.layer`. Each of the ways must have those that it names.
+    /// Its columns are the attributes of edges by their names; `from` and `to`, the ids of the
+    /// vertex that one goes from and of the neighbour; and their attributes, as `from.layer` and
+    /// `to.layer`. Each of the ways must have those that it names.
     ///
     /// # Errors
     /// As [`Network::neighbours`]; [`Error::Usage`] for a condition that does not suit.
@@ -342,11 +386,17 @@ impl Network {
             let filter = Filter::new(self, *way, condition)?;
             // An edge from a vertex to itself is one edge, from whichever end it is seen.
             let other = Way { side: way.side.other(), ..*way };
-            let skips_loops = way.side == Side::In && way.leaves(self) == way.arrives(self) && ways.contains(&other);
+            let skips_loops = way.side == Side::In
+                && way.leaves(self) == way.arrives(self)
+                && ways.contains(&other);
             let mut keep = |ends: &mut Ends| -> Result<()> {
                 filter.retain(self, ends)?;
-                let edges =
-                    ends.from.iter().zip(&ends.to).zip(&ends.numbers).map(|((from, to), number)| (*from, *to, *number));
+                let edges = ends
+                    .from
+                    .iter()
+                    .zip(&ends.to)
+                    .zip(&ends.numbers)
+                    .map(|((from, to), number)| (*from, *to, *number));
                 kept.extend(edges.filter(|edge| !skips_loops || edge.0 != edge.1));
                 Ok(())
             };

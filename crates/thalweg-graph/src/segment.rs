@@ -1,4 +1,5 @@
-//! A file of pages that is written once: columns and tables of a network, and at its end what is in it.
+//! A file of pages that is written once: columns and tables of a network, and at its end what is in
+//! it.
 //!
 //! ```text
 //! pages      4096 bytes each; the last ones hold the footer once more: "THALWFTR", number u64 of the first of them, footer's
@@ -9,8 +10,8 @@
 //! trailer    40 bytes: pages u64, footer's bytes u64, XXH3 of hashes u64, XXH3 of footer u64, "THALWSG2"
 //! ```
 //!
-//! A page is checked when it is first used after the file was opened, and its part of the sums is read then. The footer's copy is for
-//! mending only.
+//! A page is checked when it is first used after the file was opened, and its part of the sums is
+//! read then. The footer's copy is for mending only.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,8 +56,14 @@ impl SegmentWriter {
         Ok(Self { sink: disk.create(file)?, name: disk.path_of(file), sums: Vec::new() })
     }
 
-    /// Goes on with one after its first pages, which are durable, and whose checksums have this hash; `None` if they are not those.
-    pub(super) fn go_on(disk: &dyn Disk, file: &str, pages: u64, hash: u64) -> Result<Option<Self>> {
+    /// Goes on with one after its first pages, which are durable, and whose checksums have this
+    /// hash; `None` if they are not those.
+    pub(super) fn go_on(
+        disk: &dyn Disk,
+        file: &str,
+        pages: u64,
+        hash: u64,
+    ) -> Result<Option<Self>> {
         let store = disk.open_plain(file)?;
         if pages.checked_mul(PAGE as u64).is_none_or(|bytes| bytes > store.size()) {
             return Ok(None);
@@ -70,7 +77,11 @@ impl SegmentWriter {
         if XxHash3_64::oneshot(&sums) != hash {
             return Ok(None);
         }
-        Ok(Some(Self { sink: disk.append(file, pages * PAGE as u64)?, name: disk.path_of(file), sums }))
+        Ok(Some(Self {
+            sink: disk.append(file, pages * PAGE as u64)?,
+            name: disk.path_of(file),
+            sums,
+        }))
     }
 
     /// Makes the pages so far durable; the hash of their checksums.
@@ -99,7 +110,8 @@ impl SegmentWriter {
 
     /// Ends the file; its bytes. It is durable then, but for its name.
     pub(super) fn finish(mut self, footer: &impl Serialize) -> Result<u64> {
-        let footer = serde_json::to_vec(footer).map_err(|e| Error::io(&self.name, "writing the footer of", e))?;
+        let footer = serde_json::to_vec(footer)
+            .map_err(|e| Error::io(&self.name, "writing the footer of", e))?;
         let mut copy = COPY.to_vec();
         for number in [self.pages(), footer.len() as u64, XxHash3_64::oneshot(&footer)] {
             copy.extend_from_slice(&number.to_le_bytes());
@@ -143,12 +155,19 @@ impl Segment {
             Fault::new(0, found, expected).in_file(&name, at, what)
         };
         let Some(at) = size.checked_sub(TRAILER as u64) else {
-            return Err(Error::Truncated { file: name, what: "a segment".into(), offset: 0, size, advice: ADVICE });
+            return Err(Error::Truncated {
+                file: name,
+                what: "a segment".into(),
+                offset: 0,
+                size,
+                advice: ADVICE,
+            });
         };
         let mut trailer = [0; TRAILER];
         store.read_at(at, &mut trailer)?;
         if &trailer[32..] != MAGIC {
-            let expected = "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: import it anew";
+            let expected =
+                "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: import it anew";
             return Err(wrong(
                 "trailer of a segment",
                 at + 32,
@@ -156,7 +175,8 @@ impl Segment {
                 expected,
             ));
         }
-        let [pages, footer, hash, footer_hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
+        let [pages, footer, hash, footer_hash] =
+            std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
         if tail_of(pages).and_then(|tail| tail.end.checked_add(footer)) != Some(at) {
             return Err(wrong(
                 "trailer of a segment",
@@ -170,19 +190,32 @@ impl Segment {
         store.read_at(tail.start, &mut hashes)?;
         let footer = hashes.split_off((tail.end - tail.start) as usize);
         if XxHash3_64::oneshot(&hashes) != hash {
-            return Err(wrong("hashes of the checksums", tail.start, "others".into(), "those that were written"));
+            return Err(wrong(
+                "hashes of the checksums",
+                tail.start,
+                "others".into(),
+                "those that were written",
+            ));
         }
         if XxHash3_64::oneshot(&footer) != footer_hash {
-            return Err(wrong("footer of a segment", tail.end, "another checksum".into(), "that of what was written"));
+            return Err(wrong(
+                "footer of a segment",
+                tail.end,
+                "another checksum".into(),
+                "that of what was written",
+            ));
         }
-        let footer = serde_json::from_slice(&footer)
-            .map_err(|e| wrong("footer of a segment", tail.end, e.to_string(), "what this version writes"))?;
+        let footer = serde_json::from_slice(&footer).map_err(|e| {
+            wrong("footer of a segment", tail.end, e.to_string(), "what this version writes")
+        })?;
         Ok((Self::new(store, pages, hashes), footer))
     }
 
     fn new(store: Arc<dyn Store>, pages: u64, hashes: Vec<u8>) -> Self {
         let sums = std::iter::repeat_with(OnceLock::new).take(hashes.len() / 4).collect();
-        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(pages.div_ceil(64) as usize).collect();
+        let seen = std::iter::repeat_with(|| AtomicU64::new(0))
+            .take(pages.div_ceil(64) as usize)
+            .collect();
         Self { store, pages, sums, hashes, seen }
     }
 
@@ -196,9 +229,14 @@ impl Segment {
         self.pages
     }
 
-    /// The bytes of these pages, checked. Those that were not used before are read rather than touched in a map: a fault would bring in
-    /// what the kernel reads around it, many times as much.
-    pub(super) fn with<R>(&self, pages: Range<u64>, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+    /// The bytes of these pages, checked. Those that were not used before are read rather than
+    /// touched in a map: a fault would bring in what the kernel reads around it, many times as
+    /// much.
+    pub(super) fn with<R>(
+        &self,
+        pages: Range<u64>,
+        f: impl FnOnce(&[u8]) -> Result<R>,
+    ) -> Result<R> {
         let bytes = self.bytes(&pages)?;
         if let Some(all) = self.store.bytes().filter(|_| self.is_seen(pages.clone())) {
             return f(&all[bytes]);
@@ -246,7 +284,9 @@ impl Segment {
 
     /// The same, whether or not they were used before: they were read anew.
     fn check_all(&self, pages: Range<u64>, bytes: &[u8]) -> Result<()> {
-        pages.zip(bytes.chunks_exact(PAGE)).try_for_each(|(page, bytes)| self.check_page(page, bytes))
+        pages
+            .zip(bytes.chunks_exact(PAGE))
+            .try_for_each(|(page, bytes)| self.check_page(page, bytes))
     }
 
     fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
@@ -256,7 +296,8 @@ impl Segment {
         if found == expected {
             return Ok(());
         }
-        let fault = Fault::new(0, format!("the checksum {found:08x}"), format!("{expected:08x}{ADVICE}"));
+        let fault =
+            Fault::new(0, format!("the checksum {found:08x}"), format!("{expected:08x}{ADVICE}"));
         Err(fault.in_file(self.store.name(), page * PAGE as u64, format!("page {page}")))
     }
 
@@ -268,8 +309,9 @@ impl Segment {
         Ok(self.sums[part].get().map_or(&[], |sums| sums))
     }
 
-    /// Reads what is not known of the checksums of pages that will be used, which are in order: each part when its first page is
-    /// checked would be one read after the other. What cannot be read is told then.
+    /// Reads what is not known of the checksums of pages that will be used, which are in order:
+    /// each part when its first page is checked would be one read after the other. What cannot be
+    /// read is told then.
     pub(super) fn expect(&self, pages: &[Range<u64>]) {
         let mut missing: Vec<Range<usize>> = Vec::new();
         let parts = pages.iter().filter(|pages| !pages.is_empty());
@@ -291,15 +333,24 @@ impl Segment {
     /// Reads parts of the checksums; those that are as they were written are known then.
     fn read_sums(&self, parts: Range<usize>) -> Result<()> {
         let start = self.pages * PAGE as u64 + (parts.start * PAGE) as u64;
-        let mut bytes = vec![0; (self.pages as usize * 4).min(parts.end * PAGE) - parts.start * PAGE];
+        let mut bytes =
+            vec![0; (self.pages as usize * 4).min(parts.end * PAGE) - parts.start * PAGE];
         self.store.read_at(start, &mut bytes)?;
         let mut damage = Ok(());
         for (part, sums) in parts.zip(bytes.chunks(PAGE)) {
             let (found, expected) = (sum(sums), word(&self.hashes[part * 4..part * 4 + 4]) as u32);
             if found != expected {
-                let fault = Fault::new(0, format!("the checksum {found:08x}"), format!("{expected:08x}{ADVICE}"));
+                let fault = Fault::new(
+                    0,
+                    format!("the checksum {found:08x}"),
+                    format!("{expected:08x}{ADVICE}"),
+                );
                 let at = (self.pages as usize + part) * PAGE;
-                damage = damage.and(Err(fault.in_file(self.store.name(), at as u64, "checksums of pages")));
+                damage = damage.and(Err(fault.in_file(
+                    self.store.name(),
+                    at as u64,
+                    "checksums of pages",
+                )));
                 continue;
             }
             // Another thread may have read the same.

@@ -1,4 +1,5 @@
-//! A network, or a part of it, as a SONATA file: `/edges/<population>` with both indices, `/nodes/<type>`, attributes in group `0`.
+//! A network, or a part of it, as a SONATA file: `/edges/<population>` with both indices,
+//! `/nodes/<type>`, attributes in group `0`.
 
 mod column;
 mod index;
@@ -25,8 +26,9 @@ const CHUNK: u64 = 1 << 16;
 
 /// A SONATA file being written. Dropped unfinished, it is removed.
 ///
-/// Edges and nodes are of type -1: a network keeps none. An edge without a direction leaves from the first of its two types, or from
-/// the lesser id. Nodes whose ids are not 0, 1, 2 and so on have these in `node_id`, which not every program reads.
+/// Edges and nodes are of type -1: a network keeps none. An edge without a direction leaves from
+/// the first of its two types, or from the lesser id. Nodes whose ids are not 0, 1, 2 and so on
+/// have these in `node_id`, which not every program reads.
 #[derive(Debug)]
 pub struct SonataWriter {
     // Before the file that it writes to, so that it is closed before that is removed.
@@ -59,7 +61,8 @@ fn chunk_for(rows: u64) -> RowsOf {
 impl Heads {
     fn new(writer: &Writer, group: &Group, of: &str, rows: u64) -> Result<Self> {
         let rows = chunk_for(rows);
-        let list = |what: &str, kind, fill| writer.rows(group, &format!("{of}_{what}"), kind, fill, rows);
+        let list =
+            |what: &str, kind, fill| writer.rows(group, &format!("{of}_{what}"), kind, fill, rows);
         // Nothing is stored of the first two.
         let none = (-1_i64).to_le_bytes();
         let kinds = list("type_id", Number::I64, Some(&none))?;
@@ -92,26 +95,28 @@ impl SonataWriter {
     /// Where a population goes.
     fn group(&mut self, is_edges: bool, name: &str) -> Result<Group> {
         if !is_name(name) {
-            let (what, advice) = (format!("a population named {name:?}"), "HDF5 has names without slashes");
+            let (what, advice) =
+                (format!("a population named {name:?}"), "HDF5 has names without slashes");
             return Err(Error::Unsupported {
                 file: self.file.name().clone(),
                 what: what.into(),
                 advice: advice.into(),
             });
         }
-        let (slot, root) = if is_edges { (&mut self.edges, "edges") } else { (&mut self.nodes, "nodes") };
+        let (slot, root) =
+            if is_edges { (&mut self.edges, "edges") } else { (&mut self.nodes, "nodes") };
         if slot.is_none() {
             *slot = Some(self.writer.group(None, root)?);
         }
         self.writer.group(slot.as_ref(), name)
     }
 
-    /// Writes the vertices of a type as nodes, or those for which a condition holds, as for [`Network::described`]; how many. `progress` is
-    /// told of each, some at a time.
+    /// Writes the vertices of a type as nodes, or those for which a condition holds, as for
+    /// [`Network::described`]; how many. `progress` is told of each, some at a time.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for attributes that SONATA does not have: other than numbers, truths and strings, and missing numbers;
-    /// [`Error::Io`], as on a full disk; those of the network.
+    /// [`Error::Unsupported`] for attributes that SONATA does not have: other than numbers, truths
+    /// and strings, and missing numbers; [`Error::Io`], as on a full disk; those of the network.
     pub fn nodes(
         &mut self,
         network: &Network,
@@ -130,7 +135,8 @@ impl SonataWriter {
         network.described(vertex_type, condition, &mut |batch| {
             let ids = ids(batch, 0);
             if named.is_none() && (rows..).zip(ids).any(|(place, id)| place != *id) {
-                let mut list = self.writer.rows(&group, "node_id", Number::U64, None, chunk_for(count))?;
+                let mut list =
+                    self.writer.rows(&group, "node_id", Number::U64, None, chunk_for(count))?;
                 for first in (0..rows).step_by(CHUNK as usize) {
                     let before: Vec<u64> = (first..rows.min(first + CHUNK)).collect();
                     self.writer.push(&mut list, &bytes(&before))?;
@@ -150,8 +156,8 @@ impl SonataWriter {
         Ok(rows)
     }
 
-    /// Writes edges of a population, with both indices; how many. `progress` is told of each twice, the second time for the index by
-    /// target, which comes after all of them.
+    /// Writes edges of a population, with both indices; how many. `progress` is told of each twice,
+    /// the second time for the index by target, which comes after all of them.
     ///
     /// # Errors
     /// As [`SonataWriter::nodes`].
@@ -170,13 +176,15 @@ impl SonataWriter {
             writer.describe_rows(&list, "node_population", kind)?;
             Ok(list)
         };
-        let mut ends = [list("source_node_id", &edges.source)?, list("target_node_id", &edges.target)?];
+        let mut ends =
+            [list("source_node_id", &edges.source)?, list("target_node_id", &edges.target)?];
         let mut heads = Heads::new(writer, &group, "edge", count)?;
         let mut columns = self.columns(network, &group, edges.attributes.fields(), count)?;
         let indices = writer.group(Some(&group), "indices")?;
         let mut left_out = Vec::new();
         let mut index = |name: &str, kind: &str| -> Result<Option<Index>> {
-            let ids = last(network, network.type_of(kind)?)?.map_or(Some(0), |id| id.checked_add(1));
+            let ids =
+                last(network, network.type_of(kind)?)?.map_or(Some(0), |id| id.checked_add(1));
             if let Some(ids) = ids.filter(|ids| *ids <= Index::most(count)) {
                 return Index::new(writer, &indices, name, ids, count).map(Some);
             }
@@ -195,14 +203,16 @@ impl SonataWriter {
             writer.push(&mut ends[0], &bytes(sources))?;
             writer.push(&mut ends[1], &bytes(targets))?;
             heads.push(writer, sources.len() as u64)?;
-            columns.push(writer, batch, 2, &|row| format!("the edge from {} to {}", sources[row], targets[row]))?;
+            columns.push(writer, batch, 2, &|row| {
+                format!("the edge from {} to {}", sources[row], targets[row])
+            })?;
             let mut at = 0;
             for same in sources.chunk_by(|one, two| one == two) {
                 let (source, first) = (same[0], rows + at as u64);
                 if let Some((last, start)) = run.filter(|(last, _)| *last != source) {
-                    by_source
-                        .as_mut()
-                        .map_or(Ok(()), |index| index.push(writer, last, std::slice::from_ref(&(start..first))))?;
+                    by_source.as_mut().map_or(Ok(()), |index| {
+                        index.push(writer, last, std::slice::from_ref(&(start..first)))
+                    })?;
                     run = None;
                 }
                 run.get_or_insert((source, first));
@@ -228,7 +238,9 @@ impl SonataWriter {
                 for (target, _, edges) in lists.lists() {
                     ranges.clear();
                     ranges.extend(
-                        edges.chunk_by(|one, two| one + 1 == *two).map(|run| run[0]..run[0] + run.len() as u64),
+                        edges
+                            .chunk_by(|one, two| one + 1 == *two)
+                            .map(|run| run[0]..run[0] + run.len() as u64),
                     );
                     index.push(writer, target, &ranges)?;
                     progress(edges.len() as u64);
@@ -244,7 +256,13 @@ impl SonataWriter {
         Ok(rows)
     }
 
-    fn columns(&self, network: &Network, group: &Group, fields: &Fields, rows: u64) -> Result<Columns> {
+    fn columns(
+        &self,
+        network: &Network,
+        group: &Group,
+        fields: &Fields,
+        rows: u64,
+    ) -> Result<Columns> {
         let memory = network.fetcher.budget.memory / 4;
         Columns::new(&self.writer, group, fields, chunk_for(rows).chunk, memory, self.file.name())
     }

@@ -1,8 +1,8 @@
-//! Edges grouped by the vertices at one end, however many there are: what does not fit into memory goes to a file, in buckets of
-//! vertices that are near each other.
+//! Edges grouped by the vertices at one end, however many there are: what does not fit into memory
+//! goes to a file, in buckets of vertices that are near each other.
 //!
-//! A bucket holds runs of edges to the same vertex: `other u64, upper halves of the keys u32, count u32, their lower halves u32…,
-//! numbers u64…`.
+//! A bucket holds runs of edges to the same vertex: `other u64, upper halves of the keys u32, count
+//! u32, their lower halves u32…, numbers u64…`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,7 +45,8 @@ impl Spill {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(
-                nameless(&self.beside).map_err(|e| Error::io(&self.name, "creating a file to sort in, in", e))?,
+                nameless(&self.beside)
+                    .map_err(|e| Error::io(&self.name, "creating a file to sort in, in", e))?,
             ),
         };
         file.write_all(bytes).map_err(|e| Error::io(&self.name, "sorting in a file in", e))?;
@@ -58,7 +59,8 @@ impl Spill {
         let start = out.len();
         out.resize(start + len, 0);
         let Some(file) = &self.file else { return Ok(()) };
-        file.read_exact_at(&mut out[start..], at).map_err(|e| Error::io(&self.name, "sorting in a file in", e))
+        file.read_exact_at(&mut out[start..], at)
+            .map_err(|e| Error::io(&self.name, "sorting in a file in", e))
     }
 }
 
@@ -74,21 +76,26 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// One that keeps to so many bytes of memory, and puts the rest into a file without a name at `beside`.
+    /// One that keeps to so many bytes of memory, and puts the rest into a file without a name at
+    /// `beside`.
     pub(super) fn new(memory: usize, is_numbered: bool, beside: PathBuf) -> Self {
         let name = beside.parent().unwrap_or(&beside).to_string_lossy().into();
         let spill = Spill { file: None, beside, name, written: 0 };
         Self { buckets: BTreeMap::new(), shift: 0, spill, memory, is_numbered }
     }
 
-    /// Adds edges of a vertex to others, `keys`, by which they will be grouped; `numbers` are theirs, if they have any. Quickest
-    /// where keys ascend.
+    /// Adds edges of a vertex to others, `keys`, by which they will be grouped; `numbers` are
+    /// theirs, if they have any. Quickest where keys ascend.
     pub(super) fn push(&mut self, other: u64, mut keys: &[u64], mut numbers: &[u64]) -> Result<()> {
         while let Some(first) = keys.first() {
             let number = first >> self.shift;
             // Keys of a run have their upper half in common.
             let same = self.shift.min(32);
-            let len = keys.iter().take_while(|key| **key >> same == first >> same).count().min(u32::MAX as usize);
+            let len = keys
+                .iter()
+                .take_while(|key| **key >> same == first >> same)
+                .count()
+                .min(u32::MAX as usize);
             let (here, more) = keys.split_at(len);
             let (own, rest) = numbers.split_at(if self.is_numbered { len } else { 0 });
             (keys, numbers) = (more, rest);
@@ -130,9 +137,15 @@ impl Sorter {
         let mut group = Group::default();
         for bucket in buckets.into_values() {
             // An edge takes up to 24 bytes, and twice while they are sorted.
-            if bucket.len.saturating_mul(48) > memory as u64 && shift > 0 && bucket.len > PIECE as u64 {
+            if bucket.len.saturating_mul(48) > memory as u64
+                && shift > 0
+                && bucket.len > PIECE as u64
+            {
                 let beside = spill.beside.clone();
-                let mut finer = Self { shift: shift.saturating_sub(8), ..Self::new(memory, is_numbered, beside) };
+                let mut finer = Self {
+                    shift: shift.saturating_sub(8),
+                    ..Self::new(memory, is_numbered, beside)
+                };
                 // Of what it has, more would be made wider at once.
                 let mut bytes = Vec::new();
                 for piece in bucket.pieces.iter().map(Some).chain([None]) {
@@ -141,7 +154,9 @@ impl Sorter {
                         Some(piece) => spill.read(*piece, &mut bytes)?,
                         None => bytes.extend_from_slice(&bucket.buffer),
                     }
-                    runs(&bytes, is_numbered, &mut |other, keys, numbers| finer.push(other, keys, numbers))?;
+                    runs(&bytes, is_numbered, &mut |other, keys, numbers| {
+                        finer.push(other, keys, numbers)
+                    })?;
                 }
                 finer.drain(f)?;
                 continue;
@@ -169,16 +184,27 @@ fn runs(bytes: &[u8], is_numbered: bool, f: &mut Visit<'_>) -> Result<()> {
     let (mut keys, mut numbers) = (Vec::new(), Vec::new());
     let mut at = 0;
     while let Some(head) = bytes.get(at..at + HEAD) {
-        let (other, upper, len) = (word(&head[..8]), word(&head[8..12]) << 32, word(&head[12..]) as usize);
+        let (other, upper, len) =
+            (word(&head[..8]), word(&head[8..12]) << 32, word(&head[12..]) as usize);
         at += HEAD;
         keys.clear();
         numbers.clear();
         keys.extend(
-            bytes[at..at + len * 4].as_chunks().0.iter().map(|key| upper | u64::from(u32::from_le_bytes(*key))),
+            bytes[at..at + len * 4]
+                .as_chunks()
+                .0
+                .iter()
+                .map(|key| upper | u64::from(u32::from_le_bytes(*key))),
         );
         at += len * 4;
         if is_numbered {
-            numbers.extend(bytes[at..at + len * 8].as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)));
+            numbers.extend(
+                bytes[at..at + len * 8]
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|number| u64::from_le_bytes(*number)),
+            );
             at += len * 8;
         }
         f(other, &keys, &numbers)?;
@@ -253,7 +279,8 @@ impl Group {
         out.ends.clear();
         out.ids.clear();
         out.numbers.clear();
-        let (least, most) = keys.iter().fold((u64::MAX, 0), |(least, most), key| (least.min(*key), most.max(*key)));
+        let (least, most) =
+            keys.iter().fold((u64::MAX, 0), |(least, most), key| (least.min(*key), most.max(*key)));
         if keys.is_empty() {
             return out;
         }
@@ -280,7 +307,8 @@ impl Group {
         }
         if span > SPARSE * keys.len() as u64 || keys.len() > u32::MAX as usize {
             let number = |place: usize| numbers.get(place).copied().unwrap_or_default();
-            let mut edges: Vec<(u64, u64, u64)> = (0..keys.len()).map(|i| (keys[i], others[i], number(i))).collect();
+            let mut edges: Vec<(u64, u64, u64)> =
+                (0..keys.len()).map(|i| (keys[i], others[i], number(i))).collect();
             edges.sort_unstable();
             for same in edges.chunk_by(|a, b| a.0 == b.0) {
                 out.ids.extend(same.iter().map(|edge| edge.1));
@@ -333,7 +361,8 @@ impl Group {
     }
 }
 
-/// Keys that are sparser than one in so many are not counted one by one: going through the counts would take longer.
+/// Keys that are sparser than one in so many are not counted one by one: going through the counts
+/// would take longer.
 const SPARSE: u64 = 4;
 
 /// Bits that a pass sorts by: its counts fit the first cache.

@@ -1,21 +1,27 @@
-//! Synthetic connectivity of astrocytes, synapses and neurons, in files like those of the circuits that basalt imported.
+//! Synthetic connectivity of astrocytes, synapses and neurons, in files like those of the circuits
+//! that basalt imported.
 //!
-//! A [`Recipe`] says how large it is, and a [`Network`] is that recipe made ready. The lists of an astrocyte depend on nothing but
-//! the seed, the number of neurons and the astrocyte: fewer astrocytes are the first ones of more, and their synapses have the
-//! same ids. As with [reads](super::Synth), they are the same on every machine.
+//! A [`Recipe`] says how large it is, and a [`Network`] is that recipe made ready. The lists of an
+//! astrocyte depend on nothing but the seed, the number of neurons and the astrocyte: fewer
+//! astrocytes are the first ones of more, and their synapses have the same ids. As with
+//! [reads](super::Synth), they are the same on every machine.
 //!
 //! What of real tissue is modelled, and how:
 //!
-//! - *Domains tile the space*: astrocytes stand in the cells of a grid (a fiftieth of which is left empty, as vessels leave it), in
-//!   no order, for none is known. The space goes on beyond its sides: what leaves on one side comes in on the other.
-//! - *Neurons pass many domains*: the body of a neuron is in some cell, and its branches reach up to three cells from there, the
-//!   nearer ones more likely. Neurons are numbered layer by layer, as circuits are built, so that the neurons of an astrocyte come
-//!   from a band of ids and lie scattered in it.
-//! - *Domains differ in size*: how many neurons pass one is normally distributed, and the larger a domain, the more synapses of
-//!   each neuron are in it, so that the numbers of synapses are skewed. They are the published ones: synapses of an astrocyte 7,
-//!   16,201 and 61,968 (least, mean, most), neurons 6, 1,251 and 2,871.
-//! - *Synapses are numbered by the neuron that receives them*, and by the neuron that sends within that. So those of one astrocyte
-//!   lie in some thousand places, a dozen at each, in runs of one to a few: an axon often has several contacts in the same domain.
+//! - *Domains tile the space*: astrocytes stand in the cells of a grid (a fiftieth of which is left
+//!   empty, as vessels leave it), in no order, for none is known. The space goes on beyond its
+//!   sides: what leaves on one side comes in on the other.
+//! - *Neurons pass many domains*: the body of a neuron is in some cell, and its branches reach up
+//!   to three cells from there, the nearer ones more likely. Neurons are numbered layer by layer,
+//!   as circuits are built, so that the neurons of an astrocyte come from a band of ids and lie
+//!   scattered in it.
+//! - *Domains differ in size*: how many neurons pass one is normally distributed, and the larger a
+//!   domain, the more synapses of each neuron are in it, so that the numbers of synapses are
+//!   skewed. They are the published ones: synapses of an astrocyte 7, 16,201 and 61,968 (least,
+//!   mean, most), neurons 6, 1,251 and 2,871.
+//! - *Synapses are numbered by the neuron that receives them*, and by the neuron that sends within
+//!   that. So those of one astrocyte lie in some thousand places, a dozen at each, in runs of one
+//!   to a few: an axon often has several contacts in the same domain.
 //! - *A synapse belongs to one astrocyte*, or, very few of them, to none.
 //! - An astrocyte's neurons are those that own its synapses. All lists ascend.
 //!

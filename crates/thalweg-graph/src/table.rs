@@ -1,4 +1,5 @@
-//! Attributes of edges or vertices in a segment: Arrow record batches, and which id each of their rows is of.
+//! Attributes of edges or vertices in a segment: Arrow record batches, and which id each of their
+//! rows is of.
 
 use std::io::Cursor;
 
@@ -45,14 +46,17 @@ pub(super) fn to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     writer.into_inner().map_err(failed)
 }
 
-/// Whether all that a stream's batch says of itself lies within it: Arrow's reader panics where it does not.
+/// Whether all that a stream's batch says of itself lies within it: Arrow's reader panics where it
+/// does not.
 fn check(bytes: &[u8]) -> Result<(), Fault> {
     let wrong = |at: usize| Fault::new(at, "no whole message", "an Arrow IPC stream of one batch");
     let schema = Message::head_len(bytes).ok_or_else(|| wrong(0))?;
     let rest = bytes.get(schema..).ok_or_else(|| wrong(0))?;
-    let head = Message::head_len(rest).and_then(|len| rest.get(..len)).ok_or_else(|| wrong(schema))?;
+    let head =
+        Message::head_len(rest).and_then(|len| rest.get(..len)).ok_or_else(|| wrong(schema))?;
     let shifted = |fault: Fault| fault.shifted(schema);
-    let Message::Batch { body, is_dictionary: false } = Message::parse(head).map_err(shifted)? else {
+    let Message::Batch { body, is_dictionary: false } = Message::parse(head).map_err(shifted)?
+    else {
         return Err(wrong(schema));
     };
     if body > (rest.len() - head.len()) as u64 {
@@ -64,9 +68,14 @@ fn check(bytes: &[u8]) -> Result<(), Fault> {
 /// The batch that such bytes are.
 pub(super) fn of_bytes(bytes: &[u8]) -> Result<RecordBatch, Fault> {
     check(bytes)?;
-    let failed = |e: arrow_schema::ArrowError| Fault::new(0, e.to_string(), "an Arrow IPC stream of one batch");
+    let failed = |e: arrow_schema::ArrowError| {
+        Fault::new(0, e.to_string(), "an Arrow IPC stream of one batch")
+    };
     let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(failed)?;
-    reader.next().ok_or_else(|| Fault::new(0, "no batch", "an Arrow IPC stream of one batch"))?.map_err(failed)
+    reader
+        .next()
+        .ok_or_else(|| Fault::new(0, "no batch", "an Arrow IPC stream of one batch"))?
+        .map_err(failed)
 }
 
 /// A table being written.
@@ -82,9 +91,19 @@ impl TableWriter {
     }
 
     /// Appends rows of ids that are greater than all before, and ascend.
-    pub(super) fn push(&mut self, segment: &mut SegmentWriter, ids: &[u64], batch: &RecordBatch) -> Result<()> {
+    pub(super) fn push(
+        &mut self,
+        segment: &mut SegmentWriter,
+        ids: &[u64],
+        batch: &RecordBatch,
+    ) -> Result<()> {
         if ids.len() != batch.num_rows() {
-            let what = format!("{}: {} rows of attributes for {} ids", segment.name(), batch.num_rows(), ids.len());
+            let what = format!(
+                "{}: {} rows of attributes for {} ids",
+                segment.name(),
+                batch.num_rows(),
+                ids.len()
+            );
             return Err(Error::Usage(what.into()));
         }
         let first = self.rows.len();
@@ -114,7 +133,8 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn open(meta: &TableMeta, segment: &Segment) -> Result<Self> {
-        let table = Self { rows: Column::open(&meta.rows, segment)?, batches: meta.batches.clone() };
+        let table =
+            Self { rows: Column::open(&meta.rows, segment)?, batches: meta.batches.clone() };
         if !table.is_in_order() {
             let fault = Fault::new(0, "batches out of order", "each after the one before");
             return Err(fault.in_file(segment.store().name(), 0, "footer: a table"));
@@ -124,7 +144,8 @@ impl Table {
 
     /// The same, whatever pages of it are damaged. `None` if its parts do not fit each other.
     pub(super) fn open_left(meta: &TableMeta, segment: &Segment) -> Option<Self> {
-        let table = Self { rows: Column::open_left(&meta.rows, segment)?, batches: meta.batches.clone() };
+        let table =
+            Self { rows: Column::open_left(&meta.rows, segment)?, batches: meta.batches.clone() };
         table.is_in_order().then_some(table)
     }
 
@@ -154,14 +175,25 @@ impl Table {
     pub(super) fn batch(&self, segment: &Segment, number: usize) -> Result<RecordBatch> {
         let meta = &self.batches[number];
         let failed = |fault: Fault| {
-            fault.in_file(segment.store().name(), meta.page * PAGE as u64, format!("batch {number} of attributes"))
+            fault.in_file(
+                segment.store().name(),
+                meta.page * PAGE as u64,
+                format!("batch {number} of attributes"),
+            )
         };
         let end = meta.page.checked_add(meta.bytes.div_ceil(PAGE as u64));
-        let end = end.ok_or_else(|| failed(Fault::new(0, format!("{} bytes", meta.bytes), "fewer")))?;
-        let batch = segment.with(meta.page..end, |bytes| of_bytes(&bytes[..meta.bytes as usize]).map_err(failed))?;
+        let end =
+            end.ok_or_else(|| failed(Fault::new(0, format!("{} bytes", meta.bytes), "fewer")))?;
+        let batch = segment.with(meta.page..end, |bytes| {
+            of_bytes(&bytes[..meta.bytes as usize]).map_err(failed)
+        })?;
         let rows = self.first(number + 1) - meta.first;
         if batch.num_rows() as u64 != rows {
-            return Err(failed(Fault::new(0, format!("{} rows", batch.num_rows()), format!("{rows}"))));
+            return Err(failed(Fault::new(
+                0,
+                format!("{} rows", batch.num_rows()),
+                format!("{rows}"),
+            )));
         }
         Ok(batch)
     }

@@ -1,4 +1,5 @@
-//! What stands in for HDF5 in a build without it: it refuses to import, to export, and to make synthetic files.
+//! What stands in for HDF5 in a build without it: it refuses to import, to export, and to make
+//! synthetic files.
 
 use std::path::Path;
 
@@ -42,7 +43,13 @@ impl SonataWriter {
     ///
     /// # Errors
     /// None: there is no such file.
-    pub fn nodes(&mut self, _: &Network, _: usize, _: Option<&Condition>, _: &mut dyn FnMut(u64)) -> Result<u64> {
+    pub fn nodes(
+        &mut self,
+        _: &Network,
+        _: usize,
+        _: Option<&Condition>,
+        _: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         match *self {}
     }
 
@@ -50,7 +57,13 @@ impl SonataWriter {
     ///
     /// # Errors
     /// None: there is no such file.
-    pub fn edges(&mut self, _: &Network, _: usize, _: EdgeSelection<'_>, _: &mut dyn FnMut(u64)) -> Result<u64> {
+    pub fn edges(
+        &mut self,
+        _: &Network,
+        _: usize,
+        _: EdgeSelection<'_>,
+        _: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         match *self {}
     }
 

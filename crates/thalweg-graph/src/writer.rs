@@ -46,8 +46,8 @@ pub enum Change {
         /// Their ids. Those that are not there are left out.
         ids: Vec<u64>,
     },
-    /// Adds edges, and the vertices at their ends that are not there. Where the population knows one edge between two vertices
-    /// only, those that are there stay as they are.
+    /// Adds edges, and the vertices at their ends that are not there. Where the population knows
+    /// one edge between two vertices only, those that are there stay as they are.
     AddEdges {
         /// The number of the population.
         population: usize,
@@ -88,7 +88,8 @@ pub struct Committed {
     pub edges_removed: u64,
 }
 
-/// The only one who may change a network. Others see a change when it is committed and they open the network again.
+/// The only one who may change a network. Others see a change when it is committed and they open
+/// the network again.
 pub struct Writer {
     pub(super) network: Network,
     pub(super) log: LogWriter,
@@ -113,11 +114,12 @@ impl Drop for Writer {
     }
 }
 
-/// Changes in the log, by edges and vertices, beyond which they go to a segment: what a reader has to keep in memory, about
-/// 100 bytes each.
+/// Changes in the log, by edges and vertices, beyond which they go to a segment: what a reader has
+/// to keep in memory, about 100 bytes each.
 const LONG_LOG: usize = 1 << 20;
 
-/// The same, of a log that nobody goes on with: reading it again takes each reader some milliseconds.
+/// The same, of a log that nobody goes on with: reading it again takes each reader some
+/// milliseconds.
 const LEFT_LOG: usize = 1 << 14;
 
 /// What making sure takes is little beside that.
@@ -138,7 +140,8 @@ impl Writer {
     /// As [`Writer::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let Some(lock) = disk.lock()? else {
-            let what = format!("{}: another process writes to it; only one can at a time", disk.name());
+            let what =
+                format!("{}: another process writes to it; only one can at a time", disk.name());
             return Err(Error::Usage(what.into()));
         };
         if Manifest::load(&*disk)?.is_none() {
@@ -156,7 +159,14 @@ impl Writer {
         // Once more, for what was whole at its end.
         let (_, whole) = State::open(&*disk, (**manifest).clone())?;
         let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
-        Ok(Self { network, log, coding: super::Coding::Packed, background: None, keep_every: KEEP_EVERY, _lock: lock })
+        Ok(Self {
+            network,
+            log,
+            coding: super::Coding::Packed,
+            background: None,
+            keep_every: KEEP_EVERY,
+            _lock: lock,
+        })
     }
 
     /// The network as it is now.
@@ -164,13 +174,14 @@ impl Writer {
         &self.network
     }
 
-    /// How the ids of neighbours are kept in segments from now on: packed, unless this says otherwise.
+    /// How the ids of neighbours are kept in segments from now on: packed, unless this says
+    /// otherwise.
     pub fn set_coding(&mut self, coding: super::Coding) {
         self.coding = coding;
     }
 
-    /// How long an import of a file works, at least, before it keeps what it has for one that is to go on; a second, unless this says
-    /// otherwise. It does so between populations only.
+    /// How long an import of a file works, at least, before it keeps what it has for one that is to
+    /// go on; a second, unless this says otherwise. It does so between populations only.
     pub fn set_keep_every(&mut self, time: Duration) {
         self.keep_every = time;
     }
@@ -187,7 +198,12 @@ impl Writer {
     }
 
     /// The same in a manifest that is not saved yet.
-    pub(super) fn type_in(&self, manifest: &mut Manifest, name: &str, attributes: &SchemaRef) -> Result<usize> {
+    pub(super) fn type_in(
+        &self,
+        manifest: &mut Manifest,
+        name: &str,
+        attributes: &SchemaRef,
+    ) -> Result<usize> {
         self.check_plain(attributes)?;
         let Some(number) = manifest.type_of(name) else {
             manifest.types.push(VertexType {
@@ -209,7 +225,8 @@ impl Writer {
         Ok(number)
     }
 
-    /// The number of a population, which is made if there is none of its name; so are the types of its vertices.
+    /// The number of a population, which is made if there is none of its name; so are the types of
+    /// its vertices.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is another one of its name; [`Error::Io`].
@@ -221,13 +238,21 @@ impl Writer {
     }
 
     /// The same in a manifest that is not saved yet.
-    pub(super) fn population_in(&self, manifest: &mut Manifest, population: &Population) -> Result<usize> {
+    pub(super) fn population_in(
+        &self,
+        manifest: &mut Manifest,
+        population: &Population,
+    ) -> Result<usize> {
         self.check_plain(&population.attributes)?;
         if let Some(number) = manifest.population(&population.name) {
             let known = &manifest.edges[number].population;
-            let same = Population { attributes: population.attributes.clone(), ..known.clone() } == *population;
+            let same = Population { attributes: population.attributes.clone(), ..known.clone() }
+                == *population;
             if !same {
-                let what = format!("{}: there is a population {known:?}, other than {population:?}", self.name());
+                let what = format!(
+                    "{}: there is a population {known:?}, other than {population:?}",
+                    self.name()
+                );
                 return Err(Error::Usage(what.into()));
             }
             if known.attributes.fields() != population.attributes.fields() {
@@ -239,23 +264,42 @@ impl Writer {
         let none = Arc::new(arrow_schema::Schema::empty());
         let source = self.type_in(manifest, &population.source, &none)?;
         let target = self.type_in(manifest, &population.target, &none)?;
-        manifest.edges.push(Edges { population: population.clone(), source, target, count: 0, next: 0, since: 0 });
+        manifest.edges.push(Edges {
+            population: population.clone(),
+            source,
+            target,
+            count: 0,
+            next: 0,
+            since: 0,
+        });
         Ok(manifest.edges.len() - 1)
     }
 
     pub(super) fn differs(&self, what: &str, known: &SchemaRef, given: &SchemaRef) -> Error {
         let names = |schema: &SchemaRef| {
-            schema.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect::<Vec<_>>().join(", ")
+            schema
+                .fields()
+                .iter()
+                .map(|f| format!("{} {}", f.name(), f.data_type()))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         Error::Usage(
-            format!("{}: {what} have the attributes [{}], not [{}]", self.name(), names(known), names(given)).into(),
+            format!(
+                "{}: {what} have the attributes [{}], not [{}]",
+                self.name(),
+                names(known),
+                names(given)
+            )
+            .into(),
         )
     }
 
     /// Attributes are kept as one batch of values, without dictionaries beside it.
     fn check_plain(&self, schema: &SchemaRef) -> Result<()> {
-        let has_dictionary =
-            |field: &&arrow_schema::FieldRef| matches!(field.data_type(), arrow_schema::DataType::Dictionary(..));
+        let has_dictionary = |field: &&arrow_schema::FieldRef| {
+            matches!(field.data_type(), arrow_schema::DataType::Dictionary(..))
+        };
         match schema.fields().iter().find(has_dictionary) {
             None => Ok(()),
             Some(field) => {
@@ -278,8 +322,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts a manifest in the place of the one that is there. Where that fails, either may be what others find: nothing must be
-    /// added to what only one of them names.
+    /// Puts a manifest in the place of the one that is there. Where that fails, either may be what
+    /// others find: nothing must be added to what only one of them names.
     pub(super) fn save(&mut self, manifest: &mut Manifest) -> Result<()> {
         // What was brought in was new to the network as it was.
         manifest.unfinished = None;
@@ -300,11 +344,12 @@ impl Writer {
         self.network.disk.name()
     }
 
-    /// Makes changes, in their order, all of them or none. Once it returns, they are there for good.
+    /// Makes changes, in their order, all of them or none. Once it returns, they are there for
+    /// good.
     ///
     /// # Errors
-    /// [`Error::Usage`] for what cannot be done: nothing is. [`Error::Io`]: whether the changes are there shows when the network is
-    /// opened again.
+    /// [`Error::Usage`] for what cannot be done: nothing is. [`Error::Io`]: whether the changes are
+    /// there shows when the network is opened again.
     pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
         match changes[..] {
             [Change::ClearEdges { population }] => return self.clear_edges(population),
@@ -342,8 +387,11 @@ impl Writer {
                 }
             }
         }
-        let logged =
-            if all.is_empty() { Ok(()) } else { effects::to_bytes(&all).and_then(|bytes| self.log.push(&bytes)) };
+        let logged = if all.is_empty() {
+            Ok(())
+        } else {
+            effects::to_bytes(&all).and_then(|bytes| self.log.push(&bytes))
+        };
         match logged {
             Ok(()) if is_one => self.apply(&all),
             Ok(()) => {}
@@ -373,7 +421,8 @@ impl Writer {
     /// Undoes what was done in memory only: reads the log again.
     fn restore(&mut self, done: &[Effect]) -> Result<()> {
         if !done.is_empty() {
-            let (state, _) = State::open(&*self.network.disk, (*self.network.state.manifest).clone())?;
+            let (state, _) =
+                State::open(&*self.network.disk, (*self.network.state.manifest).clone())?;
             self.network.state.recent = state.recent;
         }
         Ok(())
@@ -387,8 +436,8 @@ impl Writer {
         self.log.sync()
     }
 
-    /// Leaves the network so that it is opened quickly: what is in the log goes to a segment, if it is much. Without it nothing is
-    /// lost.
+    /// Leaves the network so that it is opened quickly: what is in the log goes to a segment, if it
+    /// is much. Without it nothing is lost.
     ///
     /// # Errors
     /// [`Error::Io`]: what was committed is there all the same.
@@ -396,8 +445,14 @@ impl Writer {
         if self.network.state.recent.weight > LEFT_LOG { self.flush() } else { Ok(()) }
     }
 
-    /// Replaces the segments from the `first` on, and the log, by a segment that is written already.
-    pub(super) fn install(&mut self, first: usize, parts: Vec<Part>, change: impl FnOnce(&mut Manifest)) -> Result<()> {
+    /// Replaces the segments from the `first` on, and the log, by a segment that is written
+    /// already.
+    pub(super) fn install(
+        &mut self,
+        first: usize,
+        parts: Vec<Part>,
+        change: impl FnOnce(&mut Manifest),
+    ) -> Result<()> {
         let disk = self.network.disk.clone();
         let old = self.network.state.manifest.clone();
         let mut manifest = (*old).clone();

@@ -1,7 +1,8 @@
 //! Arrays of HDF5 files (NeXus, netCDF-4, SONATA and any other), through the engine.
 //!
-//! libhdf5 says what a file's datasets are and where their bytes lie; these are fetched in the order of the file and decoded
-//! by all threads, outside the library's lock. What it alone can decode it reads, through the same store.
+//! libhdf5 says what a file's datasets are and where their bytes lie; these are fetched in the
+//! order of the file and decoded by all threads, outside the library's lock. What it alone can
+//! decode it reads, through the same store.
 
 mod bands;
 mod canvas;
@@ -79,7 +80,8 @@ impl Dataset {
         self.node.attribute(name)
     }
 
-    /// The strings of one of its attributes; `None` if it has none of that name, or that is of another type.
+    /// The strings of one of its attributes; `None` if it has none of that name, or that is of
+    /// another type.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -88,8 +90,8 @@ impl Dataset {
     }
 }
 
-/// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512 bytes, 1024, and so on
-/// (HDF5 file format specification 3.0, section II.A).
+/// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512
+/// bytes, 1024, and so on (HDF5 file format specification 3.0, section II.A).
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -114,17 +116,17 @@ pub(crate) fn signature(store: &dyn Store) -> Result<Option<u64>> {
 /// Groups inside each other deeper than this lead back to themselves, or might as well.
 pub(crate) const MOST_LEVELS: usize = 256;
 
-/// A chunk that decodes to more than the memory budget is believed up to this many bytes for each stored one: what deflate can
-/// do at most.
+/// A chunk that decodes to more than the memory budget is believed up to this many bytes for each
+/// stored one: what deflate can do at most.
 const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 
 /// Decoded bytes that are on their way at a time are this part of the memory budget.
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
-    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through the file first. Where chunks lie is
-    /// taken from an index that [`ArrayFile::write_index`] saved, if there is one of this state of the file; [`ArrayFile::note`]
-    /// says why not.
+    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through
+    /// the file first. Where chunks lie is taken from an index that [`ArrayFile::write_index`]
+    /// saved, if there is one of this state of the file; [`ArrayFile::note`] says why not.
     ///
     /// # Errors
     /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
@@ -159,7 +161,15 @@ impl ArrayFile {
     fn of(store: Arc<dyn Store>, around: Around, options: Options) -> Result<Self> {
         let joined = Arc::new(JoinedStore::new(store));
         let file = hdf5::File::open_joined(&joined, around, &options.control)?;
-        Ok(Self { store: joined.clone(), joined, file, options, note: None, path: None, index: None })
+        Ok(Self {
+            store: joined.clone(),
+            joined,
+            file,
+            options,
+            note: None,
+            path: None,
+            index: None,
+        })
     }
 
     /// What is not as it should be, if anything.
@@ -177,7 +187,8 @@ impl ArrayFile {
         self.joined.main()
     }
 
-    /// Requests that finding datasets has made of the store so far, of up to 64 KiB, one after the other.
+    /// Requests that finding datasets has made of the store so far, of up to 64 KiB, one after the
+    /// other.
     pub fn index_requests(&self) -> u64 {
         self.file.requests()
     }

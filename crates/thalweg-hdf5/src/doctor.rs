@@ -1,7 +1,9 @@
-//! Why a file of arrays is read as fast as it is, and what would make it faster: from metadata alone.
+//! Why a file of arrays is read as fast as it is, and what would make it faster: from metadata
+//! alone.
 //!
-//! What thalweg would ask of the store comes from the iterator that a read runs by ([`ArrayFile::explain`]); what a reader that goes
-//! through libhdf5 would, from the order of chunks. A [`StoreModel`] and a table of what decoding costs turn both into seconds.
+//! What thalweg would ask of the store comes from the iterator that a read runs by
+//! ([`ArrayFile::explain`]); what a reader that goes through libhdf5 would, from the order of
+//! chunks. A [`StoreModel`] and a table of what decoding costs turn both into seconds.
 
 mod cost;
 mod findings;
@@ -41,7 +43,8 @@ pub struct Diagnosis {
     pub requests: Requests,
     /// How long thalweg takes.
     pub thalweg: Predicted,
-    /// How long a reader takes that goes through libhdf5: a request for each chunk, one after the other.
+    /// How long a reader takes that goes through libhdf5: a request for each chunk, one after the
+    /// other.
     pub libhdf5: Predicted,
     /// What makes it slow, the most costly first.
     pub findings: Vec<Finding>,
@@ -74,7 +77,8 @@ impl Predicted {
         self.cpu_s / self.threads.max(1) as f64 > self.store_s
     }
 
-    /// thalweg's total where the store is between so many times as fast and as slow as its model says.
+    /// thalweg's total where the store is between so many times as fast and as slow as its model
+    /// says.
     ///
     /// ```
     /// use thalweg_hdf5::doctor::Predicted;
@@ -83,13 +87,14 @@ impl Predicted {
     /// assert!(least < 1.2 && most > 4.0);
     /// ```
     pub fn range_s(&self, factor: f64) -> (f64, f64) {
-        let total = |store_s| self.index_s + side_by_side(store_s, self.cpu_s / self.threads.max(1) as f64);
+        let total =
+            |store_s| self.index_s + side_by_side(store_s, self.cpu_s / self.threads.max(1) as f64);
         (total(self.store_s / factor), total(self.store_s * factor))
     }
 }
 
-/// The part of the shorter of store and processor that is seen in the time: threads wait for each other at the start, at the end, and
-/// between.
+/// The part of the shorter of store and processor that is seen in the time: threads wait for each
+/// other at the start, at the end, and between.
 const NOT_HIDDEN: f64 = 0.125;
 
 /// How long two stages take that work at the same time.
@@ -118,11 +123,19 @@ pub fn diagnose(
     let load = Load { requests: requests.count, bytes: requests.fetched };
     let thalweg = of_thalweg(&layouts, load, requests.jumps, model, index, costs, threads);
     let libhdf5 = of_libhdf5(&layouts, model, index, costs);
-    let findings = findings::findings(&layouts, (&thalweg, &libhdf5), model, index, costs, requests.shape.block);
+    let findings = findings::findings(
+        &layouts,
+        (&thalweg, &libhdf5),
+        model,
+        index,
+        costs,
+        requests.shape.block,
+    );
     let sum = |of: fn(&Layout) -> u64| layouts.iter().map(of).sum::<u64>();
     let (stored, chunks, pairs) = (sum(|l| l.stored), sum(|l| l.pieces), sum(|l| l.pairs));
     let (followed, small) = (sum(|l| l.followed), sum(|l| l.small));
-    let share = |part: u64, of: u64, none: f64| if of == 0 { none } else { part as f64 / of as f64 };
+    let share =
+        |part: u64, of: u64, none: f64| if of == 0 { none } else { part as f64 / of as f64 };
     let bytes = sum(|l| l.bytes);
     layouts.sort_by_key(|layout| std::cmp::Reverse(layout.stored));
     Ok(Diagnosis {
@@ -141,10 +154,26 @@ pub fn diagnose(
 }
 
 /// A time that overlaps the store's and the processor's.
-fn overlapped(load: Load, jumps: u64, store_s: f64, cpu_s: f64, threads: usize, index: Duration) -> Predicted {
+fn overlapped(
+    load: Load,
+    jumps: u64,
+    store_s: f64,
+    cpu_s: f64,
+    threads: usize,
+    index: Duration,
+) -> Predicted {
     let index_s = index.as_secs_f64();
     let total_s = index_s + side_by_side(store_s, cpu_s / threads.max(1) as f64);
-    Predicted { requests: load.requests, bytes: load.bytes, jumps, store_s, cpu_s, threads, index_s, total_s }
+    Predicted {
+        requests: load.requests,
+        bytes: load.bytes,
+        jumps,
+        store_s,
+        cpu_s,
+        threads,
+        index_s,
+        total_s,
+    }
 }
 
 fn of_thalweg(
@@ -160,10 +189,13 @@ fn of_thalweg(
     overlapped(load, jumps, store_s, costs.thalweg(layouts, load), threads, index)
 }
 
-/// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead where a chunk follows the one before, while
-/// that is decoded, and waits where it does not.
+/// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead
+/// where a chunk follows the one before, while that is decoded, and waits where it does not.
 fn of_libhdf5(layouts: &[Layout], model: &StoreModel, index: Duration, costs: &Costs) -> Predicted {
-    let load = Load { requests: layouts.iter().map(|l| l.pieces).sum(), bytes: layouts.iter().map(|l| l.stored).sum() };
+    let load = Load {
+        requests: layouts.iter().map(|l| l.pieces).sum(),
+        bytes: layouts.iter().map(|l| l.stored).sum(),
+    };
     let jumps: u64 = layouts.iter().map(|l| l.pieces.min(1) + l.pairs - l.followed).sum();
     let waits = jumps as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0));
     let transfer = load.bytes as f64 / model.bandwidth.max(1.0);

@@ -22,7 +22,8 @@ pub enum Coder {
 
 #[cfg(feature = "libhdf5")]
 impl Coder {
-    /// The filter's number, and the value that says how it was applied to elements of so many bytes.
+    /// The filter's number, and the value that says how it was applied to elements of so many
+    /// bytes.
     pub(crate) fn registered(self, element: usize) -> (i32, u32) {
         match self {
             Self::Shuffle => (crate::filter::SHUFFLE, element as u32),
@@ -45,16 +46,23 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left out, because it made the
-    /// chunk no smaller.
-    pub(crate) fn encode(&mut self, coders: &[Coder], element: usize, chunk: &mut Vec<u8>) -> Result<u32, Fault> {
+    /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left
+    /// out, because it made the chunk no smaller.
+    pub(crate) fn encode(
+        &mut self,
+        coders: &[Coder],
+        element: usize,
+        chunk: &mut Vec<u8>,
+    ) -> Result<u32, Fault> {
         let mut mask = 0;
         for (place, coder) in coders.iter().enumerate() {
             match *coder {
                 Coder::Shuffle => shuffle::sort(chunk, element, &mut self.next),
                 Coder::Deflate(level) => {
-                    of_level(&mut self.deflate, level, |level| deflate::Compressor::new(level.into()))?
-                        .compress(chunk, &mut self.next)?;
+                    of_level(&mut self.deflate, level, |level| {
+                        deflate::Compressor::new(level.into())
+                    })?
+                    .compress(chunk, &mut self.next)?;
                 }
                 Coder::Zstd(level) => {
                     of_level(&mut self.zstd, level, |level| zstd::Compressor::new(level.into()))?
@@ -76,7 +84,11 @@ impl Encoder {
     }
 }
 
-fn of_level<T>(all: &mut Vec<(u8, T)>, level: u8, new: impl FnOnce(u8) -> Result<T, Fault>) -> Result<&mut T, Fault> {
+fn of_level<T>(
+    all: &mut Vec<(u8, T)>,
+    level: u8,
+    new: impl FnOnce(u8) -> Result<T, Fault>,
+) -> Result<&mut T, Fault> {
     let at = match all.iter().position(|(known, _)| *known == level) {
         Some(at) => at,
         None => {

@@ -1,4 +1,5 @@
-//! Where the chunks of a file's datasets lie, saved beside it, so that the next reader need not walk its indexes.
+//! Where the chunks of a file's datasets lie, saved beside it, so that the next reader need not
+//! walk its indexes.
 //!
 //! ```text
 //! "TWHDF5IX"  u64 version  u64 size of the file  i64 when it was modified (ns)  u64 checksum of its first 4096 bytes
@@ -9,8 +10,9 @@
 //! u64 checksum of the datasets
 //! ```
 //!
-//! Little-endian; the datasets are LEB128 numbers, the two differences that may be negative zigzag. Each chunk takes four
-//! bytes at least, so that what an index makes one allocate is bounded by its own size.
+//! Little-endian; the datasets are LEB128 numbers, the two differences that may be negative zigzag.
+//! Each chunk takes four bytes at least, so that what an index makes one allocate is bounded by its
+//! own size.
 
 use std::ops::Range;
 
@@ -79,14 +81,12 @@ struct Entry {
     at: Range<usize>,
 }
 
-/// How many chunks fill a dataset; `None` if there are more than can be counted, or a chunk is empty.
+/// How many chunks fill a dataset; `None` if there are more than can be counted, or a chunk is
+/// empty.
 fn cells(dimensions: &[(u64, u64)]) -> Option<u64> {
-    dimensions.iter().try_fold(
-        1u64,
-        |cells, &(length, chunk)| {
-            if chunk == 0 { None } else { cells.checked_mul(length.div_ceil(chunk)) }
-        },
-    )
+    dimensions.iter().try_fold(1u64, |cells, &(length, chunk)| {
+        if chunk == 0 { None } else { cells.checked_mul(length.div_ceil(chunk)) }
+    })
 }
 
 fn push(out: &mut Vec<u8>, mut number: u64) {
@@ -127,7 +127,8 @@ impl Numbers<'_> {
         let at = self.at;
         let far = || Fault::new(at, "a chunk beyond 64 bits", "one inside the file");
         let first = before.first.wrapping_add(1).checked_add(self.next()?).ok_or_else(far)?;
-        let offset = before.offset.wrapping_add(before.size).wrapping_add_signed(unzigzag_64(self.next()?));
+        let offset =
+            before.offset.wrapping_add(before.size).wrapping_add_signed(unzigzag_64(self.next()?));
         let size = before.size.wrapping_add_signed(unzigzag_64(self.next()?));
         let mask = u32::try_from(self.next()?).map_err(|_| far())?;
         Ok(Chunk { first, offset, size, mask })
@@ -138,12 +139,14 @@ impl Numbers<'_> {
 const NONE: Chunk = Chunk { first: u64::MAX, offset: 0, size: 0, mask: 0 };
 
 impl Extents {
-    /// The index of a file in this state. Datasets that it has no room for are left out: those of very many dimensions, and
-    /// those that come after one of the same address.
+    /// The index of a file in this state. Datasets that it has no room for are left out: those of
+    /// very many dimensions, and those that come after one of the same address.
     pub fn encode(state: State, mut grids: Vec<Grid>) -> Vec<u8> {
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
-        grids.retain(|grid| grid.dimensions.len() <= MOST_DIMENSIONS && cells(&grid.dimensions).is_some());
+        grids.retain(|grid| {
+            grid.dimensions.len() <= MOST_DIMENSIONS && cells(&grid.dimensions).is_some()
+        });
         let (mut body, mut chunks, mut address) = (Vec::new(), Vec::new(), 0);
         for grid in &grids {
             push(&mut body, grid.address - address);
@@ -159,7 +162,12 @@ impl Extents {
                 push(&mut chunks, chunk.first.wrapping_sub(before.first.wrapping_add(1)));
                 push(
                     &mut chunks,
-                    zigzag_64(chunk.offset.wrapping_sub(before.offset.wrapping_add(before.size)).cast_signed()),
+                    zigzag_64(
+                        chunk
+                            .offset
+                            .wrapping_sub(before.offset.wrapping_add(before.size))
+                            .cast_signed(),
+                    ),
                 );
                 push(&mut chunks, zigzag_64(chunk.size.wrapping_sub(before.size).cast_signed()));
                 push(&mut chunks, u64::from(chunk.mask));
@@ -171,7 +179,9 @@ impl Extents {
         }
         let mut bytes = MAGIC.to_vec();
         let State { size, modified, start } = state;
-        for field in [VERSION, size, modified.cast_unsigned(), start, grids.len() as u64, body.len() as u64] {
+        for field in
+            [VERSION, size, modified.cast_unsigned(), start, grids.len() as u64, body.len() as u64]
+        {
             bytes.extend(field.to_le_bytes());
         }
         bytes.extend(checksum(&bytes).to_le_bytes());
@@ -181,14 +191,17 @@ impl Extents {
         bytes
     }
 
-    /// An index from its bytes. Every chunk that it names is inside a file of the size that it states, and has a place of its
-    /// own in its dataset.
+    /// An index from its bytes. Every chunk that it names is inside a file of the size that it
+    /// states, and has a place of its own in its dataset.
     ///
     /// # Errors
     /// Bytes that are no such index, of another version, or damaged.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, Fault> {
-        let Some((head, rest)) = bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC)) else {
-            let found = bytes.get(..MAGIC.len().min(bytes.len())).unwrap_or_default().escape_ascii();
+        let Some((head, rest)) =
+            bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC))
+        else {
+            let found =
+                bytes.get(..MAGIC.len().min(bytes.len())).unwrap_or_default().escape_ascii();
             return Err(Fault::new(0, format!("\"{found}\""), "thalweg's index of an HDF5 file"));
         };
         let (fields, sum) = head.split_at(HEAD - SUM);
@@ -197,10 +210,16 @@ impl Extents {
             return Err(Fault::new(HEAD - SUM, "a damaged head", "one with its checksum"));
         }
         if field(1) != VERSION {
-            return Err(Fault::new(8, format!("version {}", field(1)), format!("version {VERSION}")));
+            return Err(Fault::new(
+                8,
+                format!("version {}", field(1)),
+                format!("version {VERSION}"),
+            ));
         }
         let state = State { size: field(2), modified: field(3).cast_signed(), start: field(4) };
-        let Some((body, sum)) = rest.split_last_chunk::<SUM>().filter(|(body, _)| body.len() as u64 == field(6)) else {
+        let Some((body, sum)) =
+            rest.split_last_chunk::<SUM>().filter(|(body, _)| body.len() as u64 == field(6))
+        else {
             return Err(Fault::new(
                 48,
                 format!("{} bytes of datasets", field(6)),
@@ -210,7 +229,8 @@ impl Extents {
         if u64::from_le_bytes(*sum) != checksum(body) {
             return Err(Fault::new(HEAD, "damaged datasets", "some with their checksum"));
         }
-        let (datasets, chunks) = entries(body, field(5), state.size).map_err(|fault| fault.shifted(HEAD))?;
+        let (datasets, chunks) =
+            entries(body, field(5), state.size).map_err(|fault| fault.shifted(HEAD))?;
         Ok(Self { bytes, state, chunks, datasets })
     }
 
@@ -224,13 +244,14 @@ impl Extents {
         self.chunks
     }
 
-    /// The chunks of the dataset whose header stands at an address; `None` if it is not known with this shape and these chunks.
-    /// Dimensions of an array type may be left out.
+    /// The chunks of the dataset whose header stands at an address; `None` if it is not known with
+    /// this shape and these chunks. Dimensions of an array type may be left out.
     pub fn get(&self, address: u64, shape: &[u64], chunk: &[u64]) -> Option<Vec<Chunk>> {
-        let entry = &self.datasets[self.datasets.binary_search_by_key(&address, |entry| entry.address).ok()?];
+        let entry = &self.datasets
+            [self.datasets.binary_search_by_key(&address, |entry| entry.address).ok()?];
         let (own, inner) = entry.dimensions.split_at_checked(shape.len())?;
-        let same =
-            shape.len() == chunk.len() && own.iter().zip(shape.iter().zip(chunk)).all(|(a, b)| *a == (*b.0, *b.1));
+        let same = shape.len() == chunk.len()
+            && own.iter().zip(shape.iter().zip(chunk)).all(|(a, b)| *a == (*b.0, *b.1));
         if !same || inner.iter().any(|(length, chunk)| length != chunk) {
             return None;
         }
@@ -264,20 +285,29 @@ fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<Entry>, u64), Faul
         address = address
             .checked_add(step)
             .filter(|&address| address < size && (step > 0 || datasets.is_empty()))
-            .ok_or_else(|| bad(format!("{step} bytes to the next dataset"), "a dataset further on in the file"))?;
+            .ok_or_else(|| {
+                bad(format!("{step} bytes to the next dataset"), "a dataset further on in the file")
+            })?;
         let rank = numbers.next()?;
         if rank > MOST_DIMENSIONS as u64 {
             return Err(bad(format!("{rank} dimensions"), "at most 64"));
         }
-        let dimensions: Vec<_> =
-            (0..rank).map(|_| Ok((numbers.next()?, numbers.next()?))).collect::<Result<_, Fault>>()?;
+        let dimensions: Vec<_> = (0..rank)
+            .map(|_| Ok((numbers.next()?, numbers.next()?)))
+            .collect::<Result<_, Fault>>()?;
         let Some(cells) = cells(&dimensions) else {
-            return Err(bad(format!("{dimensions:?}"), "lengths, and chunks of one element or more"));
+            return Err(bad(
+                format!("{dimensions:?}"),
+                "lengths, and chunks of one element or more",
+            ));
         };
         let (count, len) = (numbers.next()?, numbers.next()?);
         let end = usize::try_from(len).ok().and_then(|len| numbers.at.checked_add(len));
         let Some(end) = end.filter(|&end| end <= body.len() && count <= len / LEAST as u64) else {
-            return Err(bad(format!("{count} chunks in {len} bytes"), "as many as the bytes can hold"));
+            return Err(bad(
+                format!("{count} chunks in {len} bytes"),
+                "as many as the bytes can hold",
+            ));
         };
         let start = numbers.at;
         let mut inside = Numbers { bytes: &body[..end], at: start };
@@ -298,7 +328,12 @@ fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<Entry>, u64), Faul
         }
         numbers.at = end;
         chunks += count;
-        datasets.push(Entry { address, dimensions, count: count as usize, at: HEAD + start..HEAD + end });
+        datasets.push(Entry {
+            address,
+            dimensions,
+            count: count as usize,
+            at: HEAD + start..HEAD + end,
+        });
     }
     if numbers.at != body.len() {
         return Err(Fault::new(numbers.at, "bytes behind the datasets", "none"));

@@ -5,7 +5,8 @@ use std::fmt;
 use thalweg_codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, szip, vbz, zstd};
 use thalweg_io::Fault;
 
-/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP` of the HDF5 specification, section IV.A.2.l.
+/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP` of the HDF5 specification, section
+/// IV.A.2.l.
 pub(super) const DEFLATE: i32 = 1;
 pub(super) const SHUFFLE: i32 = 2;
 pub(super) const FLETCHER32: i32 = 3;
@@ -17,7 +18,8 @@ pub(super) const LZ4: i32 = 32004;
 const BITSHUFFLE: i32 = 32008;
 pub(super) const ZSTD: i32 = 32015;
 
-/// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how much a chunk holds.
+/// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how
+/// much a chunk holds.
 #[cfg(feature = "libhdf5")]
 pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
 
@@ -67,7 +69,8 @@ enum Inner {
 }
 
 impl Bitshuffle {
-    /// From client data: two version numbers, the size of an element, elements of a block, compression.
+    /// From client data: two version numbers, the size of an element, elements of a block,
+    /// compression.
     fn parse(values: &[u32]) -> Result<Self, String> {
         let &[_, _, size, ref more @ ..] = values else {
             return Err("the filter bitshuffle without parameters".into());
@@ -104,19 +107,29 @@ impl Bitshuffle {
         let (mut at, mut bytes, mut block) = (0, input.len(), self.block * self.size);
         if self.inner.is_some() {
             // The bytes of the chunk and of a block, big-endian.
-            let Some(&[b0, b1, b2, b3, b4, b5, b6, b7, n0, n1, n2, n3]) = input.first_chunk() else {
+            let Some(&[b0, b1, b2, b3, b4, b5, b6, b7, n0, n1, n2, n3]) = input.first_chunk()
+            else {
                 return Err(short(0));
             };
-            bytes = usize::try_from(u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7])).unwrap_or(usize::MAX);
+            bytes = usize::try_from(u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7]))
+                .unwrap_or(usize::MAX);
             block = u32::from_be_bytes([n0, n1, n2, n3]) as usize;
             at = 12;
         }
         if bytes > most {
-            return Err(Fault::new(0, format!("a chunk of {bytes} bytes"), format!("at most {most}")));
+            return Err(Fault::new(
+                0,
+                format!("a chunk of {bytes} bytes"),
+                format!("at most {most}"),
+            ));
         }
         let group = bitshuffle::GROUP * self.size;
         if block == 0 || !block.is_multiple_of(group) {
-            return Err(Fault::new(8, format!("blocks of {block} bytes"), format!("a multiple of {group}")));
+            return Err(Fault::new(
+                8,
+                format!("blocks of {block} bytes"),
+                format!("a multiple of {group}"),
+            ));
         }
         out.clear();
         out.resize(bytes, 0);
@@ -125,7 +138,8 @@ impl Bitshuffle {
         let (blocks, rest) = out.split_at_mut(sorted);
         for block in blocks.chunks_mut(block) {
             let stored = if self.inner.is_some() {
-                let size = input.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or_else(|| short(at))?;
+                let size =
+                    input.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or_else(|| short(at))?;
                 at += size.len();
                 u32::from_be_bytes(*size) as usize
             } else {
@@ -178,7 +192,8 @@ impl fmt::Display for Filter {
 }
 
 impl Filter {
-    /// The filter with this number and client data; what it is in words where it cannot be undone here.
+    /// The filter with this number and client data; what it is in words where it cannot be undone
+    /// here.
     ///
     /// # Errors
     /// The filter's name and number, or what is wrong with its client data.
@@ -193,7 +208,9 @@ impl Filter {
             SZIP => szip::Params::parse(values).map(Self::Szip),
             vbz::FILTER => {
                 let params = vbz::Params::parse(values);
-                params.map(Self::Vbz).map_err(|fault| format!("{} (expected {})", fault.found, fault.expected))
+                params
+                    .map(Self::Vbz)
+                    .map_err(|fault| format!("{} (expected {})", fault.found, fault.expected))
             }
             LZF => Ok(Self::Lzf),
             LZ4 => Ok(Self::Lz4),
@@ -222,8 +239,8 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes. A bit of `mask` says that the
-    /// filter at its place was skipped.
+    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes. A bit of
+    /// `mask` says that the filter at its place was skipped.
     ///
     /// # Errors
     /// Whatever is wrong with the stored bytes; `out` is left as it was.
@@ -247,13 +264,26 @@ impl Contexts {
     ///
     /// # Errors
     /// Whatever is wrong with the stored bytes.
-    pub fn fill(&mut self, pipeline: &Pipeline, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<(), Fault> {
-        let mut active = (0..).zip(&pipeline.0).filter(|(place, _)| mask >> 31.min(*place) & 1 == 0);
+    pub fn fill(
+        &mut self,
+        pipeline: &Pipeline,
+        mask: u32,
+        stored: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let mut active =
+            (0..).zip(&pipeline.0).filter(|(place, _)| mask >> 31.min(*place) & 1 == 0);
         // The last one undone writes to where the bytes belong.
         match (active.next(), active.next()) {
-            (Some((_, Filter::Deflate)), None) => return self.deflate.decompress_exact(stored, out),
+            (Some((_, Filter::Deflate)), None) => {
+                return self.deflate.decompress_exact(stored, out);
+            }
             (Some((place @ 0..31, Filter::Shuffle(size))), _) => {
-                shuffle::undo(self.undo(pipeline, mask | 1 << place, stored, out.len())?, *size, out);
+                shuffle::undo(
+                    self.undo(pipeline, mask | 1 << place, stored, out.len())?,
+                    *size,
+                    out,
+                );
             }
             _ => out.copy_from_slice(self.undo(pipeline, mask, stored, out.len())?),
         }
@@ -272,8 +302,11 @@ impl Contexts {
         bytes: usize,
     ) -> Result<&'a [u8], Fault> {
         let active = |place: usize| mask >> place.min(31) & 1 == 0;
-        let sums =
-            pipeline.0.iter().enumerate().filter(|(place, filter)| active(*place) && **filter == Filter::Fletcher32);
+        let sums = pipeline
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(place, filter)| active(*place) && **filter == Filter::Fletcher32);
         // Between filters there may be checksums of the inner ones.
         let most = bytes.saturating_add(SUM_BYTES * sums.count());
         let mut here: Option<()> = None;
@@ -282,7 +315,8 @@ impl Contexts {
                 continue;
             }
             let mut front = std::mem::take(&mut self.front);
-            let undone = self.step(filter, if here.is_some() { &front } else { stored }, bytes, most);
+            let undone =
+                self.step(filter, if here.is_some() { &front } else { stored }, bytes, most);
             std::mem::swap(&mut front, &mut self.back);
             self.front = front;
             undone?;
@@ -290,13 +324,23 @@ impl Contexts {
         }
         let decoded: &[u8] = if here.is_some() { &self.front } else { stored };
         if decoded.len() != bytes {
-            return Err(Fault::new(0, format!("a chunk of {} bytes", decoded.len()), format!("{bytes} bytes")));
+            return Err(Fault::new(
+                0,
+                format!("a chunk of {} bytes", decoded.len()),
+                format!("{bytes} bytes"),
+            ));
         }
         Ok(decoded)
     }
 
     /// What one filter makes of its input, at most `most` bytes, in `back`.
-    fn step(&mut self, filter: &Filter, input: &[u8], bytes: usize, most: usize) -> Result<(), Fault> {
+    fn step(
+        &mut self,
+        filter: &Filter,
+        input: &[u8],
+        bytes: usize,
+        most: usize,
+    ) -> Result<(), Fault> {
         let Self { deflate, vbz, zstd, blosc, part, back, .. } = self;
         match filter {
             Filter::Deflate => deflate.decompress(input, back, most),
@@ -321,7 +365,12 @@ impl Contexts {
     /// # Errors
     /// Whatever is wrong with the input.
     #[cfg(feature = "libhdf5")]
-    pub(super) fn undo_one(&mut self, filter: &Filter, input: &[u8], most: usize) -> Result<&[u8], Fault> {
+    pub(super) fn undo_one(
+        &mut self,
+        filter: &Filter,
+        input: &[u8],
+        most: usize,
+    ) -> Result<&[u8], Fault> {
         self.step(filter, input, most, most)?;
         Ok(&self.back)
     }
@@ -340,11 +389,16 @@ impl Contexts {
 
 fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let Some((data, sum)) = input.split_last_chunk::<SUM_BYTES>() else {
-        return Err(Fault::new(0, format!("{} bytes", input.len()), "data and a Fletcher-32 checksum"));
+        return Err(Fault::new(
+            0,
+            format!("{} bytes", input.len()),
+            "data and a Fletcher-32 checksum",
+        ));
     };
     let stored = u32::from_le_bytes(*sum);
     let computed = fletcher32(data);
-    // libhdf5 before 1.6.3 swapped the bytes of each half on little-endian machines, and its successors read that.
+    // libhdf5 before 1.6.3 swapped the bytes of each half on little-endian machines, and its
+    // successors read that.
     let swapped = (computed & 0x00ff_00ff) << 8 | (computed >> 8) & 0x00ff_00ff;
     if stored != computed && stored != swapped {
         return Err(Fault::new(

@@ -1,7 +1,7 @@
 //! Arrays of HDF5 files, through the engine of `thalweg-io`.
 //!
-//! [`metadata`] parses what the files of interest are made of; libhdf5 reads the rest, and writes. Values never go
-//! through libhdf5 where they can be fetched and decoded by all threads.
+//! [`metadata`] parses what the files of interest are made of; libhdf5 reads the rest, and writes.
+//! Values never go through libhdf5 where they can be fetched and decoded by all threads.
 
 #[cfg(feature = "libhdf5")]
 pub mod arrays;
@@ -22,5 +22,6 @@ pub mod repack;
 pub mod synth;
 pub mod types;
 
-/// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0, "Superblock").
+/// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0,
+/// "Superblock").
 pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";

@@ -1,8 +1,9 @@
-//! What libhdf5 says of a file: what is in it and where it lies, for the engine to fetch and decode.
+//! What libhdf5 says of a file: what is in it and where it lies, for the engine to fetch and
+//! decode.
 //!
-//! libhdf5 reads through a driver over
-//! [`Store`](thalweg_io::store::Store), so that it works on every store, stays inside the file, and ends when the work is cancelled.
-//! It is not thread-safe: every call holds one lock of the process.
+//! libhdf5 reads through a driver over [`Store`](thalweg_io::store::Store), so that it works on
+//! every store, stays inside the file, and ends when the work is cancelled. It is not thread-safe:
+//! every call holds one lock of the process.
 
 mod around;
 mod array;
@@ -27,4 +28,6 @@ pub use handle::version;
 pub use object::{File, Link, Node};
 pub use rewrite::{Form, Lie, Made, Recast, Rewrite, Version};
 pub use variable::Variable;
-pub use write::{Enumeration, Group, Number, Rows, RowsOf, Stored, Vector, VectorOf, Writer, is_name};
+pub use write::{
+    Enumeration, Group, Number, Rows, RowsOf, Stored, Vector, VectorOf, Writer, is_name,
+};

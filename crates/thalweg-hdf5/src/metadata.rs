@@ -1,10 +1,13 @@
 //! HDF5's own metadata without libhdf5: groups, attributes, and where a dataset's elements lie.
 //!
-//! Of the HDF5 file format specification 3.0 (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>) this is
-//! what FAST5 files are made of: superblocks 0 to 3, object headers 1 and 2, groups as symbol tables, as link messages and
-//! as dense storage, scalar attributes in headers and in dense storage, datasets of one dimension. Whatever else stands in a
-//! file is [`Refused::Foreign`]: not wrong, but for libhdf5 to read. Nothing is written, nothing is guessed, checksums are
-//! verified, and a [`Reader`] ends after as many bytes as it may read, so that structures that lead back to themselves do.
+//! Of the HDF5 file format specification 3.0
+//! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>) this is what FAST5 files
+//! are made of: superblocks 0 to 3, object headers 1 and 2, groups as symbol tables, as link
+//! messages and as dense storage, scalar attributes in headers and in dense storage, datasets of
+//! one dimension. Whatever else stands in a file is [`Refused::Foreign`]: not wrong, but for
+//! libhdf5 to read. Nothing is written, nothing is guessed, checksums are verified, and a
+//! [`Reader`] ends after as many bytes as it may read, so that structures that lead back to
+//! themselves do.
 
 mod attribute;
 mod btree;
@@ -53,7 +56,11 @@ fn foreign<T>(what: impl Into<Cow<'static, str>>) -> Result<T> {
 }
 
 /// What is wrong at byte `at` of the file.
-fn damaged<T>(at: u64, found: impl Into<Cow<'static, str>>, expected: impl Into<Cow<'static, str>>) -> Result<T> {
+fn damaged<T>(
+    at: u64,
+    found: impl Into<Cow<'static, str>>,
+    expected: impl Into<Cow<'static, str>>,
+) -> Result<T> {
     Err(Refused::Damaged(Fault { at, found: found.into(), expected: expected.into() }))
 }
 
@@ -114,9 +121,15 @@ impl<'a, S: Source + ?Sized> Reader<'a, S> {
             Some(left) => self.left.set(left),
             None => return foreign("more metadata than are read for one object"),
         }
-        let Ok(len) = usize::try_from(len) else { return foreign("structures that memory cannot hold") };
+        let Ok(len) = usize::try_from(len) else {
+            return foreign("structures that memory cannot hold");
+        };
         let bytes = self.source.get(at, len)?;
-        if bytes.len() == len { Ok(bytes) } else { damaged(at, "the end of the file", format!("{len} bytes")) }
+        if bytes.len() == len {
+            Ok(bytes)
+        } else {
+            damaged(at, "the end of the file", format!("{len} bytes"))
+        }
     }
 
     fn check(&self, at: u64, len: u64) -> Result<()> {
@@ -127,7 +140,8 @@ impl<'a, S: Source + ?Sized> Reader<'a, S> {
         damaged(at.min(self.size()), format!("{len} bytes at address {at}"), expected)
     }
 
-    /// Says that `len` bytes, or as many as there are, will be asked for at each of these addresses.
+    /// Says that `len` bytes, or as many as there are, will be asked for at each of these
+    /// addresses.
     fn expect(&self, places: &[u64], len: u64) -> Result<()> {
         let size = self.size();
         // One comes as soon as it is asked for.

@@ -1,8 +1,10 @@
 //! NeXus: the events that neutron instruments write, and their logs, in any HDF5 file.
 //!
-//! A bank is a group of class `NXevent_data`, or one that holds what such a group does: `event_id` and `event_time_offset` for
-//! each event, `event_weight` if need be, `event_index` and `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of some pulses, times
-//! and times of flight; what the index says is checked, and what is wrong with it is told.
+//! A bank is a group of class `NXevent_data`, or one that holds what such a group does: `event_id`
+//! and `event_time_offset` for each event, `event_weight` if need be, `event_index` and
+//! `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of
+//! some pulses, times and times of flight; what the index says is checked, and what is wrong with
+//! it is told.
 //!
 //! ```no_run
 //! use thalweg_hdf5::arrays::ArrayFile;
@@ -217,20 +219,36 @@ impl<'a> Nexus<'a> {
         let places = |list: &List| self.numbers(list, number::Scalar::place);
         let pulses = match (&bank.event_index, &bank.cue_index) {
             (Some(index), _) => {
-                let (pulses, more) = Pulses::new(places(index)?, times(&bank.event_time_zero)?, bank.events);
+                let (pulses, more) =
+                    Pulses::new(places(index)?, times(&bank.event_time_zero)?, bank.events);
                 found.extend(more);
                 pulses
             }
             (None, Some(cues)) => {
                 let done = "cue_index and cue_timestamp_zero stand in: times are coarse";
-                found.push(finding(Defect::NoIndex, None, "no event_index", "the first event of each pulse", done));
-                let (pulses, more) = Pulses::new(places(cues)?, times(&bank.cue_timestamp_zero)?, bank.events);
-                found.extend(more.into_iter().map(|finding| Finding { defect: Defect::Cues, ..finding }));
+                found.push(finding(
+                    Defect::NoIndex,
+                    None,
+                    "no event_index",
+                    "the first event of each pulse",
+                    done,
+                ));
+                let (pulses, more) =
+                    Pulses::new(places(cues)?, times(&bank.cue_timestamp_zero)?, bank.events);
+                found.extend(
+                    more.into_iter().map(|finding| Finding { defect: Defect::Cues, ..finding }),
+                );
                 pulses
             }
             (None, None) => {
                 let done = "no event belongs to a pulse";
-                found.push(finding(Defect::NoIndex, None, "no event_index", "the first event of each pulse", done));
+                found.push(finding(
+                    Defect::NoIndex,
+                    None,
+                    "no event_index",
+                    "the first event of each pulse",
+                    done,
+                ));
                 Pulses::none(bank.events)
             }
         };
@@ -241,14 +259,19 @@ impl<'a> Nexus<'a> {
         Ok((pulses, found))
     }
 
-    /// The earliest time of a first pulse, in nanoseconds since 1970: what [`Moment::Into`] counts from.
+    /// The earliest time of a first pulse, in nanoseconds since 1970: what [`Moment::Into`] counts
+    /// from.
     ///
     /// # Errors
     /// The first defect of the file.
     pub fn start(&self) -> Result<Option<i64>> {
         let mut start = None;
         for bank in &self.banks {
-            let zeros = if bank.event_index.is_some() { &bank.event_time_zero } else { &bank.cue_timestamp_zero };
+            let zeros = if bank.event_index.is_some() {
+                &bank.event_time_zero
+            } else {
+                &bank.cue_timestamp_zero
+            };
             let Some(list) = zeros.as_ref().filter(|list| list.len > 0) else { continue };
             let bytes = read::part(self.file, list, 0..1)?;
             list.number.scalars(&bytes, |first| {
@@ -269,8 +292,12 @@ impl<'a> Nexus<'a> {
         if needed > memory {
             return Err(Error::Unsupported {
                 file: self.file.store().name().clone(),
-                what: format!("{}: {} pulses, in less than {needed} bytes of memory,", list.dataset.path(), list.len)
-                    .into(),
+                what: format!(
+                    "{}: {} pulses, in less than {needed} bytes of memory,",
+                    list.dataset.path(),
+                    list.len
+                )
+                .into(),
                 advice: "allow more memory".into(),
             });
         }
@@ -288,7 +315,11 @@ fn check_cues(cues: &[u64], bank: &Bank) -> Option<Finding> {
     let done = "the cues are not used: event_index says the same in detail";
     let times = bank.cue_timestamp_zero.as_ref().map_or(0, |list| list.len);
     let (at, words, expected) = if let Some(at) = cues.iter().position(|&cue| cue > bank.events) {
-        (at, cues.get(at)?.to_string(), format!("at most {}, for there are so many events", bank.events))
+        (
+            at,
+            cues.get(at)?.to_string(),
+            format!("at most {}, for there are so many events", bank.events),
+        )
     } else if let Some(at) = cues.windows(2).position(|pair| pair[1] < pair[0]) {
         (at + 1, cues.get(at + 1)?.to_string(), format!("at least {}", cues.get(at)?))
     } else if cues.len() as u64 != times {
@@ -321,7 +352,10 @@ fn text(file: &ArrayFile, dataset: &Dataset) -> Result<Option<String>> {
         }
         Found::Array(_) => {}
         Found::Other(_) => {
-            if file.variable(dataset)?.is_some_and(|variable| variable.item.is_none() && variable.len() == 1) {
+            if file
+                .variable(dataset)?
+                .is_some_and(|variable| variable.item.is_none() && variable.len() == 1)
+            {
                 file.each_variable(dataset, &mut take)?;
             }
         }

@@ -1,4 +1,5 @@
-//! HDF5 files made anew: chunks of a dataset beside each other, in other shapes, with other filters; everything else as it was.
+//! HDF5 files made anew: chunks of a dataset beside each other, in other shapes, with other
+//! filters; everything else as it was.
 //!
 //! ```no_run
 //! use thalweg_io::open::Options;
@@ -53,8 +54,9 @@ pub struct Repack {
     pub paths: Vec<(String, Wish)>,
     /// Of which of libhdf5's structures the file is made.
     pub version: Version,
-    /// Whether to read all values of both files and compare them, before the new one gets its name. Otherwise what datasets there
-    /// are, their shapes and types, and where their chunks lie is read again.
+    /// Whether to read all values of both files and compare them, before the new one gets its name.
+    /// Otherwise what datasets there are, their shapes and types, and where their chunks lie is
+    /// read again.
     pub verify: bool,
 }
 
@@ -77,7 +79,8 @@ pub struct Report {
     pub bytes_before: u64,
     /// Bytes of the new one.
     pub bytes_after: u64,
-    /// Of these, what fills up last chunks of datasets that are stored otherwise, in chunks that no filter makes shorter.
+    /// Of these, what fills up last chunks of datasets that are stored otherwise, in chunks that no
+    /// filter makes shorter.
     pub bytes_filling: u64,
     /// Datasets whose values were compared.
     pub verified: u64,
@@ -101,13 +104,15 @@ pub struct Change {
 /// Makes a file anew. It appears when it is whole.
 ///
 /// # Errors
-/// The first defect of the original; [`Error::Unsupported`] for what cannot be made anew; [`Error::Usage`] for wishes that make no
-/// sense for a dataset that they name; [`Error::Io`].
+/// The first defect of the original; [`Error::Unsupported`] for what cannot be made anew;
+/// [`Error::Usage`] for wishes that make no sense for a dataset that they name; [`Error::Io`].
 pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<Report> {
     if let (Ok(a), Ok(b)) = (fs::canonicalize(path), fs::canonicalize(out))
         && a == b
     {
-        return Err(Error::Usage(format!("{}: the output is the input; give another name", out.display()).into()));
+        return Err(Error::Usage(
+            format!("{}: the output is the input; give another name", out.display()).into(),
+        ));
     }
     let Opened { store, model: (model, _), .. } = Opened::new(path, &options)?;
     let new = NewFile::create(out)?;
@@ -124,7 +129,13 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     let values = values_of(path, &store, &options)?;
     let mut report = fill(&store, &values, &new, &way, how)?;
     let before = options.model.unwrap_or(model);
-    verify::verify(&store, &new, Options { model: Some(before), ..options }, how.verify, &mut report)?;
+    verify::verify(
+        &store,
+        &new,
+        Options { model: Some(before), ..options },
+        how.verify,
+        &mut report,
+    )?;
     report.bytes_after = way.out.metadata().map_or(0, |meta| meta.len());
     if way.control.is_cancelled() {
         return Err(Error::Cancelled);
@@ -136,8 +147,8 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
 /// Smaller files are read through the page cache, as all are whose values are there already.
 const LARGE: u64 = 64 << 20;
 
-/// Where values are read from: past the page cache, unless the caller says otherwise. They are wanted once, and to make pages for them
-/// takes the processor as long as all else.
+/// Where values are read from: past the page cache, unless the caller says otherwise. They are
+/// wanted once, and to make pages for them takes the processor as long as all else.
 fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<Arc<dyn Store>> {
     let is_cached = || {
         let pages = File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
@@ -152,11 +163,18 @@ fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<A
 /// Bytes of an entry in a chunk index, roughly.
 const ENTRY: u64 = 32;
 
-/// Chunks in the whole file are not counted before they are found: as if one lay at every so many bytes.
+/// Chunks in the whole file are not counted before they are found: as if one lay at every so many
+/// bytes.
 const BETWEEN_CHUNKS: u64 = 16 << 10;
 
 /// Writes the new file.
-fn fill(store: &Arc<dyn Store>, values: &Arc<dyn Store>, new: &NewFile, way: &Way, how: &Repack) -> Result<Report> {
+fn fill(
+    store: &Arc<dyn Store>,
+    values: &Arc<dyn Store>,
+    new: &NewFile,
+    way: &Way,
+    how: &Repack,
+) -> Result<Report> {
     let from = hdf5::File::open(store, &way.control)?;
     let failed = |e| Error::io(&way.name, "creating", e);
     let out = way.out.try_clone().map_err(failed)?;
@@ -190,10 +208,17 @@ fn fill(store: &Arc<dyn Store>, values: &Arc<dyn Store>, new: &NewFile, way: &Wa
         report.passes = passes;
         let mut moves = Vec::with_capacity(spilled.len());
         for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
-            let Some(made) = spilled.first().and_then(|first| made.get(*recast.get(first.job)?)) else { continue };
+            let Some(made) = spilled.first().and_then(|first| made.get(*recast.get(first.job)?))
+            else {
+                continue;
+            };
             let chunks: Vec<Chunk> = spilled.iter().map(|spilled| spilled.chunk).collect();
             let places = rewrite.chunks(made, &chunks)?;
-            moves.extend(chunks.iter().zip(places).map(|(c, to)| Move { from: c.offset, to, len: c.size }));
+            moves.extend(chunks.iter().zip(places).map(|(c, to)| Move {
+                from: c.offset,
+                to,
+                len: c.size,
+            }));
         }
         aside = Some((spill, moves));
     }
@@ -229,11 +254,17 @@ fn change(form: &Form, recast: &Recast) -> Option<Change> {
             (Some(chunk.clone()), coders.iter().map(ToString::to_string).collect())
         }
     };
-    Some(Change { path: form.path.clone(), chunk_before: before, chunk_after, filters_before, filters_after })
+    Some(Change {
+        path: form.path.clone(),
+        chunk_before: before,
+        chunk_after,
+        filters_before,
+        filters_after,
+    })
 }
 
-/// Plans values that need not be decoded: whole chunks, and runs of elements that are consecutive in both files. False where they
-/// must be put together instead.
+/// Plans values that need not be decoded: whole chunks, and runs of elements that are consecutive
+/// in both files. False where they must be put together instead.
 fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
     let form = &made.form;
     let bytes = form.bytes();
@@ -245,7 +276,11 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
         }
         (Recast::Keep, Lie::Chunked(_, chunks)) => {
             let places = chunks.iter().zip(&made.places);
-            moves.extend(places.map(|(chunk, &to)| Move { from: chunk.offset, to, len: chunk.size }));
+            moves.extend(places.map(|(chunk, &to)| Move {
+                from: chunk.offset,
+                to,
+                len: chunk.size,
+            }));
             true
         }
         (recast, lie) => {
@@ -254,12 +289,16 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
             if !is_plain || is_coded || !form.fill.is_empty() {
                 return false;
             }
-            // Pieces of the array that lie in one piece here and there, by where they start in the array.
+            // Pieces of the array that lie in one piece here and there, by where they start in the
+            // array.
             let from: Vec<(u64, u64, u64)> = match lie {
                 Lie::Contiguous(at) => vec![(0, at.unwrap_or(0), bytes)],
                 Lie::Chunked(chunk, chunks) => {
-                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else { return false };
-                    let piece = |c: &Chunk| (c.first * band, c.offset, band.min(bytes - c.first * band));
+                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else {
+                        return false;
+                    };
+                    let piece =
+                        |c: &Chunk| (c.first * band, c.offset, band.min(bytes - c.first * band));
                     // Whoever wrote a chunk of another length should be told where it is decoded.
                     if chunks.iter().any(|chunk| chunk.size != band) {
                         return false;
@@ -270,7 +309,9 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
             };
             let to: Vec<(u64, u64, u64)> = match recast {
                 Recast::Chunked { chunk, numbers, .. } => {
-                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else { return false };
+                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else {
+                        return false;
+                    };
                     let places = numbers.iter().zip(&made.places);
                     places.map(|(&n, &to)| (n * band, to, band.min(bytes - n * band))).collect()
                 }
@@ -286,7 +327,11 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
                         break;
                     }
                     let (begin, end) = (start.max(first), (start + len).min(first + there));
-                    moves.push(Move { from: at + (begin - start), to: place + (begin - first), len: end - begin });
+                    moves.push(Move {
+                        from: at + (begin - start),
+                        to: place + (begin - first),
+                        len: end - begin,
+                    });
                 }
             }
             true
@@ -301,10 +346,17 @@ const SLICE: u64 = 256 << 10;
 fn job(made: &Made) -> Option<Job> {
     let form = &made.form;
     let (from, stored) = match &form.lie {
-        Lie::Chunked(chunk, chunks) => (Grid::chunks(&form.shape, chunk, form.element), chunks.clone()),
+        Lie::Chunked(chunk, chunks) => {
+            (Grid::chunks(&form.shape, chunk, form.element), chunks.clone())
+        }
         Lie::Contiguous(Some(at)) => {
             let grid = Grid::run(&form.shape, form.element, SLICE);
-            let slice = |first| Chunk { first, offset: at + grid.offset(first), size: grid.bytes(first), mask: 0 };
+            let slice = |first| Chunk {
+                first,
+                offset: at + grid.offset(first),
+                size: grid.bytes(first),
+                mask: 0,
+            };
             let stored = (0..grid.count()).map(slice).collect();
             (grid, stored)
         }
@@ -318,7 +370,8 @@ fn job(made: &Made) -> Option<Job> {
         Recast::Contiguous => {
             let grid = Grid::run(&form.shape, form.element, SLICE);
             let base = made.places.first()?;
-            let places: HashMap<u64, u64> = (0..grid.count()).map(|n| (n, base + grid.offset(n))).collect();
+            let places: HashMap<u64, u64> =
+                (0..grid.count()).map(|n| (n, base + grid.offset(n))).collect();
             (grid, Vec::new(), places)
         }
         Recast::Keep => return None,

@@ -1,8 +1,10 @@
-//! Synthetic neutron events, in NeXus files laid out as a run leaves them behind, or as one would wish them.
+//! Synthetic neutron events, in NeXus files laid out as a run leaves them behind, or as one would
+//! wish them.
 //!
-//! A [`Recipe`] says what a file looks like, and a [`Run`] is that recipe made ready. Event `i` of a bank depends on nothing but
-//! the seed, the bank and `i`: files that differ in layout, order or compression hold the same values. As with
-//! [reads](super::Synth), they are the same on every machine.
+//! A [`Recipe`] says what a file looks like, and a [`Run`] is that recipe made ready. Event `i` of
+//! a bank depends on nothing but the seed, the bank and `i`: files that differ in layout, order or
+//! compression hold the same values. As with [reads](super::Synth), they are the same on every
+//! machine.
 //!
 //! ```
 //! use thalweg_hdf5::synth::Recipe;
@@ -72,7 +74,8 @@ impl FromStr for Layout {
             Some(found) => found,
             None => text.strip_suffix("Mi").map_or((text, 1), |n| (n, 1 << 20)),
         };
-        let elements = number.parse().ok().and_then(|n: u64| n.checked_mul(factor)).filter(|n| *n > 0);
+        let elements =
+            number.parse().ok().and_then(|n: u64| n.checked_mul(factor)).filter(|n| *n > 0);
         let expected = "\"contiguous\", or a chunk's elements as in 2048 or 1Mi";
         elements.map(Self::Chunked).ok_or_else(|| Fault::new(0, format!("{text:?}"), expected))
     }
@@ -83,7 +86,8 @@ impl FromStr for Layout {
 pub enum Weights {
     /// All banks get as many.
     Even,
-    /// Each bank gets less than the one before, by the same factor: the first 3.5 times the mean, the last a ninth of it.
+    /// Each bank gets less than the one before, by the same factor: the first 3.5 times the mean,
+    /// the last a ninth of it.
     Skewed,
 }
 
@@ -197,7 +201,8 @@ impl Recipe {
         Self { seed, events: bytes / EVENT_BYTES, ..Self::default() }
     }
 
-    /// Sets the layout, and the order that goes with it: without chunks, datasets lie one after the other.
+    /// Sets the layout, and the order that goes with it: without chunks, datasets lie one after the
+    /// other.
     pub fn lay(&mut self, layout: Layout) {
         self.layout = layout;
         if layout == Layout::Contiguous {
@@ -254,14 +259,18 @@ impl Recipe {
             Layout::Contiguous if self.order != Order::Ordered => {
                 "contiguous datasets lie one after the other; expected the order \"ordered\"".into()
             }
-            Layout::Contiguous if self.coding != Coding::NONE => "only chunks have filters; expected none".into(),
+            Layout::Contiguous if self.coding != Coding::NONE => {
+                "only chunks have filters; expected none".into()
+            }
             _ if !(1.0..=1e9).contains(&self.events_per_pulse) => {
                 format!("events_per_pulse is {}, expected 1 to 1e9", self.events_per_pulse)
             }
             _ if !(1e-3..=1e6).contains(&self.frequency) => {
                 format!("frequency is {}, expected 0.001 to 1e6", self.frequency)
             }
-            _ if self.events > u64::MAX >> 16 => format!("events is {}, expected at most 2^48", self.events),
+            _ if self.events > u64::MAX >> 16 => {
+                format!("events is {}, expected at most 2^48", self.events)
+            }
             _ => return Ok(()),
         };
         Err(Error::Usage(format!("recipe: {wrong}").into()))
@@ -294,7 +303,8 @@ struct Bank {
 }
 
 impl Run {
-    /// Checks the recipe and computes its tables: a few milliseconds a bank, and more for many pulses.
+    /// Checks the recipe and computes its tables: a few milliseconds a bank, and more for many
+    /// pulses.
     ///
     /// # Errors
     /// [`Error::Usage`] for a recipe that cannot be made.
@@ -302,7 +312,9 @@ impl Run {
         recipe.check()?;
         let pulses = Pulses::new(&recipe);
         let banks = (0..recipe.banks).map(|bank| Bank {
-            key: mix(mix(recipe.seed ^ u64::from_be_bytes(*b"neutrons")).wrapping_add(u64::from(bank))),
+            key: mix(
+                mix(recipe.seed ^ u64::from_be_bytes(*b"neutrons")).wrapping_add(u64::from(bank))
+            ),
             events: pulses.events(bank),
             table: Table::new(&recipe, bank),
         });
@@ -338,7 +350,8 @@ impl Run {
         }
     }
 
-    /// Elements of a chunk of one of a bank's datasets; without chunks, elements that are written together.
+    /// Elements of a chunk of one of a bank's datasets; without chunks, elements that are written
+    /// together.
     pub fn piece(&self, bank: u32, field: Field) -> u64 {
         match self.recipe.layout {
             Layout::Contiguous => CONTIGUOUS_PIECE,
@@ -360,7 +373,9 @@ impl Run {
 
     /// How many [`Run::pieces`] there are.
     pub fn piece_count(&self) -> u64 {
-        (0..self.recipe.banks).flat_map(|bank| Field::ALL.map(|field| self.pieces_of(bank, field))).sum()
+        (0..self.recipe.banks)
+            .flat_map(|bank| Field::ALL.map(|field| self.pieces_of(bank, field)))
+            .sum()
     }
 
     fn pieces_of(&self, bank: u32, field: Field) -> u64 {
@@ -377,9 +392,17 @@ impl Run {
         self.each(bank, events, out, |table, bits| table.microseconds(bits).to_le_bytes());
     }
 
-    fn each(&self, bank: u32, events: Range<u64>, out: &mut Vec<u8>, of: impl Fn(&Table, u64) -> [u8; 4]) {
+    fn each(
+        &self,
+        bank: u32,
+        events: Range<u64>,
+        out: &mut Vec<u8>,
+        of: impl Fn(&Table, u64) -> [u8; 4],
+    ) {
         let Some(bank) = self.bank(bank) else { return };
-        out.extend(events.flat_map(|i| of(&bank.table, mix(bank.key.wrapping_add(i.wrapping_mul(STEP))))));
+        out.extend(
+            events.flat_map(|i| of(&bank.table, mix(bank.key.wrapping_add(i.wrapping_mul(STEP))))),
+        );
     }
 
     fn bank(&self, bank: u32) -> Option<&Bank> {

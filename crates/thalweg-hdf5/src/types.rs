@@ -97,7 +97,9 @@ impl Dataset {
         match &self.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => Ok(()),
             Storage::Contiguous(Some(offset)) => inside(*offset, self.len.checked_mul(SAMPLE)),
-            Storage::Chunked(_, chunks) => chunks.iter().try_for_each(|chunk| inside(chunk.offset, Some(chunk.size))),
+            Storage::Chunked(_, chunks) => {
+                chunks.iter().try_for_each(|chunk| inside(chunk.offset, Some(chunk.size)))
+            }
         }
     }
 }

@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_schema::DataType;
 
@@ -25,7 +26,10 @@ pub enum Number {
 impl Number {
     /// The number that a text spells; `None` for infinities and what is no number.
     pub fn parse(text: &str) -> Option<Self> {
-        text.parse().map(Self::Whole).ok().or_else(|| text.parse().ok().filter(|n: &f64| n.is_finite()).map(Self::Real))
+        text.parse()
+            .map(Self::Whole)
+            .ok()
+            .or_else(|| text.parse().ok().filter(|n: &f64| n.is_finite()).map(Self::Real))
     }
 
     /// What a 32-bit float would make of it, so that `x == 0.1` holds where the file says 0.1.
@@ -55,7 +59,9 @@ pub fn numbers(column: &dyn Array) -> Box<dyn Fn(usize) -> Option<Number> + '_> 
     macro_rules! whole {
         ($kind:ty) => {{
             let values = column.as_primitive::<$kind>();
-            Box::new(move |row| values.is_valid(row).then(|| Number::Whole(values.value(row).into())))
+            Box::new(move |row| {
+                values.is_valid(row).then(|| Number::Whole(values.value(row).into()))
+            })
         }};
     }
     match column.data_type() {
@@ -69,7 +75,9 @@ pub fn numbers(column: &dyn Array) -> Box<dyn Fn(usize) -> Option<Number> + '_> 
         DataType::UInt64 => whole!(UInt64Type),
         DataType::Float32 => {
             let values = column.as_primitive::<Float32Type>();
-            Box::new(move |row| values.is_valid(row).then(|| Number::Real(values.value(row).into())))
+            Box::new(move |row| {
+                values.is_valid(row).then(|| Number::Real(values.value(row).into()))
+            })
         }
         DataType::Float64 => {
             let values = column.as_primitive::<Float64Type>();
@@ -89,8 +97,12 @@ pub fn texts<'a>(column: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> 
     }
     let Some(dictionary) = column.as_any_dictionary_opt() else { return Box::new(|_| None) };
     let codes = dictionary.normalized_keys();
-    let Some(labels) = dictionary.values().as_string_opt::<i32>() else { return Box::new(|_| None) };
-    Box::new(move |row| dictionary.is_valid(row).then(|| codes.get(row).map(|&code| labels.value(code))).flatten())
+    let Some(labels) = dictionary.values().as_string_opt::<i32>() else {
+        return Box::new(|_| None);
+    };
+    Box::new(move |row| {
+        dictionary.is_valid(row).then(|| codes.get(row).map(|&code| labels.value(code))).flatten()
+    })
 }
 
 /// The cells of a column of text, labels or numbers as text; nothing of other columns.

@@ -47,7 +47,8 @@ impl Chance {
     }
 }
 
-/// The standard normal distribution's quantile at `p`, in (0, 1): P. J. Acklam's approximation, good to 1e-9.
+/// The standard normal distribution's quantile at `p`, in (0, 1): P. J. Acklam's approximation,
+/// good to 1e-9.
 pub fn quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -39.696_830_286_653_76,
@@ -73,8 +74,13 @@ pub fn quantile(p: f64) -> f64 {
         4.374_664_141_464_968,
         2.938_163_982_698_783,
     ];
-    const D: [f64; 5] =
-        [0.007_784_695_709_041_462, 0.322_467_129_070_039_8, 2.445_134_137_142_996, 3.754_408_661_907_416, 1.0];
+    const D: [f64; 5] = [
+        0.007_784_695_709_041_462,
+        0.322_467_129_070_039_8,
+        2.445_134_137_142_996,
+        3.754_408_661_907_416,
+        1.0,
+    ];
     let poly = |c: &[f64], x: f64| c.iter().fold(0.0, |sum, c| sum * x + c);
     let tail = |p: f64| {
         let q = (-2.0 * libm::log(p)).sqrt();
@@ -97,7 +103,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_normal_distribution() {
-        for (p, z) in [(0.5, 0.0), (0.841_344_746, 1.0), (0.975, 1.959_963_985), (0.001, -3.090_232_306)] {
+        for (p, z) in
+            [(0.5, 0.0), (0.841_344_746, 1.0), (0.975, 1.959_963_985), (0.001, -3.090_232_306)]
+        {
             assert!((quantile(p) - z).abs() < 1e-6, "{p}: {}", quantile(p));
         }
         assert!(quantile(1.0).is_finite() && quantile(0.0).is_finite());

@@ -10,9 +10,9 @@
 //! value     := a word, a number, or text in quotation marks of either kind
 //! ```
 //!
-//! A missing value makes a comparison neither true nor false, and so is every `not` of it: such rows are left out, and
-//! `is missing` finds them. Text that is compared by `<` and the like with a number is taken as a number, because SLOW5
-//! files keep channel numbers as text.
+//! A missing value makes a comparison neither true nor false, and so is every `not` of it: such
+//! rows are left out, and `is missing` finds them. Text that is compared by `<` and the like with a
+//! number is taken as a number, because SLOW5 files keep channel numbers as text.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -84,7 +84,8 @@ impl Condition {
     /// Reads a condition.
     ///
     /// # Errors
-    /// [`Error::Usage`] that names the column of the text (from 1), what stands there and what should.
+    /// [`Error::Usage`] that names the column of the text (from 1), what stands there and what
+    /// should.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(Self { expr: parse::parse(text)?, text: text.to_owned() })
     }
@@ -93,7 +94,9 @@ impl Condition {
     pub fn columns(&self) -> BTreeSet<&str> {
         fn gather<'a>(expr: &'a Expr, names: &mut BTreeSet<&'a str>) {
             match expr {
-                Expr::Any(parts) | Expr::All(parts) => parts.iter().for_each(|part| gather(part, names)),
+                Expr::Any(parts) | Expr::All(parts) => {
+                    parts.iter().for_each(|part| gather(part, names))
+                }
                 Expr::Not(inner) => gather(inner, names),
                 Expr::Test(test) => {
                     names.insert(&test.column.text);
@@ -109,5 +112,7 @@ impl Condition {
 /// What is wrong with a condition, and where.
 fn wrong(text: &str, at: usize, found: &str, expected: &str) -> Error {
     let column = text.get(..at).unwrap_or(text).chars().count() + 1;
-    Error::Usage(format!("condition {text:?}, column {column}: found {found}, expected {expected}").into())
+    Error::Usage(
+        format!("condition {text:?}, column {column}: found {found}, expected {expected}").into(),
+    )
 }

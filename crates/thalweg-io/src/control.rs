@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::Result;
 
-/// What has to be done to a file, or to one of its datasets, before a library that may crash on it opens it.
+/// What has to be done to a file, or to one of its datasets, before a library that may crash on it
+/// opens it.
 pub type Inspect = dyn Fn(&Path, Option<&str>, &Control) -> Result<()> + Send + Sync;
 
 /// Stops runs from outside, and sees how far they are. Clones share one state.
@@ -24,7 +25,10 @@ struct State {
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cancelled, fetched, inspect: _ } = self;
-        f.debug_struct("State").field("cancelled", cancelled).field("fetched", fetched).finish_non_exhaustive()
+        f.debug_struct("State")
+            .field("cancelled", cancelled)
+            .field("fetched", fetched)
+            .finish_non_exhaustive()
     }
 }
 
@@ -49,7 +53,8 @@ impl Control {
         self.0.fetched.load(Ordering::Relaxed)
     }
 
-    /// Has every file inspected before it is opened by a library that may crash on it. The first hook stays.
+    /// Has every file inspected before it is opened by a library that may crash on it. The first
+    /// hook stays.
     pub fn inspect_with(&self, inspect: Box<Inspect>) {
         let _ = self.0.inspect.set(inspect);
     }

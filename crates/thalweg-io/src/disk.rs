@@ -1,4 +1,5 @@
-//! Where a network's files lie: a folder, or what stands in for one when it is tested what a crash leaves of it.
+//! Where a network's files lie: a folder, or what stands in for one when it is tested what a crash
+//! leaves of it.
 
 use std::any::Any;
 use std::fmt;
@@ -11,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::model::StoreModel;
 use crate::store::{FileStore, MmapStore, Store};
 
-/// A flat folder of files. What was written is there for good once [`Sink::sync`] has returned, what was created, renamed or
-/// removed once [`Disk::sync`] has.
+/// A flat folder of files. What was written is there for good once [`Sink::sync`] has returned,
+/// what was created, renamed or removed once [`Disk::sync`] has.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// What messages call it.
     fn name(&self) -> &Arc<str>;
@@ -34,7 +35,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
     fn open(&self, file: &str) -> Result<Arc<dyn Store>>;
 
-    /// The same, to bring bytes into the page cache by: never a map, whose faults read one page at a time or what nobody wants.
+    /// The same, to bring bytes into the page cache by: never a map, whose faults read one page at
+    /// a time or what nobody wants.
     ///
     /// # Errors
     /// As [`Disk::open`].
@@ -82,7 +84,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`Error::Io`].
     fn sync(&self) -> Result<()>;
 
-    /// Keeps all others from writing as long as what it returns lives. `None` if another one writes.
+    /// Keeps all others from writing as long as what it returns lives. `None` if another one
+    /// writes.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -116,9 +119,10 @@ pub struct Folder {
 const LOCK: &str = "lock";
 
 impl Folder {
-    /// A folder, which need not be there before something is created in it. Its files are read through maps: they are never
-    /// changed once they are written, only removed. With `is_mapped` false they are read with `pread`, for file systems on which
-    /// somebody else might shorten them.
+    /// A folder, which need not be there before something is created in it. Its files are read
+    /// through maps: they are never changed once they are written, only removed. With `is_mapped`
+    /// false they are read with `pread`, for file systems on which somebody else might shorten
+    /// them.
     pub fn new(path: &Path, is_mapped: bool) -> Self {
         Self { path: path.to_owned(), name: path.to_string_lossy().into(), is_mapped }
     }
@@ -178,7 +182,8 @@ impl Disk for Folder {
 
     fn append(&self, file: &str, len: u64) -> Result<Box<dyn Sink>> {
         let path = self.path.join(file);
-        let mut open = File::options().write(true).open(path).map_err(self.failed(file, "opening"))?;
+        let mut open =
+            File::options().write(true).open(path).map_err(self.failed(file, "opening"))?;
         open.set_len(len).map_err(self.failed(file, "shortening"))?;
         open.seek(SeekFrom::Start(len)).map_err(self.failed(file, "seeking in"))?;
         Ok(Box::new(FileSink { file: open, name: self.path_of(file), written: len }))
@@ -190,7 +195,9 @@ impl Disk for Folder {
 
     fn remove(&self, file: &str) -> Result<()> {
         match fs::remove_file(self.path.join(file)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(self.failed(file, "removing")(e)),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(self.failed(file, "removing")(e))
+            }
             _ => Ok(()),
         }
     }
@@ -202,7 +209,8 @@ impl Disk for Folder {
 
     fn lock(&self) -> Result<Option<Box<dyn Any + Send + Sync>>> {
         self.make()?;
-        let file = File::options().create(true).truncate(false).write(true).open(self.path.join(LOCK));
+        let file =
+            File::options().create(true).truncate(false).write(true).open(self.path.join(LOCK));
         let file = file.map_err(self.failed(LOCK, "opening"))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
@@ -220,7 +228,9 @@ struct FileSink {
 
 impl Sink for FileSink {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| Error::io_at(&self.name, "writing", self.written, e))?;
+        self.file
+            .write_all(bytes)
+            .map_err(|e| Error::io_at(&self.name, "writing", self.written, e))?;
         self.written += bytes.len() as u64;
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Fetch and decode, overlapped, in bounded memory.
 //!
-//! A [`Run`] is one pass over a [`Source`]: the store keeps requests in flight, decode workers take whole groups of
-//! extents as soon as their bytes are there, and the caller gets batches in order, as they come, or not at all (the
-//! decoder may hand values to a visitor on the worker, while they are in its cache). All buffers are pooled.
+//! A [`Run`] is one pass over a [`Source`]: the store keeps requests in flight, decode workers take
+//! whole groups of extents as soon as their bytes are there, and the caller gets batches in order,
+//! as they come, or not at all (the decoder may hand values to a visitor on the worker, while they
+//! are in its cache). All buffers are pooled.
 //!
-//! Deadlock is impossible by construction: requests and groups are taken in order, a block's buffer is freed once its
-//! groups are decoded, and the group at the head of the line may always make a batch beyond the pool's bound.
+//! Deadlock is impossible by construction: requests and groups are taken in order, a block's buffer
+//! is freed once its groups are decoded, and the group at the head of the line may always make a
+//! batch beyond the pool's bound.
 
 mod clock;
 mod depth;
@@ -43,13 +45,19 @@ pub trait Decoder: Send + Sync + 'static {
     /// An empty batch.
     fn batch(&self) -> Self::Batch;
 
-    /// Decodes extents of `group` from index `*next` on into an empty or recycled `batch`, and moves `*next` past
-    /// them. It may stop early when the batch is full; it is then called again with another.
+    /// Decodes extents of `group` from index `*next` on into an empty or recycled `batch`, and
+    /// moves `*next` past them. It may stop early when the batch is full; it is then called again
+    /// with another.
     ///
     /// # Errors
     /// What is wrong with the extent at `*next`. The run ends there.
-    fn decode(&self, worker: &mut Self::Worker, group: &Group, next: &mut usize, batch: &mut Self::Batch)
-    -> Result<()>;
+    fn decode(
+        &self,
+        worker: &mut Self::Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()>;
 
     /// Bytes of stored and decoded data that went through `worker` so far, for the clocks.
     fn decoded_bytes(worker: &Self::Worker) -> u64;
@@ -66,7 +74,8 @@ pub enum Delivery {
     Worker,
 }
 
-/// The sizes of a run. [`crate::plan::shape`] derives them from the store model, the threads and the memory budget.
+/// The sizes of a run. [`crate::plan::shape`] derives them from the store model, the threads and
+/// the memory budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Decode workers.
@@ -79,8 +88,8 @@ pub struct Shape {
     pub block: usize,
     /// Bytes of a usual request, where that is known.
     pub usual: Option<usize>,
-    /// Bytes before each block's own, where an extent that began in the block before is completed without copying
-    /// the rest.
+    /// Bytes before each block's own, where an extent that began in the block before is completed
+    /// without copying the rest.
     pub headroom: usize,
     /// Pooled block buffers.
     pub buffers: usize,
@@ -119,9 +128,19 @@ impl<D: Decoder> Run<D> {
     ///
     /// # Errors
     /// [`Error::Io`] if the system gives no thread.
-    pub fn start(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, control: Control) -> Result<Self> {
+    pub fn start(
+        store: Arc<dyn Store>,
+        source: Source,
+        decoder: D,
+        shape: Shape,
+        control: Control,
+    ) -> Result<Self> {
         let shared = Arc::new(Shared::new(store, source, decoder, shape, control));
-        let mut run = Self { shared: shared.clone(), workers: Vec::with_capacity(shape.threads), fetcher: None };
+        let mut run = Self {
+            shared: shared.clone(),
+            workers: Vec::with_capacity(shape.threads),
+            fetcher: None,
+        };
         let failed = |e| Error::io(run_name(&shared), "starting a thread for", e);
         let fetch = shared.clone();
         let fetcher = std::thread::Builder::new().name("thalweg-fetch".into()).spawn(move || {
@@ -131,7 +150,9 @@ impl<D: Decoder> Run<D> {
         run.fetcher = Some(fetcher.map_err(failed)?);
         for _ in 0..shape.threads.max(1) {
             let work = shared.clone();
-            let worker = std::thread::Builder::new().name("thalweg-decode".into()).spawn(move || work.work());
+            let worker = std::thread::Builder::new()
+                .name("thalweg-decode".into())
+                .spawn(move || work.work());
             run.workers.push(worker.map_err(failed)?);
         }
         Ok(run)
@@ -181,8 +202,8 @@ impl<D: Decoder> Run<D> {
     }
 }
 
-/// The batches, each as soon as it is its turn. The first error is the last item; with ordered delivery everything
-/// before it was delivered.
+/// The batches, each as soon as it is its turn. The first error is the last item; with ordered
+/// delivery everything before it was delivered.
 impl<D: Decoder> Iterator for Run<D> {
     type Item = Result<D::Batch>;
 
@@ -198,7 +219,8 @@ fn run_name<D: Decoder>(shared: &Shared<D>) -> &Arc<str> {
 impl<D: Decoder> Drop for Run<D> {
     fn drop(&mut self) {
         self.shared.stop();
-        // A panic in a thread has been reported by its own hook; unwinding again from a drop would abort.
+        // A panic in a thread has been reported by its own hook; unwinding again from a drop would
+        // abort.
         let _ = self.fetcher.take().map(JoinHandle::join);
         for worker in self.workers.drain(..) {
             let _ = worker.join();
@@ -262,8 +284,9 @@ impl<D: Decoder> Feed for Shared<D> {
     }
 }
 
-/// Blocks that may be alive: `depth` in flight, as many that arrived before their turn, one for each worker. Fetching
-/// further ahead would only push what was fetched out of the processor's cache.
+/// Blocks that may be alive: `depth` in flight, as many that arrived before their turn, one for
+/// each worker. Fetching further ahead would only push what was fetched out of the processor's
+/// cache.
 pub(crate) fn blocks_alive(depth: usize, threads: usize) -> usize {
     depth * 2 + threads
 }

@@ -11,7 +11,8 @@ pub use thalweg_codec::Fault;
 
 /// Makes a [`Fault`] an [`Error`] once the file is known.
 pub trait InFile {
-    /// The defect as an error about bytes that start at `base` of `file`. `what` names the thing they hold.
+    /// The defect as an error about bytes that start at `base` of `file`. `what` names the thing
+    /// they hold.
     fn in_file(self, file: &Arc<str>, base: u64, what: impl Into<Cow<'static, str>>) -> Error;
 }
 
@@ -50,7 +51,8 @@ pub enum Error {
         file: Arc<str>,
         /// What the bytes should hold, as in "record 17 (read 00a1…)".
         what: Cow<'static, str>,
-        /// Offset in the file. Inside a compressed record: the record's own offset plus that in its decoded bytes.
+        /// Offset in the file. Inside a compressed record: the record's own offset plus that in its
+        /// decoded bytes.
         offset: u64,
         /// What stands there.
         found: Cow<'static, str>,
@@ -58,7 +60,9 @@ pub enum Error {
         expected: Cow<'static, str>,
     },
     /// The file ends before its contents do.
-    #[error("{file}: the file ends at byte {size}, inside {what} at byte {offset}; it is truncated{advice}")]
+    #[error(
+        "{file}: the file ends at byte {size}, inside {what} at byte {offset}; it is truncated{advice}"
+    )]
     Truncated {
         /// The file.
         file: Arc<str>,
@@ -110,7 +114,12 @@ impl Error {
     }
 
     /// An I/O failure at a known byte.
-    pub fn io_at(file: &Arc<str>, doing: &'static str, offset: u64, source: impl Into<io::Error>) -> Self {
+    pub fn io_at(
+        file: &Arc<str>,
+        doing: &'static str,
+        offset: u64,
+        source: impl Into<io::Error>,
+    ) -> Self {
         Self::Io { file: file.clone(), doing, offset: Some(offset), source: source.into() }
     }
 }

@@ -6,21 +6,29 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::store::{AlignedBuf, Store};
 
-/// Finds extents in bytes that stream by, for formats without an index of them (BLOW5, SLOW5, FASTQ).
+/// Finds extents in bytes that stream by, for formats without an index of them (BLOW5, SLOW5,
+/// FASTQ).
 pub trait Framer: Send {
-    /// Looks at `bytes`, which start at byte `at` of the file; `last` says that no more follow. Appends the whole
-    /// extents found, as ranges of `bytes`, in order.
+    /// Looks at `bytes`, which start at byte `at` of the file; `last` says that no more follow.
+    /// Appends the whole extents found, as ranges of `bytes`, in order.
     ///
     /// # Errors
-    /// Whatever shows that the file is malformed or cut short. Extents found before the defect are kept.
-    fn frame(&mut self, at: u64, bytes: &[u8], last: bool, found: &mut Vec<Range<usize>>) -> Result<Step>;
+    /// Whatever shows that the file is malformed or cut short. Extents found before the defect are
+    /// kept.
+    fn frame(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step>;
 }
 
 /// How far a [`Framer`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The first `used` bytes are dealt with; the extent that starts there is `need` bytes long (0: not known yet).
-    /// The framer has checked that the file can hold so many.
+    /// The first `used` bytes are dealt with; the extent that starts there is `need` bytes long (0:
+    /// not known yet). The framer has checked that the file can hold so many.
     More {
         /// Bytes dealt with.
         used: usize,
@@ -66,7 +74,8 @@ pub enum Source {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) data: Data,
-    /// Offset in the file of the first byte of `data`; wrapping, because headroom can reach back past the start.
+    /// Offset in the file of the first byte of `data`; wrapping, because headroom can reach back
+    /// past the start.
     pub(crate) origin: u64,
 }
 

@@ -1,7 +1,8 @@
 //! The store model: four numbers that tell what a store is good at.
 //!
 //! It starts from a prior by kind of file system and is replaced by what a probe measured, when the
-//! user asked for that. The planner derives its merging gap and depth from it, the predictor its times.
+//! user asked for that. The planner derives its merging gap and depth from it, the predictor its
+//! times.
 
 pub mod saved;
 
@@ -32,7 +33,8 @@ pub enum Origin {
 pub struct StoreModel {
     /// Seconds from a request on an idle store to its first byte.
     pub latency_s: f64,
-    /// Bytes a second, with [`StoreModel::depth`] requests of [`StoreModel::block`] bytes in flight.
+    /// Bytes a second, with [`StoreModel::depth`] requests of [`StoreModel::block`] bytes in
+    /// flight.
     pub bandwidth: f64,
     /// Small requests answered a second, with many in flight.
     pub request_rate: f64,
@@ -43,28 +45,38 @@ pub struct StoreModel {
 }
 
 impl StoreModel {
-    /// A local solid-state disc, until it is measured: the slower half of what such discs do. Two requests are enough
-    /// where the kernel reads ahead, and cost the decoders least; a run that starves goes deeper by itself.
-    pub const LOCAL: Self = Self { latency_s: 100e-6, bandwidth: 1.5e9, request_rate: 75e3, depth: 2, block: 1 << 20 };
+    /// A local solid-state disc, until it is measured: the slower half of what such discs do. Two
+    /// requests are enough where the kernel reads ahead, and cost the decoders least; a run that
+    /// starves goes deeper by itself.
+    pub const LOCAL: Self =
+        Self { latency_s: 100e-6, bandwidth: 1.5e9, request_rate: 75e3, depth: 2, block: 1 << 20 };
     /// A network file system with one server (NFS, SMB).
-    pub const NETWORK: Self = Self { latency_s: 1e-3, bandwidth: 0.5e9, request_rate: 5e3, depth: 8, block: 1 << 20 };
+    pub const NETWORK: Self =
+        Self { latency_s: 1e-3, bandwidth: 0.5e9, request_rate: 5e3, depth: 8, block: 1 << 20 };
     /// A parallel file system (Lustre, GPFS, BeeGFS, Ceph).
     pub const PARALLEL: Self =
         Self { latency_s: 0.5e-3, bandwidth: 2e9, request_rate: 10e3, depth: 16, block: 4 << 20 };
     /// A file system in user space (FUSE): mounted object stores, sshfs.
-    pub const FUSE: Self = Self { latency_s: 5e-3, bandwidth: 0.3e9, request_rate: 1e3, depth: 16, block: 4 << 20 };
-    /// A hard disc of 7,200 turns a minute: half a turn and a seek are 12 ms, and such discs carry 150 to 250 MB/s (data sheets of
-    /// Seagate's Exos and Western Digital's Ultrastar). More requests in flight make it little faster.
-    pub const HDD: Self = Self { latency_s: 12e-3, bandwidth: 180e6, request_rate: 120.0, depth: 2, block: 4 << 20 };
+    pub const FUSE: Self =
+        Self { latency_s: 5e-3, bandwidth: 0.3e9, request_rate: 1e3, depth: 16, block: 4 << 20 };
+    /// A hard disc of 7,200 turns a minute: half a turn and a seek are 12 ms, and such discs carry
+    /// 150 to 250 MB/s (data sheets of Seagate's Exos and Western Digital's Ultrastar). More
+    /// requests in flight make it little faster.
+    pub const HDD: Self =
+        Self { latency_s: 12e-3, bandwidth: 180e6, request_rate: 120.0, depth: 2, block: 4 << 20 };
     /// A solid-state disc behind SATA, whose link carries 530 to 560 MB/s.
-    pub const SSD: Self = Self { latency_s: 120e-6, bandwidth: 530e6, request_rate: 80e3, depth: 4, block: 1 << 20 };
+    pub const SSD: Self =
+        Self { latency_s: 120e-6, bandwidth: 530e6, request_rate: 80e3, depth: 4, block: 1 << 20 };
     /// A solid-state disc behind four lanes of PCIe 3 or 4: the slower of them carry 3 GB/s.
-    pub const NVME: Self = Self { latency_s: 80e-6, bandwidth: 3e9, request_rate: 300e3, depth: 8, block: 1 << 20 };
-    /// Amazon's S3 in its own region: 5,500 GETs a second of a prefix, 85 to 90 MB/s a connection, a first byte after 30 ms and more
-    /// (its performance guidelines), behind a link of 10 Gb/s.
-    pub const S3: Self = Self { latency_s: 30e-3, bandwidth: 1.1e9, request_rate: 2e3, depth: 32, block: 8 << 20 };
+    pub const NVME: Self =
+        Self { latency_s: 80e-6, bandwidth: 3e9, request_rate: 300e3, depth: 8, block: 1 << 20 };
+    /// Amazon's S3 in its own region: 5,500 GETs a second of a prefix, 85 to 90 MB/s a connection,
+    /// a first byte after 30 ms and more (its performance guidelines), behind a link of 10 Gb/s.
+    pub const S3: Self =
+        Self { latency_s: 30e-3, bandwidth: 1.1e9, request_rate: 2e3, depth: 32, block: 8 << 20 };
     /// Memory: tmpfs, ramfs.
-    pub const MEMORY: Self = Self { latency_s: 2e-6, bandwidth: 8e9, request_rate: 500e3, depth: 2, block: 1 << 20 };
+    pub const MEMORY: Self =
+        Self { latency_s: 2e-6, bandwidth: 8e9, request_rate: 500e3, depth: 2, block: 1 << 20 };
 
     /// Names of priors, and what they are.
     pub const NAMED: [(&'static str, Self); 6] = [
@@ -81,8 +93,8 @@ impl StoreModel {
         rustix::fs::fstatfs(file).map_or(Self::LOCAL, |stat| Self::of_magic(stat.f_type as u64))
     }
 
-    /// What is known best of the file system that `file` lies on: a model that was measured there and still counts,
-    /// else the prior.
+    /// What is known best of the file system that `file` lies on: a model that was measured there
+    /// and still counts, else the prior.
     pub fn known(file: &File) -> (Self, Origin) {
         let measured = || saved::load(&saved::folder()?, &saved::device(file)?, SystemTime::now());
         measured().map_or_else(
@@ -128,7 +140,8 @@ mod tests {
 
     #[test]
     fn prediction_is_the_larger_of_transfer_and_requests() {
-        let model = StoreModel { latency_s: 0.0, bandwidth: 1e9, request_rate: 1e3, depth: 1, block: 1 };
+        let model =
+            StoreModel { latency_s: 0.0, bandwidth: 1e9, request_rate: 1e3, depth: 1, block: 1 };
         assert_eq!(model.predict(1, 2_000_000_000), Duration::from_secs(2));
         assert_eq!(model.predict(5_000, 1), Duration::from_secs(5));
     }

@@ -33,14 +33,20 @@ impl NewFile {
     /// Starts the file. An existing one is replaced at the end, and only then.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if something other than a file is there.
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if something other
+    /// than a file is there.
     pub fn create(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
-        // The rename at the end would replace a device by a file, and a link by what should go where it leads.
+        // The rename at the end would replace a device by a file, and a link by what should go
+        // where it leads.
         if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             let what = "writing to a folder, pipe or device";
             let advice = "give the path of a regular file";
-            return Err(Error::Unsupported { file: name, what: what.into(), advice: advice.into() });
+            return Err(Error::Unsupported {
+                file: name,
+                what: what.into(),
+                advice: advice.into(),
+            });
         }
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut temporary = path.as_os_str().to_owned();
@@ -122,7 +128,8 @@ impl NewFile {
     /// [`Error::Io`], as on a full disk.
     pub fn finish(mut self) -> Result<()> {
         self.seal()?;
-        fs::rename(&self.temporary, &self.path).map_err(|e| Error::io(&self.name, "finishing", e))?;
+        fs::rename(&self.temporary, &self.path)
+            .map_err(|e| Error::io(&self.name, "finishing", e))?;
         self.named = true;
         Ok(())
     }

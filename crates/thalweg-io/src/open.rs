@@ -23,35 +23,36 @@ pub struct Options {
     pub control: Control,
     /// What the store can do, where it is known better than from the kind of file system.
     pub model: Option<StoreModel>,
-    /// Makes the store slower on purpose: for measurements, and for trying out what a read would take elsewhere.
+    /// Makes the store slower on purpose: for measurements, and for trying out what a read would
+    /// take elsewhere.
     pub throttle: Option<Limits>,
-    /// Gaps between arrays' chunks up to so many bytes are read rather than skipped, instead of what suits the store best: for
-    /// measurements.
+    /// Gaps between arrays' chunks up to so many bytes are read rather than skipped, instead of
+    /// what suits the store best: for measurements.
     pub gap: Option<u64>,
-    /// Chunks of arrays are found in the file itself, even where an index beside it tells where they lie. A
-    /// [`Guard`](thalweg_hdf5::guard::Guard)'s command has to be told the same.
+    /// Chunks of arrays are found in the file itself, even where an index beside it tells where
+    /// they lie. A [`Guard`](thalweg_hdf5::guard::Guard)'s command has to be told the same.
     pub own_index: bool,
 }
 
 /// Which way the bytes come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// [`StoreKind::Direct`] for files that are too large to stay in the page cache and are not in it; else
-    /// [`StoreKind::Buffered`], so that the next read is quick.
+    /// [`StoreKind::Direct`] for files that are too large to stay in the page cache and are not in
+    /// it; else [`StoreKind::Buffered`], so that the next read is quick.
     #[default]
     Auto,
     /// Through the page cache, several reads in flight.
     Buffered,
     /// Past the page cache.
     Direct,
-    /// Past the page cache with io_uring: many requests in flight from one thread. Where that is forbidden, as
-    /// [`StoreKind::Buffered`], and [`ReadFile::note`] says why.
+    /// Past the page cache with io_uring: many requests in flight from one thread. Where that is
+    /// forbidden, as [`StoreKind::Buffered`], and [`ReadFile::note`] says why.
     Uring,
     /// Through a map of the file. Only for files that nothing changes meanwhile: see
     /// [`MmapStore`](thalweg_io::store::MmapStore).
     Mmap,
-    /// All of the file is read into memory, over the budget, when it is opened. For measurements: what a read takes when
-    /// storage takes nothing.
+    /// All of the file is read into memory, over the budget, when it is opened. For measurements:
+    /// what a read takes when storage takes nothing.
     Memory,
 }
 
@@ -72,7 +73,8 @@ impl Opened {
     /// Opens a file as `options` say.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about the path.
+    /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about
+    /// the path.
     pub fn new(path: &Path, options: &Options) -> Result<Self> {
         let opened = Self::unthrottled(path, options)?;
         let Some(limits) = options.throttle else { return Ok(opened) };
@@ -84,7 +86,9 @@ impl Opened {
 
     fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
         let given = options.model;
-        let known = |file: &File| given.map_or_else(|| StoreModel::known(file), |model| (model, Origin::Given));
+        let known = |file: &File| {
+            given.map_or_else(|| StoreModel::known(file), |model| (model, Origin::Given))
+        };
         let plain = |store: FileStore, note| {
             let model = known(store.file());
             Ok(Self { store: Arc::new(store), model, note })
@@ -108,7 +112,8 @@ impl Opened {
             StoreKind::Memory => {
                 let file = FileStore::open(path)?;
                 let store = MemoryStore::load(&file, &options.control)?;
-                let model = given.map_or((StoreModel::MEMORY, Origin::Prior), |model| (model, Origin::Given));
+                let model = given
+                    .map_or((StoreModel::MEMORY, Origin::Prior), |model| (model, Origin::Given));
                 Ok(Self { store: Arc::new(store), model, note: None })
             }
             #[cfg(target_os = "linux")]
@@ -121,7 +126,10 @@ impl Opened {
                 Ok(Self { store: Arc::new(store), model, note: None })
             }
             #[cfg(not(target_os = "linux"))]
-            StoreKind::Uring => plain(FileStore::open(path)?, Some(format!("{INSTEAD}: this system has no io_uring"))),
+            StoreKind::Uring => plain(
+                FileStore::open(path)?,
+                Some(format!("{INSTEAD}: this system has no io_uring")),
+            ),
         }
     }
 }

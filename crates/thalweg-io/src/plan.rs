@@ -1,7 +1,7 @@
 //! From what is wanted to requests: pure functions of the layout, the store model and the budget.
 //!
-//! [`gather`] turns extents in delivery order into fetches in offset order, window by window; [`shape`] turns a memory
-//! budget into buffer sizes. Neither does I/O, both can be printed.
+//! [`gather`] turns extents in delivery order into fetches in offset order, window by window;
+//! [`shape`] turns a memory budget into buffer sizes. Neither does I/O, both can be printed.
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ use crate::model::StoreModel;
 /// Memory that a read may use unless the caller says otherwise.
 pub const DEFAULT_MEMORY: usize = 192 << 20;
 
-/// No block is made smaller than this to fit a budget: below it, requests cost more than their bytes.
+/// No block is made smaller than this to fit a budget: below it, requests cost more than their
+/// bytes.
 const MIN_BLOCK: usize = 64 << 10;
 
 /// A run that finds the model's depth too small may go this many times as deep.
@@ -35,8 +36,8 @@ impl Default for Budget {
 
 /// Sizes of a run that keep `model`'s depth in flight and stay within `budget`.
 ///
-/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. Where that is too little,
-/// the blocks shrink first, then the depth.
+/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. Where
+/// that is too little, the blocks shrink first, then the depth.
 pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
     let threads = budget.threads.max(1);
     let share = budget.memory / 2;
@@ -70,15 +71,23 @@ pub fn batch_bytes(shape: &Shape, budget: Budget) -> usize {
     (budget.memory / 4 / shape.batches.max(1)).max(MIN_BLOCK)
 }
 
-/// Fetches for `wanted` (in delivery order), in offset order within windows of about `window` stored bytes.
+/// Fetches for `wanted` (in delivery order), in offset order within windows of about `window`
+/// stored bytes.
 ///
-/// Extents less than `gap` bytes apart are fetched together, up to `block` bytes; overlapping and repeated ones are
-/// fetched once.
+/// Extents less than `gap` bytes apart are fetched together, up to `block` bytes; overlapping and
+/// repeated ones are fetched once.
 pub fn gather<I>(wanted: I, gap: u64, block: usize, window: u64) -> Gather<I::IntoIter>
 where
     I: IntoIterator<Item = Range<u64>>,
 {
-    Gather { wanted: wanted.into_iter(), ordinal: 0, gap, block: block as u64, window, sorted: Vec::new() }
+    Gather {
+        wanted: wanted.into_iter(),
+        ordinal: 0,
+        gap,
+        block: block as u64,
+        window,
+        sorted: Vec::new(),
+    }
 }
 
 /// What a store has to do.
@@ -99,7 +108,8 @@ impl Load {
             match &mut here {
                 Some(here)
                     if range.end <= here.end
-                        || range.start <= here.end.saturating_add(gap) && range.end - here.start <= block as u64 =>
+                        || range.start <= here.end.saturating_add(gap)
+                            && range.end - here.start <= block as u64 =>
                 {
                     let end = here.end.max(range.end);
                     load.bytes += end - here.end;
@@ -115,8 +125,8 @@ impl Load {
         load
     }
 
-    /// Seconds that it takes a store: as long as the bytes or the requests take, whichever is longer. What the other takes is not
-    /// quite hidden.
+    /// Seconds that it takes a store: as long as the bytes or the requests take, whichever is
+    /// longer. What the other takes is not quite hidden.
     pub fn seconds(self, model: &StoreModel) -> f64 {
         self.with(model, NOT_HIDDEN)
     }
@@ -132,20 +142,23 @@ impl Load {
 /// The part of the shorter of transfer and requests that is seen in the time.
 const NOT_HIDDEN: f64 = 0.125;
 
-/// The same for choosing between them: each takes the processor's time too, whether or not the store can do both at once.
+/// The same for choosing between them: each takes the processor's time too, whether or not the
+/// store can do both at once.
 const WORTH: f64 = 0.5;
 
-/// The longest gap between ranges, which are in order, that is read rather than skipped: what takes the store least time, or what
-/// the caller says.
+/// The longest gap between ranges, which are in order, that is read rather than skipped: what takes
+/// the store least time, or what the caller says.
 pub fn gap(ranges: &[Range<u64>], model: &StoreModel, given: Option<u64>, block: usize) -> u64 {
     given.unwrap_or_else(|| lean_gap(ranges, model, block, 1.0))
 }
 
-/// The shortest gap of those with which reading takes at most so many times the least time: the fewest bytes that nobody wants.
+/// The shortest gap of those with which reading takes at most so many times the least time: the
+/// fewest bytes that nobody wants.
 pub fn lean_gap(ranges: &[Range<u64>], model: &StoreModel, block: usize, times: f64) -> u64 {
     let doublings = (12..u64::BITS - 1).flat_map(|log| [1 << log, 3 << (log - 1)]);
     let steps = std::iter::once(0).chain(doublings.take_while(|gap| *gap <= block as u64));
-    let costs: Vec<(u64, f64)> = steps.map(|gap| (gap, Load::of(ranges, gap, block).with(model, WORTH))).collect();
+    let costs: Vec<(u64, f64)> =
+        steps.map(|gap| (gap, Load::of(ranges, gap, block).with(model, WORTH))).collect();
     let least = costs.iter().map(|cost| cost.1).fold(f64::INFINITY, f64::min);
     costs.iter().find(|cost| cost.1 <= least * times).map_or(0, |cost| cost.0)
 }
@@ -187,7 +200,11 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
 }
 
 /// Fetches for all that is wanted, in offset order, as one window of [`gather`].
-pub fn in_order(mut wanted: Vec<Wanted>, gap: u64, block: usize) -> impl Iterator<Item = Fetch> + Send {
+pub fn in_order(
+    mut wanted: Vec<Wanted>,
+    gap: u64,
+    block: usize,
+) -> impl Iterator<Item = Fetch> + Send {
     last_first(&mut wanted);
     std::iter::from_fn(move || merge(&mut wanted, gap, block as u64, usize::MAX))
 }
@@ -196,8 +213,8 @@ fn last_first(wanted: &mut [Wanted]) {
     wanted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
 }
 
-/// Takes extents that are fetched together off the end of `sorted` (last first): at most `most`, less than `gap` bytes
-/// apart, up to `block` bytes.
+/// Takes extents that are fetched together off the end of `sorted` (last first): at most `most`,
+/// less than `gap` bytes apart, up to `block` bytes.
 pub fn merge(sorted: &mut Vec<Wanted>, gap: u64, block: u64, most: usize) -> Option<Fetch> {
     let first = sorted.pop()?;
     let mut range = first.range.clone();
@@ -228,13 +245,18 @@ mod tests {
         assert_eq!(fetches[0].range, 10..30);
         assert_eq!(fetches[1].range, 100..110);
         assert_eq!(gather([10..20, 25..30], 4, 1000, u64::MAX).count(), 2);
-        assert_eq!(gather([10..20, 20..30], 0, 15, u64::MAX).count(), 2, "a request is not longer than a block");
+        assert_eq!(
+            gather([10..20, 20..30], 0, 15, u64::MAX).count(),
+            2,
+            "a request is not longer than a block"
+        );
     }
 
     #[test]
     fn the_gap_is_what_the_store_is_quickest_with() {
         // A range of 10 kB each 100 kB.
-        let ranges: Vec<Range<u64>> = (0..1000).map(|i| i * 100_000..i * 100_000 + 10_000).collect();
+        let ranges: Vec<Range<u64>> =
+            (0..1000).map(|i| i * 100_000..i * 100_000 + 10_000).collect();
         let best = |bandwidth, request_rate| {
             let model = StoreModel { bandwidth, request_rate, ..StoreModel::LOCAL };
             Load::of(&ranges, gap(&ranges, &model, None, 1 << 20), 1 << 20)
@@ -254,11 +276,14 @@ mod tests {
     fn a_lean_gap_leaves_bytes_that_save_little_time() {
         // A range of 10 kB, then one each 14 kB and one each 60 kB.
         let near = (0..500).map(|i| i * 14_000);
-        let ranges: Vec<Range<u64>> =
-            near.chain((0..500).map(|i| 7_000_000 + i * 60_000)).map(|at| at..at + 10_000).collect();
+        let ranges: Vec<Range<u64>> = near
+            .chain((0..500).map(|i| 7_000_000 + i * 60_000))
+            .map(|at| at..at + 10_000)
+            .collect();
         let model = StoreModel { bandwidth: 1e9, request_rate: 14_000.0, ..StoreModel::LOCAL };
         let load = |gap| Load::of(&ranges, gap, 1 << 20);
-        let (best, lean) = (gap(&ranges, &model, None, 1 << 20), lean_gap(&ranges, &model, 1 << 20, 1.25));
+        let (best, lean) =
+            (gap(&ranges, &model, None, 1 << 20), lean_gap(&ranges, &model, 1 << 20, 1.25));
         assert_eq!(lean_gap(&ranges, &model, 1 << 20, 1.0), best);
         assert!(load(lean).bytes < load(best).bytes / 2, "{best} {lean}");
         assert!(load(lean).with(&model, WORTH) <= load(best).with(&model, WORTH) * 1.25);
@@ -295,7 +320,8 @@ mod tests {
                     prop_assert_eq!(&extent.range, &wanted[i]);
                     prop_assert!(extent.range.start >= fetch.range.start && extent.range.end <= fetch.range.end);
                 }
-                // A window ends before the next begins, so nothing overtakes more than a window's bytes.
+                // A window ends before the next begins, so nothing overtakes more than a window's
+                // bytes.
                 for extent in &fetch.extents {
                     let i = extent.ordinal as usize;
                     latest = latest.max(i);

@@ -1,7 +1,8 @@
 //! Residency: how much of a file is in the page cache already.
 //!
-//! What is there is best read through the cache, what is not may go past it. The answer is a snapshot: the kernel may
-//! evict a page a moment later. Where it cannot be known, it is `None`, and unknown counts as cold.
+//! What is there is best read through the cache, what is not may go past it. The answer is a
+//! snapshot: the kernel may evict a page a moment later. Where it cannot be known, it is `None`,
+//! and unknown counts as cold.
 
 use std::fs::File;
 use std::ops::Range;
@@ -22,22 +23,26 @@ pub struct ResidentPages {
 }
 
 impl ResidentPages {
-    /// The part that is cached: 0 is cold, 1 is hot. A range without pages is hot, since nothing must be fetched.
+    /// The part that is cached: 0 is cold, 1 is hot. A range without pages is hot, since nothing
+    /// must be fetched.
     pub fn fraction(&self) -> f64 {
         if self.pages == 0 { 1.0 } else { self.cached as f64 / self.pages as f64 }
     }
 }
 
-/// Whether the pages of `file` may lie in the cache of another file, beneath: `cachestat(2)` then finds none, whatever is
-/// cached. So it is with overlayfs (most containers), eCryptfs, and FUSE that passes reads through.
+/// Whether the pages of `file` may lie in the cache of another file, beneath: `cachestat(2)` then
+/// finds none, whatever is cached. So it is with overlayfs (most containers), eCryptfs, and FUSE
+/// that passes reads through.
 pub fn is_stacked(file: &File) -> bool {
     // linux/magic.h
     const STACKED: [u64; 3] = [0x794c_7630, 0xf15f, 0x6573_5546];
-    rustix::fs::fstatfs(file).is_ok_and(|stat| STACKED.contains(&(stat.f_type as u64 & 0xffff_ffff)))
+    rustix::fs::fstatfs(file)
+        .is_ok_and(|stat| STACKED.contains(&(stat.f_type as u64 & 0xffff_ffff)))
 }
 
-/// How much of `range` of `file` is cached. `None` if that is unknown: the kernel is older than 6.5, the file is
-/// another user's and not writable for us, or the file system keeps no page cache of its own to ask about.
+/// How much of `range` of `file` is cached. `None` if that is unknown: the kernel is older than
+/// 6.5, the file is another user's and not writable for us, or the file system keeps no page cache
+/// of its own to ask about.
 pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     let page = rustix::param::page_size() as u64;
     let end = range.end.min(file.metadata().ok()?.len());
@@ -51,16 +56,25 @@ pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     let pages = end.div_ceil(page) - range.start / page;
     // Large folios count whole: the kernel may tell more pages than were asked about.
     let cached = told.cache.min(pages);
-    Some(ResidentPages { pages, cached, dirty: told.dirty.min(cached), writeback: told.writeback.min(cached) })
+    Some(ResidentPages {
+        pages,
+        cached,
+        dirty: told.dirty.min(cached),
+        writeback: told.writeback.min(cached),
+    })
 }
 
-/// Bytes that the page cache can take before it must throw out what it has: memory that is free or easily freed, or what
-/// the control group leaves, whichever is less. `None` where the system does not tell.
+/// Bytes that the page cache can take before it must throw out what it has: memory that is free or
+/// easily freed, or what the control group leaves, whichever is less. `None` where the system does
+/// not tell.
 pub fn cache_room() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     // "max", and the v1 way of saying it, are no limit.
-    let limit = limits.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
+    let limit = limits
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min();
     Some(available(&meminfo)?.min(limit.unwrap_or(u64::MAX)))
 }
 
@@ -71,8 +85,9 @@ fn available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Whether reads of a file had better go past the page cache: it is too large to stay there, so caching it would help
-/// no later read and throw out what others need. Unknown room counts as enough.
+/// Whether reads of a file had better go past the page cache: it is too large to stay there, so
+/// caching it would help no later read and throw out what others need. Unknown room counts as
+/// enough.
 pub fn better_direct(size: u64, cached: Option<f64>, room: Option<u64>) -> bool {
     /// What is mostly cached already is best read from there, however large.
     const MOSTLY: f64 = 0.5;
@@ -135,7 +150,15 @@ mod tests {
         file.read_exact_at(&mut buf, 1 << 20).unwrap();
         let page = rustix::param::page_size() as u64;
         let warm = resident(&file, 1 << 20..2 << 20).unwrap();
-        assert_eq!(warm, ResidentPages { pages: (1 << 20) / page, cached: (1 << 20) / page, dirty: 0, writeback: 0 });
+        assert_eq!(
+            warm,
+            ResidentPages {
+                pages: (1 << 20) / page,
+                cached: (1 << 20) / page,
+                dirty: 0,
+                writeback: 0
+            }
+        );
         assert!(resident(&file, 3 << 20..4 << 20).unwrap().fraction() < 0.1);
     }
 }

@@ -1,4 +1,5 @@
-//! Indexes that lie beside files, or in the user's cache folder where a file's own folder is read-only.
+//! Indexes that lie beside files, or in the user's cache folder where a file's own folder is
+//! read-only.
 
 use std::fs;
 use std::path::{Path, PathBuf};

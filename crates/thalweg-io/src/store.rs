@@ -1,7 +1,8 @@
 //! Where bytes live: one small trait, and adapters that behave alike.
 //!
-//! A store answers positional reads. The engine hands it a [`Feed`] of requests and the store keeps as many of them in
-//! flight as it is told to: with threads, or, where the kernel has something better, without.
+//! A store answers positional reads. The engine hands it a [`Feed`] of requests and the store keeps
+//! as many of them in flight as it is told to: with threads, or, where the kernel has something
+//! better, without.
 
 pub mod file;
 pub mod joined;
@@ -28,7 +29,8 @@ pub use throttled::ThrottledStore;
 #[cfg(target_os = "linux")]
 pub use uring::UringStore;
 
-/// Memory and offset granularity of O_DIRECT where the kernel does not tell: the page size covers every device.
+/// Memory and offset granularity of O_DIRECT where the kernel does not tell: the page size covers
+/// every device.
 pub const PAGE: usize = 4096;
 
 /// A thing with a size that can be read at any offset.
@@ -42,7 +44,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Fills `buf` from byte `offset` on.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if the store ends before `buf` is full, [`Error::Io`] if the system fails the read.
+    /// [`Error::Truncated`] if the store ends before `buf` is full, [`Error::Io`] if the system
+    /// fails the read.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
     /// The store's whole contents, where they are addressable without a copy (memory, mmap).
@@ -69,7 +72,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// As for [`Store::read_at`].
     fn answer(&self, request: &mut Request) -> Result<()> {
         match &mut request.buf {
-            Some(buf) => self.read_at(request.offset, &mut buf[request.at..request.at + request.len]),
+            Some(buf) => {
+                self.read_at(request.offset, &mut buf[request.at..request.at + request.len])
+            }
             None => self.touch(request.offset, request.len),
         }
     }
@@ -92,8 +97,9 @@ fn serve_with_threads<S: Store + ?Sized>(store: &S, depth: usize, feed: &dyn Fee
     std::thread::scope(|scope| serve_here(scope, store, feed, &left, feed.next(true)));
 }
 
-/// Answers requests from `next` on. A thread is started for each that is there at the same time, as long as some are left to start: of
-/// a read of one request, starting all would take most of the time.
+/// Answers requests from `next` on. A thread is started for each that is there at the same time, as
+/// long as some are left to start: of a read of one request, starting all would take most of the
+/// time.
 fn serve_here<'scope, S: Store + ?Sized>(
     scope: &'scope Scope<'scope, '_>,
     store: &'scope S,
@@ -102,9 +108,14 @@ fn serve_here<'scope, S: Store + ?Sized>(
     mut next: Next,
 ) {
     while let Next::Read(mut request) = next {
-        while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+        while left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .is_ok()
+        {
             match feed.next(false) {
-                more @ Next::Read(_) => drop(scope.spawn(move || serve_here(scope, store, feed, left, more))),
+                more @ Next::Read(_) => {
+                    drop(scope.spawn(move || serve_here(scope, store, feed, left, more)))
+                }
                 Next::Later | Next::End => {
                     left.fetch_add(1, Ordering::Relaxed);
                     break;
@@ -124,10 +135,11 @@ pub struct Request {
     pub offset: u64,
     /// How many bytes are wanted. They lie inside the store.
     pub len: usize,
-    /// Where they go. `None` for stores with [`Store::bytes`], which only need to be told what will be touched.
+    /// Where they go. `None` for stores with [`Store::bytes`], which only need to be told what will
+    /// be touched.
     pub buf: Option<AlignedBuf>,
-    /// Where in `buf` they go: a multiple of the store's alignment, with room for `len` rounded up to it. What that
-    /// room beyond `len` holds afterwards means nothing.
+    /// Where in `buf` they go: a multiple of the store's alignment, with room for `len` rounded up
+    /// to it. What that room beyond `len` holds afterwards means nothing.
     pub at: usize,
     /// The feed's own name for the request.
     pub tag: u64,
@@ -152,13 +164,15 @@ pub trait Feed: Sync {
     fn next(&self, wait: bool) -> Next;
     /// Takes back a request, in any order.
     fn done(&self, request: Request, outcome: Result<()>);
-    /// Bytes of a usual request, where that is known beforehand: a store may answer many small ones in another way.
+    /// Bytes of a usual request, where that is known beforehand: a store may answer many small ones
+    /// in another way.
     fn usual(&self) -> Option<usize> {
         None
     }
 }
 
-/// Bytes at an address that O_DIRECT accepts, without unsafe code: an over-long vector and the offset into it.
+/// Bytes at an address that O_DIRECT accepts, without unsafe code: an over-long vector and the
+/// offset into it.
 pub struct AlignedBuf {
     bytes: Vec<u8>,
     start: usize,
@@ -206,6 +220,12 @@ impl fmt::Debug for AlignedBuf {
 pub(crate) fn check_inside(name: &Arc<str>, size: u64, offset: u64, len: usize) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= size => Ok(()),
-        _ => Err(Error::Truncated { file: name.clone(), what: "a read".into(), offset, size, advice: "" }),
+        _ => Err(Error::Truncated {
+            file: name.clone(),
+            what: "a read".into(),
+            offset,
+            size,
+            advice: "",
+        }),
     }
 }

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// `cachestat(2)`, the same number on every architecture (include/uapi/asm-generic/unistd.h, Linux 6.5).
+/// `cachestat(2)`, the same number on every architecture (include/uapi/asm-generic/unistd.h, Linux
+/// 6.5).
 const CACHESTAT: libc::c_long = 451;
 
 /// `struct cachestat_range` of linux/mman.h.
@@ -26,13 +27,22 @@ pub(crate) struct Cachestat {
     pub(crate) recently_evicted: u64,
 }
 
-/// What the kernel says of the pages of `range`, which must not be empty. `None` if it does not say.
+/// What the kernel says of the pages of `range`, which must not be empty. `None` if it does not
+/// say.
 pub(crate) fn cachestat(file: &File, range: &Range<u64>) -> Option<Cachestat> {
     let asked = CachestatRange { off: range.start, len: range.end - range.start };
     let mut told = Cachestat::default();
-    // SAFETY: the descriptor is open as long as `file` is borrowed, and both structures have the kernel's layout and
-    // outlive the call. Kernels without the call, and sandboxes, answer with an error number.
-    let status =
-        unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const asked, &raw mut told, 0 as libc::c_uint) };
+    // SAFETY: the descriptor is open as long as `file` is borrowed, and both structures have the
+    // kernel's layout and outlive the call. Kernels without the call, and sandboxes, answer with an
+    // error number.
+    let status = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            file.as_raw_fd(),
+            &raw const asked,
+            &raw mut told,
+            0 as libc::c_uint,
+        )
+    };
     (status == 0).then_some(told)
 }

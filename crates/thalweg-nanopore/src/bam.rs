@@ -1,9 +1,10 @@
 //! The read ids of a BAM file, and nothing else of it (SAM specification, sections 4.1 and 4.2).
 //!
-//! A basecaller that splits a read names the parts anew and keeps the name of the read on the flow cell in the tag `pi`:
-//! where that tag is, it counts, because signal files know the parent only.
+//! A basecaller that splits a read names the parts anew and keeps the name of the read on the flow
+//! cell in the tag `pi`: where that tag is, it counts, because signal files know the parent only.
 //!
-//! Names and tags are read as they come; no length in the file is allocated before the bytes are there.
+//! Names and tags are read as they come; no length in the file is allocated before the bytes are
+//! there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use thalweg_io::{Error, Result};
 
-/// Last bytes of every BAM file: an empty BGZF block. Without it a file that was cut between two blocks looks whole.
+/// Last bytes of every BAM file: an empty BGZF block. Without it a file that was cut between two
+/// blocks looks whole.
 const END: [u8; 28] = *b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0";
 
 /// First bytes of the decompressed file.
@@ -22,8 +24,8 @@ const MAGIC: [u8; 4] = *b"BAM\x01";
 /// Bytes of a record before its read name.
 const FIXED: usize = 32;
 
-/// Read ids of the records of a BAM file, in their order; reads with several alignments come several times. After an
-/// error there are no more.
+/// Read ids of the records of a BAM file, in their order; reads with several alignments come
+/// several times. After an error there are no more.
 #[derive(Debug)]
 pub struct BamIds<R> {
     name: Arc<str>,
@@ -39,7 +41,8 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Truncated`] where the end marker is missing; [`Error::Malformed`] if it is no BAM file.
+    /// [`Error::Io`]; [`Error::Truncated`] where the end marker is missing; [`Error::Malformed`] if
+    /// it is no BAM file.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
         let mut file = File::open(path).map_err(|e| Error::io(&name, "opening", e))?;
@@ -52,10 +55,17 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
             Ok((size, last))
         })();
         let (size, last) = last.map_err(|e: io::Error| Error::io(&name, "reading", e))?;
-        let ids = Self::new(name.clone(), BufReader::new(MultiGzDecoder::new(BufReader::new(file))))?;
+        let ids =
+            Self::new(name.clone(), BufReader::new(MultiGzDecoder::new(BufReader::new(file))))?;
         if last != END {
             let advice = "; samtools quickcheck says the same";
-            return Err(Error::Truncated { file: name, what: "BGZF blocks".into(), offset: size, size, advice });
+            return Err(Error::Truncated {
+                file: name,
+                what: "BGZF blocks".into(),
+                offset: size,
+                size,
+                advice,
+            });
         }
         Ok(ids)
     }
@@ -94,9 +104,11 @@ impl<R: BufRead> BamIds<R> {
     fn failed(&self, error: io::Error, what: &'static str) -> Error {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => self.malformed(self.at, "the end of the file", what),
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                self.malformed(self.at, error.to_string(), "BGZF blocks; it must be BAM, not SAM or CRAM")
-            }
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => self.malformed(
+                self.at,
+                error.to_string(),
+                "BGZF blocks; it must be BAM, not SAM or CRAM",
+            ),
             _ => Error::io_at(&self.name, "reading", self.at, error),
         }
     }
@@ -118,7 +130,11 @@ impl<R: BufRead> BamIds<R> {
         let skipped = io::copy(&mut (&mut self.bytes).take(len), &mut io::sink());
         let skipped = skipped.map_err(|e| self.failed(e, what))?;
         self.at += skipped;
-        if skipped < len { Err(self.malformed(self.at, "the end of the file", what)) } else { Ok(()) }
+        if skipped < len {
+            Err(self.malformed(self.at, "the end of the file", what))
+        } else {
+            Ok(())
+        }
     }
 
     /// The next record's id; `None` at the end.
@@ -129,15 +145,17 @@ impl<R: BufRead> BamIds<R> {
         }
         let start = self.at;
         let size = u64::from(u32::from_le_bytes(self.array("the size of a record")?));
-        let [fixed @ .., _, _, _, _, _, _, _, _, _, _, _, _]: [u8; FIXED] = self.array("a record")?;
+        let [fixed @ .., _, _, _, _, _, _, _, _, _, _, _, _]: [u8; FIXED] =
+            self.array("a record")?;
         // refID, pos, l_read_name, mapq, bin, n_cigar_op, flag, l_seq.
         let [_, _, _, _, _, _, _, _, name_len, _, _, _, c0, c1, _, _, s0, s1, s2, s3] = fixed;
         let name_len = usize::from(name_len);
         let bases = u64::from(u32::from_le_bytes([s0, s1, s2, s3]));
         let body = u64::from(u16::from_le_bytes([c0, c1])) * 4 + bases.div_ceil(2) + bases;
         let tags = size.checked_sub(FIXED as u64 + name_len as u64 + body);
-        let tags =
-            tags.ok_or_else(|| self.malformed(start, format!("a record of {size} bytes"), "room for its parts"))?;
+        let tags = tags.ok_or_else(|| {
+            self.malformed(start, format!("a record of {size} bytes"), "room for its parts")
+        })?;
         let mut name = [0; u8::MAX as usize];
         let name = &mut name[..name_len];
         self.bytes.read_exact(name).map_err(|e| self.failed(e, "a read name"))?;
@@ -152,8 +170,9 @@ impl<R: BufRead> BamIds<R> {
         if (got as u64) < tags {
             return Err(self.malformed(self.at, "the end of the file", "tags"));
         }
-        let parent = parent(&self.tags)
-            .ok_or_else(|| self.malformed(tags_at, "tags that do not fill their bytes", "tags of known types"))?;
+        let parent = parent(&self.tags).ok_or_else(|| {
+            self.malformed(tags_at, "tags that do not fill their bytes", "tags of known types")
+        })?;
         let id = std::str::from_utf8(parent.unwrap_or(name))
             .map_err(|_| self.malformed(start, "a read name that is not UTF-8", "text"))?
             .to_owned();

@@ -41,12 +41,15 @@ use verify::Wanted;
 pub struct Conversion {
     /// The format, and what can be chosen about it.
     pub coding: Coding,
-    /// Whether the signal of POD5 files goes into POD5 as it is stored, where both are VBZ or both plain: whatever the level
-    /// and the length of the rows. That takes a fraction of the time; but damage of it shows only where it is verified.
+    /// Whether the signal of POD5 files goes into POD5 as it is stored, where both are VBZ or both
+    /// plain: whatever the level and the length of the rows. That takes a fraction of the time; but
+    /// damage of it shows only where it is verified.
     pub copy: bool,
-    /// Whether to go on where the format cannot hold all there is. [`Report::lost`] says what was lost.
+    /// Whether to go on where the format cannot hold all there is. [`Report::lost`] says what was
+    /// lost.
     pub lossy: bool,
-    /// Whether to read what was written, and compare it, before the file gets its name; with these options.
+    /// Whether to read what was written, and compare it, before the file gets its name; with these
+    /// options.
     pub verify: Option<Options>,
 }
 
@@ -74,7 +77,8 @@ pub struct Part {
     pub file: usize,
     /// Its reads.
     pub selection: Selection,
-    /// For each of them, by its place in the selection, the number of its output. Reads beyond the end go to the first.
+    /// For each of them, by its place in the selection, the number of its output. Reads beyond the
+    /// end go to the first.
     pub to: Vec<u32>,
 }
 
@@ -145,15 +149,22 @@ impl Made {
     }
 }
 
-/// Converts reads of all files of `set` to one file at `path`, which appears when it is whole. Ids are those of a single
-/// file.
+/// Converts reads of all files of `set` to one file at `path`, which appears when it is whole. Ids
+/// are those of a single file.
 ///
 /// # Errors
 /// As for [`make`].
-pub fn convert(set: &ReadSet, selection: &Selection, path: &Path, conversion: &Conversion) -> Result<Report> {
+pub fn convert(
+    set: &ReadSet,
+    selection: &Selection,
+    path: &Path,
+    conversion: &Conversion,
+) -> Result<Report> {
     let parts = (0..set.paths().len()).map(|file| Part::new(file, selection.clone())).collect();
     let output = Output { path: path.to_owned(), headers: merged(set)? };
-    make(set, parts, vec![output], conversion)?.into_iter().try_fold(Report::default(), |_, made| made.publish())
+    make(set, parts, vec![output], conversion)?
+        .into_iter()
+        .try_fold(Report::default(), |_, made| made.publish())
 }
 
 /// The headers of all files of a set as one.
@@ -162,21 +173,33 @@ pub fn convert(set: &ReadSet, selection: &Selection, path: &Path, conversion: &C
 /// [`Error::Unsupported`] about a file whose fields do not go with those of the others.
 pub fn merged(set: &ReadSet) -> Result<Merged> {
     Merged::new(set.headers()).map_err(|(file, fault)| Error::Unsupported {
-        file: set.paths().nth(file).map_or_else(String::new, |path| path.display().to_string()).into(),
-        what: format!("{} (expected {}) beside the other files", fault.found, fault.expected).into(),
+        file: set
+            .paths()
+            .nth(file)
+            .map_or_else(String::new, |path| path.display().to_string())
+            .into(),
+        what: format!("{} (expected {}) beside the other files", fault.found, fault.expected)
+            .into(),
         advice: "convert files with different fields on their own".into(),
     })
 }
 
-/// Writes reads of `set` to any number of files side by side, whole but for their names. Each is open meanwhile, and has
-/// some MiB of buffers.
+/// Writes reads of `set` to any number of files side by side, whole but for their names. Each is
+/// open meanwhile, and has some MiB of buffers.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows losses;
-/// [`Error::Malformed`] for defects of what is read and, in a verified conversion, of what was written; [`Error::Io`];
-/// [`Error::Usage`] for what the format cannot hold at all, and for a read id that comes twice where it forbids that.
-pub fn make(set: &ReadSet, parts: Vec<Part>, outputs: Vec<Output>, conversion: &Conversion) -> Result<Vec<Made>> {
-    let (mut writings, mut places) = (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
+/// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows
+/// losses; [`Error::Malformed`] for defects of what is read and, in a verified conversion, of what
+/// was written; [`Error::Io`]; [`Error::Usage`] for what the format cannot hold at all, and for a
+/// read id that comes twice where it forbids that.
+pub fn make(
+    set: &ReadSet,
+    parts: Vec<Part>,
+    outputs: Vec<Output>,
+    conversion: &Conversion,
+) -> Result<Vec<Made>> {
+    let (mut writings, mut places) =
+        (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
     for output in outputs {
         let seed = seed(set, &parts, &output, &conversion.coding);
         let (writing, place) = Writing::start(output, conversion, seed)?;
@@ -187,7 +210,11 @@ pub fn make(set: &ReadSet, parts: Vec<Part>, outputs: Vec<Output>, conversion: &
     for part in parts {
         pour(set, part, &places, &mut writings, conversion)?;
     }
-    writings.into_iter().zip(&*places).map(|(writing, place)| writing.end(place, conversion)).collect()
+    writings
+        .into_iter()
+        .zip(&*places)
+        .map(|(writing, place)| writing.end(place, conversion))
+        .collect()
 }
 
 /// What workers know of an output.
@@ -259,7 +286,12 @@ fn pour(
 
 impl Worker {
     /// Encodes a read of the `file`-th file.
-    fn encode(&mut self, read: &Read<'_>, place: &Place, file: usize) -> Result<(Encoded, Option<Digest>), Fault> {
+    fn encode(
+        &mut self,
+        read: &Read<'_>,
+        place: &Place,
+        file: usize,
+    ) -> Result<(Encoded, Option<Digest>), Fault> {
         let Place { headers, target, fields } = place;
         let record = headers.record(file, read.header, read.record, &mut self.aux)?;
         let mut samples = read.samples;
@@ -270,7 +302,10 @@ impl Worker {
             }
             samples = &self.samples;
         }
-        let digest = fields.as_ref().map(|fields| fields.digest(&record, headers.header(), samples)).transpose()?;
+        let digest = fields
+            .as_ref()
+            .map(|fields| fields.digest(&record, headers.header(), samples))
+            .transpose()?;
         if self.copied.is_some() {
             return Ok((Encoded::stored(target, &record, read.stored)?, digest));
         }
@@ -293,7 +328,8 @@ impl Writing {
         };
         let target = Target::new(coding, header).map_err(|fault| refused(&name, &fault))?;
         let losing = Losing::new(&target, conversion, &name)?;
-        let fields = conversion.verify.as_ref().map(|_| Fields::of(header, |name| target.holds(name)));
+        let fields =
+            conversion.verify.as_ref().map(|_| Fields::of(header, |name| target.holds(name)));
         let sink = target.create(&path)?;
         Ok((Self { name, sink, losing, digests: Vec::new() }, Place { headers, target, fields }))
     }
@@ -303,7 +339,9 @@ impl Writing {
         let id = encoded.read_id.clone();
         let losses = self.sink.push(encoded)?;
         self.losing.note(losses, &id)?;
-        self.digests.extend(digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }));
+        self.digests.extend(
+            digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }),
+        );
         Ok(())
     }
 
@@ -314,15 +352,16 @@ impl Writing {
         let lost = losing.lost;
         if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
             let ordered = place.target.keeps_order();
-            let wanted = Wanted { fields, digests, ordered, attributes: ordered && lost.is_empty() };
+            let wanted =
+                Wanted { fields, digests, ordered, attributes: ordered && lost.is_empty() };
             verify::verify(sealed.path(), &name, options, place.headers.header(), wanted)?;
         }
         Ok(Made { sealed, lost, verified: conversion.verify.is_some() })
     }
 }
 
-/// A number that follows from what goes into an output, for formats that name a file apart from others: the same
-/// conversion then makes the same bytes.
+/// A number that follows from what goes into an output, for formats that name a file apart from
+/// others: the same conversion then makes the same bytes.
 fn seed(set: &ReadSet, parts: &[Part], output: &Output, coding: &Coding) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{coding:?}").hash(&mut hasher);
@@ -353,7 +392,11 @@ struct Losing {
 impl Losing {
     fn new(target: &Target, conversion: &Conversion, name: &Arc<str>) -> Result<Self> {
         let format = conversion.coding.format().name();
-        let lost = target.lost().iter().map(|what| Lost { what: what.clone(), reads: None, first: None }).collect();
+        let lost = target
+            .lost()
+            .iter()
+            .map(|what| Lost { what: what.clone(), reads: None, first: None })
+            .collect();
         let losing = Self { lossy: conversion.lossy, name: name.clone(), format, lost };
         if !losing.lossy && !target.lost().is_empty() {
             return Err(losing.refused(&target.lost().join("; ")));
@@ -366,7 +409,11 @@ impl Losing {
         if !self.lossy && !what.is_empty() {
             return Err(self.refused(&format!("{} in {file}", what.join("; "))));
         }
-        self.lost.extend(what.iter().map(|what| Lost { what: format!("{what} in {file}"), reads: None, first: None }));
+        self.lost.extend(what.iter().map(|what| Lost {
+            what: format!("{what} in {file}"),
+            reads: None,
+            first: None,
+        }));
         Ok(())
     }
 
@@ -378,10 +425,15 @@ impl Losing {
             return Err(self.refused(&format!("read {id}: {losses}")));
         }
         for loss in losses.iter() {
-            match self.lost.iter_mut().find(|lost| lost.reads.is_some() && lost.what == loss.what()) {
+            match self.lost.iter_mut().find(|lost| lost.reads.is_some() && lost.what == loss.what())
+            {
                 Some(lost) => lost.reads = lost.reads.map(|reads| reads + 1),
                 None => {
-                    self.lost.push(Lost { what: loss.what().to_owned(), reads: Some(1), first: Some(id.to_owned()) });
+                    self.lost.push(Lost {
+                        what: loss.what().to_owned(),
+                        reads: Some(1),
+                        first: Some(id.to_owned()),
+                    });
                 }
             }
         }

@@ -5,8 +5,9 @@
 //! single-read  /Raw/Reads/Read_<n>, /UniqueGlobalKey/{channel_id, context_tags, tracking_id}
 //! ```
 //!
-//! There is no specification; ONT's ont_fast5_api 4.1.3 (<https://github.com/nanoporetech/ont_fast5_api>) is what writes
-//! and reads it. A file presents itself in SLOW5's words: [`Layout::header`] and a record a read.
+//! There is no specification; ONT's ont_fast5_api 4.1.3
+//! (<https://github.com/nanoporetech/ont_fast5_api>) is what writes and reads it. A file presents
+//! itself in SLOW5's words: [`Layout::header`] and a record a read.
 
 mod encode;
 mod fields;

@@ -27,8 +27,8 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Slow5, Self::Blow5, Self::Pod5, Self::Fast5];
 
-    /// The format of a file that begins with `head`. What is none of the others is taken for text: SLOW5 has no
-    /// signature, and its parser says best what is wrong.
+    /// The format of a file that begins with `head`. What is none of the others is taken for text:
+    /// SLOW5 has no signature, and its parser says best what is wrong.
     pub fn of(head: &[u8]) -> Self {
         if head.starts_with(crate::slow5::MAGIC) {
             Self::Blow5
@@ -73,7 +73,9 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, Fault> {
         let known = Self::ALL.into_iter().find(|format| format.extension() == name);
-        known.ok_or_else(|| Fault::new(0, format!("{name:?}"), "a format: slow5, blow5, pod5 or fast5"))
+        known.ok_or_else(|| {
+            Fault::new(0, format!("{name:?}"), "a format: slow5, blow5, pod5 or fast5")
+        })
     }
 }
 

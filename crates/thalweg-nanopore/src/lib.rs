@@ -1,7 +1,7 @@
 //! Nanopore reads: SLOW5, BLOW5, POD5 and FAST5, through the engine of `thalweg-io`.
 //!
-//! [`reads`] opens a file of any of these formats and decodes it on all cores; [`mod@convert`] makes one of another;
-//! [`synth`] makes realistic ones.
+//! [`reads`] opens a file of any of these formats and decodes it on all cores; [`mod@convert`]
+//! makes one of another; [`synth`] makes realistic ones.
 
 pub mod bam;
 pub mod convert;

@@ -1,8 +1,9 @@
 //! POD5: nanopore reads as three Arrow tables in one file.
 //!
-//! A reader goes [`Container`] → [`Footer`] of each table → [`ReadsTable`] for the rows, [`SignalLayout`] for where their
-//! signal is, [`SignalDecoder`] for the samples. A row of the Reads table becomes the [`Record`](super::slow5::Record)
-//! that [`fields`] describes, a run the attributes of a read group ([`RunInfo`]).
+//! A reader goes [`Container`] → [`Footer`] of each table → [`ReadsTable`] for the rows,
+//! [`SignalLayout`] for where their signal is, [`SignalDecoder`] for the samples. A row of the
+//! Reads table becomes the [`Record`](super::slow5::Record) that [`fields`] describes, a run the
+//! attributes of a read group ([`RunInfo`]).
 //!
 //! Section names refer to the POD5 specification, <https://pod5-file-format.readthedocs.io>.
 
@@ -21,7 +22,8 @@ pub mod write;
 
 pub use batch::{Array, Batch};
 pub use container::{
-    Container, Content, FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES, SIGNATURE, Section, TAIL_BYTES, head, tail,
+    Container, Content, FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES, SIGNATURE, Section, TAIL_BYTES,
+    head, tail,
 };
 pub use dictionary::Dictionaries;
 pub use ipc::{Block, END_BYTES, Footer, MAGIC, MOST_HEAD, footer_len};

@@ -85,7 +85,8 @@ pub struct Read<'a> {
     pub offset: u64,
     /// The fields.
     pub record: &'a Record<'a>,
-    /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty where nobody asked for them.
+    /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty where nobody
+    /// asked for them.
     pub samples: &'a [i16],
     /// The rows of a POD5 file's signal, where it was asked for in place of samples; else none.
     pub stored: &'a [StoredRow<'a>],
@@ -102,8 +103,8 @@ pub struct Summary {
     pub reads: u64,
     /// Samples decoded.
     pub samples: u64,
-    /// Requests that had to wait for another one's answer, the first included: the data's after the header's, one file
-    /// after the other.
+    /// Requests that had to wait for another one's answer, the first included: the data's after the
+    /// header's, one file after the other.
     pub dependent_requests: u64,
     /// Where the time went.
     pub clocks: Clocks,
@@ -132,8 +133,9 @@ impl ReadFile {
         self.format
     }
 
-    /// The file's header; for formats other than SLOW5, what they say in its words. Of a FAST5 file it takes going through
-    /// all reads' metadata, once; reads that were handed out before go with [`Read::header`], of which this is more.
+    /// The file's header; for formats other than SLOW5, what they say in its words. Of a FAST5 file
+    /// it takes going through all reads' metadata, once; reads that were handed out before go with
+    /// [`Read::header`], of which this is more.
     pub fn header(&self) -> &Header {
         self.whole_header()
     }
@@ -146,7 +148,8 @@ impl ReadFile {
         }
     }
 
-    /// What the file has and the model of a read has no place for, in words. Empty for formats that fit it.
+    /// What the file has and the model of a read has no place for, in words. Empty for formats that
+    /// fit it.
     pub fn left_out(&self) -> &[String] {
         match &self.layout {
             Layout::Slow5 => &[],
@@ -186,7 +189,8 @@ impl ReadFile {
         (self.model, self.origin)
     }
 
-    /// What is not as it should be, if anything: io_uring that is forbidden here, a POD5 file without its footer.
+    /// What is not as it should be, if anything: io_uring that is forbidden here, a POD5 file
+    /// without its footer.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -196,11 +200,13 @@ impl ReadFile {
         plan::shape(&self.model, self.options.budget, delivery)
     }
 
-    /// Shows every selected read to a visitor on the worker that decoded it, in no particular order: the fastest way,
-    /// because the samples are still in that core's cache. `visitor` makes one visitor a worker; they come back.
+    /// Shows every selected read to a visitor on the worker that decoded it, in no particular
+    /// order: the fastest way, because the samples are still in that core's cache. `visitor` makes
+    /// one visitor a worker; they come back.
     ///
     /// # Errors
-    /// The first defect, or the first error of a visitor; other reads may or may not have been seen by then.
+    /// The first defect, or the first error of a visitor; other reads may or may not have been seen
+    /// by then.
     pub fn visit<V: Visitor>(
         &self,
         selection: &Selection,
@@ -218,11 +224,13 @@ impl ReadFile {
         Ok((visitors, summary))
     }
 
-    /// What `f` makes of each selected read, in the order of the selection. `f` runs on the decode workers.
+    /// What `f` makes of each selected read, in the order of the selection. `f` runs on the decode
+    /// workers.
     ///
     /// # Errors
-    /// [`Error::NotFound`] about ids, [`Error::Io`] if no thread can be started. Defects come as an item in their place
-    /// (at the latest at the end of their window of an id list), after which there are none.
+    /// [`Error::NotFound`] about ids, [`Error::Io`] if no thread can be started. Defects come as an
+    /// item in their place (at the latest at the end of their window of an id list), after which
+    /// there are none.
     pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
         &self,
         selection: &Selection,
@@ -250,8 +258,8 @@ impl ReadFile {
         self.map_as(false, selection, init, f)
     }
 
-    /// The same, with `stored` for signal as it is stored: [`Read::stored`] in the place of [`Read::samples`]. Nothing is
-    /// decoded then, so that damage of the signal does not show.
+    /// The same, with `stored` for signal as it is stored: [`Read::stored`] in the place of
+    /// [`Read::samples`]. Nothing is decoded then, so that damage of the signal does not show.
     pub(crate) fn map_as<S, T, I, F>(
         &self,
         stored: bool,
@@ -285,7 +293,8 @@ impl ReadFile {
 
     /// The summary of a run of which nothing but its clocks is known.
     fn summary(&self, clocks: Clocks) -> Summary {
-        // A store answers the requests of one run side by side, so all of them are one link of the chain.
+        // A store answers the requests of one run side by side, so all of them are one link of the
+        // chain.
         let dependent_requests = self.header_requests + u64::from(clocks.requests > 0);
         Summary { dependent_requests, clocks, ..Summary::default() }
     }
@@ -296,7 +305,12 @@ impl ReadFile {
         self.start(self.stream()?, decoder, self.shape(Delivery::Ordered))
     }
 
-    fn run<C: Collect>(&self, selection: &Selection, collect: C, delivery: Delivery) -> Result<Run<ReadDecoder<C>>> {
+    fn run<C: Collect>(
+        &self,
+        selection: &Selection,
+        collect: C,
+        delivery: Delivery,
+    ) -> Result<Run<ReadDecoder<C>>> {
         let shape = self.shape(delivery);
         let (source, coding) = self.source(selection, &shape, collect.wants_signal())?;
         let wanted = match selection {
@@ -304,7 +318,14 @@ impl ReadFile {
             Selection::Ids(ids) => Some(ids.clone()),
         };
         let name = self.store.name().clone();
-        let decoder = ReadDecoder::new(name, self.header.clone(), coding, wanted, self.options.budget, collect);
+        let decoder = ReadDecoder::new(
+            name,
+            self.header.clone(),
+            coding,
+            wanted,
+            self.options.budget,
+            collect,
+        );
         self.start(source, decoder, shape)
     }
 
@@ -313,7 +334,11 @@ impl ReadFile {
     }
 
     /// The requests for `places`.
-    fn gather<I: IntoIterator<Item = Range<u64>>>(&self, places: I, shape: &Shape) -> plan::Gather<I::IntoIter> {
+    fn gather<I: IntoIterator<Item = Range<u64>>>(
+        &self,
+        places: I,
+        shape: &Shape,
+    ) -> plan::Gather<I::IntoIter> {
         let block = shape.block - self.store.alignment();
         plan::gather(places, self.model.gap_bytes(), block, self.window())
     }
@@ -324,8 +349,8 @@ impl ReadFile {
     }
 }
 
-/// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are about three times as
-/// many, and all of a window's reads may have to wait for its first.
+/// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are
+/// about three times as many, and all of a window's reads may have to wait for its first.
 const WINDOW_SHARE: usize = 8;
 
 /// Puts items that come in any order into the order of their ordinals.

@@ -1,12 +1,13 @@
 //! Synthetic nanopore reads, of any number and size, that are as hard to compress as real ones.
 //!
-//! A [`Recipe`] says what a run looks like, a [`Synth`] is that recipe made ready, and [`Synth::read`] makes read
-//! number `i` in buffers that the caller reuses. A read depends on nothing but the recipe and `i`: neither the order
-//! of the calls, nor the number of threads, nor the machine (all that is not plain IEEE arithmetic goes through
-//! `libm` in Rust) change a sample.
+//! A [`Recipe`] says what a run looks like, a [`Synth`] is that recipe made ready, and
+//! [`Synth::read`] makes read number `i` in buffers that the caller reuses. A read depends on
+//! nothing but the recipe and `i`: neither the order of the calls, nor the number of threads, nor
+//! the machine (all that is not plain IEEE arithmetic goes through `libm` in Rust) change a sample.
 //!
-//! The defaults imitate a PromethION run of R10.4.1 chemistry at 5 kHz: their distribution of sample-to-sample
-//! differences, which is all that the signal codecs see, lies between those of two real runs.
+//! The defaults imitate a PromethION run of R10.4.1 chemistry at 5 kHz: their distribution of
+//! sample-to-sample differences, which is all that the signal codecs see, lies between those of two
+//! real runs.
 //!
 //! ```
 //! use thalweg_nanopore::synth::Recipe;
@@ -37,12 +38,14 @@ pub use header::attributes;
 pub use record::{Aux, SynthRead};
 use thalweg_io::{Error, Result};
 
-/// What a synthetic run looks like. Currents are in picoampere, times in samples unless named otherwise.
+/// What a synthetic run looks like. Currents are in picoampere, times in samples unless named
+/// otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     /// Everything random follows from it.
     pub seed: u64,
-    /// How many reads the run has. [`Synth::read`] makes others just the same; files hold this many.
+    /// How many reads the run has. [`Synth::read`] makes others just the same; files hold this
+    /// many.
     pub reads: u64,
     /// Mean number of samples of a read. Lengths are log-normal.
     pub mean_length: f64,
@@ -123,7 +126,8 @@ impl Default for Recipe {
 }
 
 impl Recipe {
-    /// The default recipe with about `total` samples: the expected number, rounded up to whole reads.
+    /// The default recipe with about `total` samples: the expected number, rounded up to whole
+    /// reads.
     #[must_use]
     pub fn with_samples(seed: u64, total: u64) -> Self {
         let recipe = Self { seed, ..Self::default() };
@@ -155,12 +159,16 @@ impl Recipe {
         for (name, value, low, high) in ranges {
             // NaN lies in no range.
             if !(low..=high).contains(&value) {
-                return Err(Error::Usage(format!("recipe: {name} is {value}, expected {low} to {high}").into()));
+                return Err(Error::Usage(
+                    format!("recipe: {name} is {value}, expected {low} to {high}").into(),
+                ));
             }
         }
         if self.min_length > self.max_length {
             let (min, max) = (self.min_length, self.max_length);
-            return Err(Error::Usage(format!("recipe: min_length {min} exceeds max_length {max}").into()));
+            return Err(Error::Usage(
+                format!("recipe: min_length {min} exceeds max_length {max}").into(),
+            ));
         }
         if self.channels == 0 || self.read_groups == 0 {
             return Err(Error::Usage("recipe: channels and read_groups must be at least 1".into()));
@@ -192,7 +200,14 @@ impl Synth {
     /// Makes read number `i`, in the buffers of `read`.
     pub fn read(&self, i: u64, read: &mut SynthRead) {
         let (mut chance, len) = record::describe(&self.recipe, i, read);
-        let bases = signal::fill(&self.recipe, &self.tables, &mut chance, read.offset, len, &mut read.samples);
+        let bases = signal::fill(
+            &self.recipe,
+            &self.tables,
+            &mut chance,
+            read.offset,
+            len,
+            &mut read.samples,
+        );
         // MinKNOW cuts about 1.5 events a base.
         read.aux.num_minknow_events = bases + bases / 2;
     }

@@ -25,7 +25,8 @@ pub use slow5::ReadWriter;
 /// [`Error::Io`], as where the folder is read-only.
 pub fn save_index(index: &Index, path: &Path) -> Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+        fs::create_dir_all(folder)
+            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     }
     let mut file = NewFile::create(path)?;
     for part in index.parts() {

@@ -1,8 +1,9 @@
 //! A disk in memory that loses power.
 //!
-//! What was written and not synced may be there afterwards or not, each sector of 512 bytes by itself; a file may be longer than what
-//! came to be in it, which then reads as zeros. Of names that were made, changed or removed since the last sync of the folder, each
-//! may have come to be or not.
+//! What was written and not synced may be there afterwards or not, each sector of 512 bytes by
+//! itself; a file may be longer than what came to be in it, which then reads as zeros. Of names
+//! that were made, changed or removed since the last sync of the folder, each may have come to be
+//! or not.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -111,7 +112,12 @@ impl CrashDisk {
             files.push(Contents { now: kept.clone(), synced: kept, dirty: Vec::new() });
         }
         let state = State { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
-        Self { name: self.name.clone(), state: Arc::new(Mutex::new(state)), failing, is_locked: Arc::default() }
+        Self {
+            name: self.name.clone(),
+            state: Arc::new(Mutex::new(state)),
+            failing,
+            is_locked: Arc::default(),
+        }
     }
 
     /// The same disk for a process that comes after, without a loss: as after `kill -9`.
@@ -119,7 +125,12 @@ impl CrashDisk {
         let mut state = self.lock_state();
         state.steps = 0;
         drop(state);
-        Self { name: self.name.clone(), state: self.state.clone(), failing, is_locked: Arc::default() }
+        Self {
+            name: self.name.clone(),
+            state: self.state.clone(),
+            failing,
+            is_locked: Arc::default(),
+        }
     }
 
     /// Another one with the same on it.
@@ -167,7 +178,11 @@ fn step(name: &Arc<str>, failing: Failing, state: &mut State) -> Result<()> {
         Failing::Once(only) => number == only,
         Failing::Never => false,
     };
-    if fails { Err(Error::io(name, "writing", std::io::Error::other("as it was told to"))) } else { Ok(()) }
+    if fails {
+        Err(Error::io(name, "writing", std::io::Error::other("as it was told to")))
+    } else {
+        Ok(())
+    }
 }
 
 fn apply(names: &mut BTreeMap<String, usize>, change: &NameChange) {
@@ -201,7 +216,8 @@ impl Disk for CrashDisk {
     fn create(&self, file: &str) -> Result<Box<dyn Sink>> {
         let mut state = self.lock_state();
         self.step(&mut state)?;
-        // A file that is there is emptied, but its old bytes may come back: a new one stands for that.
+        // A file that is there is emptied, but its old bytes may come back: a new one stands for
+        // that.
         state.files.push(Contents::default());
         let number = state.files.len() - 1;
         let change = NameChange::Made(file.to_owned(), number);

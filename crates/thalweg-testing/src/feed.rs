@@ -92,7 +92,8 @@ impl Script {
     fn request(&self, index: usize) -> Request {
         let (offset, len) = self.wanted[index];
         let buf = self.store.bytes().is_none().then(|| {
-            let mut buf = AlignedBuf::new(MARGIN + len.next_multiple_of(self.store.alignment()) + MARGIN);
+            let mut buf =
+                AlignedBuf::new(MARGIN + len.next_multiple_of(self.store.alignment()) + MARGIN);
             buf.fill(BLANK);
             buf
         });
@@ -114,10 +115,17 @@ impl Script {
             assert!(own[*offset as usize..][..*len] == *want, "request {tag}: wrong bytes");
             return;
         };
-        let sure = usize::try_from(self.sure.saturating_sub(*offset)).map_or(*len, |sure| sure.min(*len));
-        assert!(buf[*at..*at + sure] == want[..sure], "request {tag} ({offset}+{len}): wrong bytes");
+        let sure =
+            usize::try_from(self.sure.saturating_sub(*offset)).map_or(*len, |sure| sure.min(*len));
+        assert!(
+            buf[*at..*at + sure] == want[..sure],
+            "request {tag} ({offset}+{len}): wrong bytes"
+        );
         let end = at + len.next_multiple_of(self.store.alignment());
-        assert!(buf[..*at].iter().chain(&buf[end..]).all(|b| *b == BLANK), "request {tag}: wrote outside its place");
+        assert!(
+            buf[..*at].iter().chain(&buf[end..]).all(|b| *b == BLANK),
+            "request {tag}: wrote outside its place"
+        );
     }
 }
 
@@ -139,8 +147,10 @@ impl Feed for Script {
             if !wait {
                 return Next::Later;
             }
-            let (next, waited) =
-                self.changed.wait_timeout(state, Duration::from_secs(30)).unwrap_or_else(PoisonError::into_inner);
+            let (next, waited) = self
+                .changed
+                .wait_timeout(state, Duration::from_secs(30))
+                .unwrap_or_else(PoisonError::into_inner);
             assert!(!waited.timed_out(), "a request in flight was never answered");
             state = next;
         }
@@ -148,7 +158,11 @@ impl Feed for Script {
 
     fn done(&self, request: Request, outcome: Result<()>) {
         let tag = request.tag as usize;
-        assert_eq!((request.offset, request.len), self.wanted[tag], "request {tag} came back changed");
+        assert_eq!(
+            (request.offset, request.len),
+            self.wanted[tag],
+            "request {tag} came back changed"
+        );
         if outcome.is_ok() {
             self.check(&request);
         }

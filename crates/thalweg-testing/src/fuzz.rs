@@ -1,7 +1,9 @@
-//! What must hold for any bytes whatsoever: one function for each parser and codec that meets bytes from outside.
+//! What must hold for any bytes whatsoever: one function for each parser and codec that meets bytes
+//! from outside.
 //!
-//! The fuzz targets in `fuzz/` call these, and so does a test that replays their corpora on a stable toolchain. Each
-//! panics when something is wrong, and takes memory in proportion to its input.
+//! The fuzz targets in `fuzz/` call these, and so does a test that replays their corpora on a
+//! stable toolchain. Each panics when something is wrong, and takes memory in proportion to its
+//! input.
 
 mod graph;
 mod pod5;
@@ -23,8 +25,8 @@ use thalweg_nanopore::bam::BamIds;
 use thalweg_nanopore::fast5::{Root, Walk};
 use thalweg_nanopore::reads::{Read, ReadFile, Selection, Visitor};
 use thalweg_nanopore::slow5::{
-    Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index, Parsed, Record,
-    RecordPress, Scalar, SignalPress, Version, ascii,
+    Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index,
+    Parsed, Record, RecordPress, Scalar, SignalPress, Version, ascii,
 };
 
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
@@ -65,7 +67,8 @@ const LIMIT: usize = 1 << 20;
 /// What `out` holds before a signal codec appends to it; it must still be there afterwards.
 const BEFORE: [i16; 3] = [1, -2, 3];
 
-/// Every kernel decodes the same or refuses with the same fault, and what was decoded survives a round trip.
+/// Every kernel decodes the same or refuses with the same fault, and what was decoded survives a
+/// round trip.
 fn signal(
     data: &[u8],
     decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>,
@@ -75,7 +78,10 @@ fn signal(
         let mut out = BEFORE.to_vec();
         let outcome = decode(kernel, bytes, &mut out);
         assert_eq!(out[..BEFORE.len()], BEFORE, "{kernel:?}");
-        assert!(outcome.is_ok() || out.len() == BEFORE.len(), "{kernel:?} leaves something behind after a fault");
+        assert!(
+            outcome.is_ok() || out.len() == BEFORE.len(),
+            "{kernel:?} leaves something behind after a fault"
+        );
         outcome.map(|()| out.split_off(BEFORE.len()))
     };
     let scalar = run(Kernel::Scalar, data);
@@ -103,8 +109,8 @@ pub fn ex_zd(data: &[u8]) {
     signal(data, ex_zd::decode_with, ex_zd::encode);
 }
 
-/// A chunk of FAST5, after a byte that picks the filter's parameters: both ways to decode it agree, and what was decoded
-/// survives a round trip.
+/// A chunk of FAST5, after a byte that picks the filter's parameters: both ways to decode it agree,
+/// and what was decoded survives a round trip.
 pub fn vbz(data: &[u8]) {
     let Some((&pick, chunk)) = data.split_first() else { return };
     let params = vbz_codec::Params {
@@ -128,15 +134,20 @@ pub fn vbz(data: &[u8]) {
     }
     assert_eq!(bytes.len(), size);
     let samples = samples.split_off(BEFORE.len());
-    assert!(samples.iter().flat_map(|sample| sample.to_le_bytes()).eq(bytes[..size / 2 * 2].iter().copied()));
+    assert!(
+        samples
+            .iter()
+            .flat_map(|sample| sample.to_le_bytes())
+            .eq(bytes[..size / 2 * 2].iter().copied())
+    );
     let (mut coded, mut again) = (Vec::new(), Vec::new());
     vbz_codec::Compressor::new(1).unwrap().chunk(&samples, &mut coded).unwrap();
     vbz.samples(vbz_codec::Params::SIGNAL, &coded, samples.len() * 2, &mut again).unwrap();
     assert_eq!(again, samples);
 }
 
-/// A chunk of HDF5, after a byte that picks the filter it went through, one for the size of an element, and two for the size that
-/// the chunk is said to have.
+/// A chunk of HDF5, after a byte that picks the filter it went through, one for the size of an
+/// element, and two for the size that the chunk is said to have.
 pub fn hdf5_filters(data: &[u8]) {
     let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
     let element = u32::from(element);
@@ -169,7 +180,8 @@ pub fn hdf5_filters(data: &[u8]) {
     assert_eq!(contexts.undo(&pipeline, 1, stored, stored.len()), Ok(stored));
 }
 
-/// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round trip.
+/// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round
+/// trip.
 fn bytes(
     data: &[u8],
     mut decompress: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Fault>,
@@ -229,12 +241,18 @@ pub fn deflate(data: &[u8]) {
 pub fn slow5_header(data: &[u8]) {
     let header = match Header::parse(data) {
         Err(_) => return,
-        Ok(Parsed::NeedMore(n)) => return assert!(n > data.len() as u64, "{n} bytes are here already"),
+        Ok(Parsed::NeedMore(n)) => {
+            return assert!(n > data.len() as u64, "{n} bytes are here already");
+        }
         Ok(Parsed::Done(header)) => header,
     };
     let len = header.data_offset as usize;
     assert!(len <= data.len());
-    assert_eq!(Header::parse(&data[..len]), Ok(Parsed::Done(header.clone())), "what follows does not matter");
+    assert_eq!(
+        Header::parse(&data[..len]),
+        Ok(Parsed::Done(header.clone())),
+        "what follows does not matter"
+    );
     let Ok(written) = header.write() else { return };
     let again = match Header::parse(&written) {
         Ok(Parsed::Done(again)) => again,
@@ -300,7 +318,9 @@ pub fn slow5_record(data: &[u8]) {
     }
     let mut frame = Vec::new();
     Encoder::new().unwrap().record(&header, &record, samples, &mut frame).unwrap();
-    let Ok(Frame::Record { stored, len }) = Framing::new(header.encoding).next(&frame, frame.len() as u64) else {
+    let Ok(Frame::Record { stored, len }) =
+        Framing::new(header.encoding).next(&frame, frame.len() as u64)
+    else {
         panic!("no frame: {frame:?}")
     };
     assert_eq!(len, frame.len());
@@ -388,18 +408,27 @@ pub fn whole_file(data: &[u8]) {
     seen.sort_unstable();
     let distinct = seen.windows(2).all(|pair| pair[0].0 != pair[1].0);
     let index = file.build_index();
-    assert_eq!(index.is_ok(), distinct, "an index refuses nothing but a read that is there twice: {index:?}");
+    assert_eq!(
+        index.is_ok(),
+        distinct,
+        "an index refuses nothing but a read that is there twice: {index:?}"
+    );
     if !distinct {
         return;
     }
     let ids = seen.iter().map(|(id, _)| id.clone()).collect();
     let by_id = Selection::Ids(Arc::new(ids));
-    let got = file.map(&by_id, |read| (read.record.read_id.to_owned(), read.samples.len())).unwrap();
+    let got =
+        file.map(&by_id, |read| (read.record.read_id.to_owned(), read.samples.len())).unwrap();
     assert_eq!(got.map(Result::unwrap).collect::<Vec<_>>(), seen);
-    assert_eq!(file.explain(&Selection::All, Delivery::Worker).unwrap().origin, thalweg_io::model::Origin::Prior);
+    assert_eq!(
+        file.explain(&Selection::All, Delivery::Worker).unwrap().origin,
+        thalweg_io::model::Origin::Prior
+    );
 }
 
-/// The read ids of a BAM file, decompressed: as many as there are, then an end or an error, and no more.
+/// The read ids of a BAM file, decompressed: as many as there are, then an end or an error, and no
+/// more.
 pub fn bam(data: &[u8]) {
     let Ok(mut ids) = BamIds::new("fuzz".into(), data) else { return };
     // A record takes 36 bytes and its name.
@@ -410,12 +439,17 @@ pub fn bam(data: &[u8]) {
 
 /// A condition is refused or can be asked of a table, row by row.
 pub fn condition(data: &[u8]) {
-    let Ok(condition) = std::str::from_utf8(data).map_err(drop).and_then(|text| Condition::parse(text).map_err(drop))
+    let Ok(condition) = std::str::from_utf8(data)
+        .map_err(drop)
+        .and_then(|text| Condition::parse(text).map_err(drop))
     else {
         return;
     };
     let table = RecordBatch::try_from_iter([
-        ("samples", Arc::new(UInt64Array::from(vec![Some(0), Some(u64::MAX), None])) as Arc<dyn Array>),
+        (
+            "samples",
+            Arc::new(UInt64Array::from(vec![Some(0), Some(u64::MAX), None])) as Arc<dyn Array>,
+        ),
         ("median", Arc::new(Float32Array::from(vec![Some(0.5), Some(f32::NAN), None]))),
         ("channel", Arc::new(StringArray::from(vec![Some("12"), Some("x"), None]))),
     ])
@@ -427,13 +461,17 @@ pub fn condition(data: &[u8]) {
 
 /// The metadata of a FAST5 file: what is parsed is parsed again, and lies inside the file.
 pub fn hdf5_meta(data: &[u8]) {
-    // Files of fuzzers are small: this is more than their metadata are, and less than makes one wait.
+    // Files of fuzzers are small: this is more than their metadata are, and less than makes one
+    // wait.
     let Ok(root) = Root::parse(&data, 1 << 20) else { return };
     let name: Arc<str> = "fuzz".into();
     let mut walk = Walk::new(&name, &root, 1 << 20);
     for number in 0..root.len().min(64) {
         let Ok(found) = root.read(&data, number) else { return };
-        assert_eq!(root.read(&data, number).map(|again| format!("{again:?}")).ok(), Some(format!("{found:?}")));
+        assert_eq!(
+            root.read(&data, number).map(|again| format!("{again:?}")).ok(),
+            Some(format!("{found:?}"))
+        );
         if walk.read(&data, found).is_err() {
             return;
         }

@@ -1,7 +1,8 @@
 //! What every store must do, as a library, so that stores in other crates are held to the same.
 //!
-//! [`store_suite`] checks reads and serving, [`path_suite`] what a path may be, [`shrink_suite`] files that get shorter
-//! while they are read. Each panics at the first thing that is wrong. No part of the public interface.
+//! [`store_suite`] checks reads and serving, [`path_suite`] what a path may be, [`shrink_suite`]
+//! files that get shorter while they are read. Each panics at the first thing that is wrong. No
+//! part of the public interface.
 
 // A suite reports by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
@@ -36,7 +37,8 @@ pub fn sample(len: usize) -> Vec<u8> {
 
 use thalweg_codec::splitmix::{STEP, mix};
 
-/// Runs `job`, and panics if it has not ended within ten minutes: a hang must fail, not block, and a busy machine is no hang.
+/// Runs `job`, and panics if it has not ended within ten minutes: a hang must fail, not block, and
+/// a busy machine is no hang.
 pub fn no_hang<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || {
@@ -90,8 +92,11 @@ fn describes_itself(store: &dyn Store, bytes: &[u8]) {
 fn reads_anywhere(store: &dyn Store, bytes: &[u8]) {
     let size = bytes.len();
     let corners = [0, 1, 7, 511, 512, 513, 4095, 4096, 4097, 8192, 65_536];
-    let edges: Vec<usize> =
-        corners.iter().flat_map(|c| [*c, size.saturating_sub(*c)]).filter(|edge| *edge <= size).collect();
+    let edges: Vec<usize> = corners
+        .iter()
+        .flat_map(|c| [*c, size.saturating_sub(*c)])
+        .filter(|edge| *edge <= size)
+        .collect();
     for &from in &edges {
         for &to in edges.iter().filter(|to| **to >= from) {
             check_read(store, bytes, from, to);
@@ -103,7 +108,9 @@ fn check_read(store: &dyn Store, bytes: &[u8], from: usize, to: usize) {
     // Aligned memory and memory at an odd address take different ways through O_DIRECT.
     for shift in [0, 3] {
         let mut buf = AlignedBuf::new(to - from + shift);
-        store.read_at(from as u64, &mut buf[shift..]).unwrap_or_else(|e| panic!("{from}..{to}: {e}"));
+        store
+            .read_at(from as u64, &mut buf[shift..])
+            .unwrap_or_else(|e| panic!("{from}..{to}: {e}"));
         assert!(buf[shift..] == bytes[from..to], "wrong bytes in {from}..{to} of {}", store.name());
     }
     store.touch(from as u64, to - from).unwrap();
@@ -111,11 +118,15 @@ fn check_read(store: &dyn Store, bytes: &[u8], from: usize, to: usize) {
 
 fn refuses_what_is_outside(store: &dyn Store) {
     let size = store.size();
-    for (offset, len) in [(size, 1), (size + 1, 0), (size.saturating_sub(1), 2), (u64::MAX, 1), (u64::MAX - 1, 9)] {
+    for (offset, len) in
+        [(size, 1), (size + 1, 0), (size.saturating_sub(1), 2), (u64::MAX, 1), (u64::MAX - 1, 9)]
+    {
         let mut buf = vec![7; len];
         let read = store.read_at(offset, &mut buf).unwrap_err();
         for error in [read, store.touch(offset, len).unwrap_err()] {
-            let Error::Truncated { file, size: told, .. } = &error else { panic!("{offset}+{len}: {error:?}") };
+            let Error::Truncated { file, size: told, .. } = &error else {
+                panic!("{offset}+{len}: {error:?}")
+            };
             assert_eq!((file, *told), (store.name(), size));
         }
         assert!(buf.iter().all(|b| *b == 7), "bytes outside the store were made up");
@@ -158,12 +169,19 @@ fn serves(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
 
 fn serves_shy_feeds(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
     // A store that holds an outcome back while it waits for the next request would wait for ever.
-    let one_at_a_time = Script { most_out: 1, ..Script::new(store, bytes, requests(&**store, bytes, 50)) };
+    let one_at_a_time =
+        Script { most_out: 1, ..Script::new(store, bytes, requests(&**store, bytes, 50)) };
     one_at_a_time.serve(depth).all_right();
-    let never_at_once = Script { only_to_who_waits: true, ..Script::new(store, bytes, requests(&**store, bytes, 50)) };
+    let never_at_once = Script {
+        only_to_who_waits: true,
+        ..Script::new(store, bytes, requests(&**store, bytes, 50))
+    };
     never_at_once.serve(depth).all_right();
-    let both =
-        Script { most_out: 1, only_to_who_waits: true, ..Script::new(store, bytes, requests(&**store, bytes, 50)) };
+    let both = Script {
+        most_out: 1,
+        only_to_who_waits: true,
+        ..Script::new(store, bytes, requests(&**store, bytes, 50))
+    };
     both.serve(depth).all_right();
 }
 
@@ -177,7 +195,9 @@ fn serves_what_is_outside(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
     let served = Script::new(store, bytes, wanted).serve(depth);
     for (tag, outcome) in served.outcomes().iter().enumerate() {
         match outcome {
-            Err(Error::Truncated { file, .. }) if [3, 9].contains(&tag) => assert_eq!(file, store.name()),
+            Err(Error::Truncated { file, .. }) if [3, 9].contains(&tag) => {
+                assert_eq!(file, store.name())
+            }
             Ok(()) if ![3, 9].contains(&tag) => {}
             other => panic!("request {tag}: {other:?}"),
         }
@@ -187,13 +207,17 @@ fn serves_what_is_outside(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
 fn ends_with_its_feed(store: &Arc<dyn Store>, bytes: &[u8]) {
     Script::new(store, bytes, Vec::new()).serve(4).all_right();
     for after in [1, 5, 30] {
-        let script = Script { ends_after: after, ..Script::new(store, bytes, requests(&**store, bytes, 40)) };
+        let script = Script {
+            ends_after: after,
+            ..Script::new(store, bytes, requests(&**store, bytes, 40))
+        };
         assert_eq!(script.serve(8).outcomes().len(), after);
     }
 }
 
 fn passes_panics_on(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
-    let script = Script { panics_at: Some(5), ..Script::new(store, bytes, requests(&**store, bytes, 40)) };
+    let script =
+        Script { panics_at: Some(5), ..Script::new(store, bytes, requests(&**store, bytes, 40)) };
     let outcome = no_hang(move || {
         let quiet = std::panic::AssertUnwindSafe(|| script.serve_here(depth));
         std::panic::catch_unwind(quiet)
@@ -205,7 +229,10 @@ fn passes_panics_on(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
 pub fn path_suite(open: Open<'_>, dir: &Path) {
     let missing = dir.join("missing");
     let error = open(&missing).unwrap_err();
-    assert!(matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound), "{error:?}");
+    assert!(
+        matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound),
+        "{error:?}"
+    );
     assert!(error.to_string().contains(missing.to_str().unwrap()), "{error}");
 
     let pipe = dir.join("pipe");
@@ -236,7 +263,8 @@ pub fn path_suite(open: Open<'_>, dir: &Path) {
     }
 }
 
-/// A file that something shortens after it was opened: an error that says so, and never made-up bytes.
+/// A file that something shortens after it was opened: an error that says so, and never made-up
+/// bytes.
 pub fn shrink_suite(open: Open<'_>, dir: &Path) {
     let path = dir.join("shrinking");
     let bytes = sample(300_000);
@@ -250,21 +278,34 @@ pub fn shrink_suite(open: Open<'_>, dir: &Path) {
     assert!(buf[..50_000] == bytes[..50_000]);
     for (offset, len) in [(0, 300_000), (200_704, 10), (98_304, 4096), (98_304, 1700)] {
         let error = store.read_at(offset, &mut buf[..len]).unwrap_err();
-        assert!(matches!(error, Error::Truncated { size, .. } if size == shorter), "{offset}+{len}: {error:?}");
+        assert!(
+            matches!(error, Error::Truncated { size, .. } if size == shorter),
+            "{offset}+{len}: {error:?}"
+        );
         assert!(error.to_string().contains("shortened"), "{error}");
     }
-    let wanted = vec![(0, 50_000), (0, 300_000), (200_704, 10), (98_304, 4096), (98_304, 1700), (98_304, 1000)];
+    let wanted = vec![
+        (0, 50_000),
+        (0, 300_000),
+        (200_704, 10),
+        (98_304, 4096),
+        (98_304, 1700),
+        (98_304, 1000),
+    ];
     let served = Script::new(&store, &bytes, wanted).serve(3);
     for (tag, outcome) in served.outcomes().iter().enumerate() {
         match outcome {
             Ok(()) if tag == 0 || tag == 5 => {}
-            Err(Error::Truncated { size, .. }) if (1..5).contains(&tag) => assert_eq!(*size, shorter),
+            Err(Error::Truncated { size, .. }) if (1..5).contains(&tag) => {
+                assert_eq!(*size, shorter)
+            }
             other => panic!("request {tag}: {other:?}"),
         }
     }
 }
 
-/// A file that something shortens during the reads. Not for maps: theirs end with SIGBUS, see there.
+/// A file that something shortens during the reads. Not for maps: theirs end with SIGBUS, see
+/// there.
 pub fn race_suite(open: Open<'_>, dir: &Path) {
     let path = dir.join("racing");
     let bytes = sample(2 << 20);
@@ -274,7 +315,8 @@ pub fn race_suite(open: Open<'_>, dir: &Path) {
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let left = mix(round) % bytes.len() as u64;
         let wanted = (0..256).map(|i| (i * 8192, 8192)).collect();
-        // Linux clears what it cuts off from a page before it drops it, so that a read in that moment may get zeros.
+        // Linux clears what it cuts off from a page before it drops it, so that a read in that
+        // moment may get zeros.
         let script = Script { sure: left, ..Script::new(&store, &bytes, wanted) };
         let cutter = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_micros(50 * round));
@@ -286,7 +328,9 @@ pub fn race_suite(open: Open<'_>, dir: &Path) {
         for (i, outcome) in outcomes.into_iter().enumerate() {
             match outcome {
                 Ok(()) => {}
-                Err(Error::Truncated { .. }) => assert!((i as u64 + 1) * 8192 > left, "{i} is inside what is left"),
+                Err(Error::Truncated { .. }) => {
+                    assert!((i as u64 + 1) * 8192 > left, "{i} is inside what is left")
+                }
                 Err(error) => panic!("request {i}: {error:?}"),
             }
         }

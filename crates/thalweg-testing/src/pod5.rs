@@ -5,9 +5,11 @@ use thalweg_nanopore::reads::RUN_ATTRIBUTES;
 use thalweg_nanopore::slow5::Header;
 use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 
-/// A file of synthetic reads with so many samples each; the same bytes every time if `layout` has an identity.
+/// A file of synthetic reads with so many samples each; the same bytes every time if `layout` has
+/// an identity.
 pub fn file(layout: Layout, lengths: &[usize]) -> Vec<u8> {
-    let recipe = Recipe { mean_length: 120.0, min_length: 60, adapter_length: 20.0, ..Recipe::default() };
+    let recipe =
+        Recipe { mean_length: 120.0, min_length: 60, adapter_length: 20.0, ..Recipe::default() };
     let synth = Synth::new(recipe).unwrap();
     let mut header: Header = synth.full_header();
     header.attributes.retain(|attribute| RUN_ATTRIBUTES.contains(&attribute.name.as_str()));

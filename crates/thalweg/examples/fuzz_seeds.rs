@@ -1,4 +1,5 @@
-//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding, the same every time.
+//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding, the same
+//! every time.
 //!
 //! `cargo run -p thalweg --example fuzz_seeds -- fuzz/corpus`
 
@@ -9,7 +10,8 @@ use std::path::PathBuf;
 use thalweg::codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{
-    Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version, ascii,
+    Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version,
+    ascii,
 };
 use thalweg::hdf5::extents::{Extents, Grid, State};
 use thalweg::hdf5::types::Chunk;
@@ -25,14 +27,22 @@ fn main() -> Outcome {
         fs::create_dir_all(folder.join(target))?;
         Ok(fs::write(folder.join(target).join(name), bytes)?)
     };
-    let recipe = Recipe { reads: 3, mean_length: 120.0, min_length: 60, adapter_length: 20.0, ..Recipe::default() };
+    let recipe = Recipe {
+        reads: 3,
+        mean_length: 120.0,
+        min_length: 60,
+        adapter_length: 20.0,
+        ..Recipe::default()
+    };
     let synth = Synth::new(recipe)?;
     let mut read = SynthRead::default();
     synth.read(0, &mut read);
     let mut jumps = read.samples.clone();
     jumps.iter_mut().step_by(9).for_each(|sample| *sample = sample.wrapping_mul(97));
 
-    for (name, samples) in [("empty", &[][..]), ("one", &[-5][..]), ("signal", &read.samples), ("jumps", &jumps)] {
+    for (name, samples) in
+        [("empty", &[][..]), ("one", &[-5][..]), ("signal", &read.samples), ("jumps", &jumps)]
+    {
         let mut coded = Vec::new();
         svb::zd::encode(samples, &mut coded)?;
         put("svb_zd", name, &coded)?;
@@ -57,21 +67,32 @@ fn main() -> Outcome {
     put("slow5_row", "missing", missing_row().as_bytes())?;
     pod5_files(&put)?;
     extents(&put)?;
-    thalweg_testing::fuzz::graph_seeds().iter().try_for_each(|(target, name, bytes)| put(target, name, bytes))?;
+    thalweg_testing::fuzz::graph_seeds()
+        .iter()
+        .try_for_each(|(target, name, bytes)| put(target, name, bytes))?;
     files(&synth, &put)
 }
 
-/// Where chunks lie: of datasets of several shapes, one of them with chunks in disorder that skipped a filter; and none.
+/// Where chunks lie: of datasets of several shapes, one of them with chunks in disorder that
+/// skipped a filter; and none.
 fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let state = State { size: 1 << 30, modified: 1_700_000_000_000_000_000, start: 7 };
     let chunk = |first, offset, size, mask| Chunk { first, offset, size, mask };
     let even = |first: u64| chunk(first, 4096 + first * 8192, 8192, 0);
     let grids = vec![
-        Grid { address: 800, dimensions: vec![(20_000, 2048)], chunks: (0..10).map(even).collect() },
+        Grid {
+            address: 800,
+            dimensions: vec![(20_000, 2048)],
+            chunks: (0..10).map(even).collect(),
+        },
         Grid {
             address: 1336,
             dimensions: vec![(37, 7), (53, 11), (3, 3)],
-            chunks: vec![chunk(2, 900_000, 77, 0), chunk(7, 200_000, 231, 3), chunk(29, 500_000, 80, 0)],
+            chunks: vec![
+                chunk(2, 900_000, 77, 0),
+                chunk(7, 200_000, 231, 3),
+                chunk(29, 500_000, 80, 0),
+            ],
         },
         Grid { address: 1 << 29, dimensions: vec![], chunks: vec![] },
     ];
@@ -79,7 +100,8 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     put("hdf5_extents", "none", &Extents::encode(state, Vec::new()))
 }
 
-/// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were damaged.
+/// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were
+/// damaged.
 fn pod5_files(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let layout = |coding| Layout {
         coding,
@@ -120,7 +142,16 @@ fn aux(header: &Header) -> Outcome<Vec<u8>> {
 
 fn fields<'a>(signal: &'a [u8], aux: &'a [u8]) -> Record<'a> {
     let (digitisation, offset, range, sampling_rate) = (8192.0, -240.0, 1437.976, 5000.0);
-    Record { read_id: "read-1", read_group: 1, digitisation, offset, range, sampling_rate, signal, aux }
+    Record {
+        read_id: "read-1",
+        read_group: 1,
+        digitisation,
+        offset,
+        range,
+        sampling_rate,
+        signal,
+        aux,
+    }
 }
 
 /// The number of the compression, then the record.
@@ -164,8 +195,16 @@ fn files(synth: &Synth, put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     whole(synth, &Header { encoding: Encoding::Ascii, ..text }, "text", put)
 }
 
-fn whole(synth: &Synth, header: &Header, name: &str, put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
-    let short = Header { attributes: header.attributes.iter().take(5).cloned().collect(), ..header.clone() };
+fn whole(
+    synth: &Synth,
+    header: &Header,
+    name: &str,
+    put: &dyn Fn(&str, &str, &[u8]) -> Outcome,
+) -> Outcome {
+    let short = Header {
+        attributes: header.attributes.iter().take(5).cloned().collect(),
+        ..header.clone()
+    };
     let (mut read, mut encoder) = (SynthRead::default(), Encoder::new()?);
     let mut file = short.write()?;
     put("slow5_header", name, &file)?;

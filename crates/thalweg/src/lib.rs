@@ -1,11 +1,12 @@
 //! Scientific files become arrays, as fast as the machine allows and in bounded memory.
 //!
-//! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into requests, a *store*
-//! answers them, a *codec* turns stored bytes into values, and a sink hands them to the caller. The engine knows no
-//! format; a format opens no threads. `docs/design.md` has the words and the rules.
+//! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into
+//! requests, a *store* answers them, a *codec* turns stored bytes into values, and a sink hands
+//! them to the caller. The engine knows no format; a format opens no threads. `docs/design.md` has
+//! the words and the rules.
 //!
-//! This crate is the front door: everything that it names lives in one of `thalweg-codec`, `thalweg-io`, `thalweg-hdf5`,
-//! `thalweg-nanopore` and `thalweg-graph`.
+//! This crate is the front door: everything that it names lives in one of `thalweg-codec`,
+//! `thalweg-io`, `thalweg-hdf5`, `thalweg-nanopore` and `thalweg-graph`.
 
 #[doc(inline)]
 pub use thalweg_codec as codec;
@@ -18,13 +19,14 @@ pub use thalweg_hdf5 as hdf5;
 pub use thalweg_hdf5::{arrays, doctor, guard, nexus, repack};
 #[doc(inline)]
 pub use thalweg_io::{
-    Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent, model, new_file, open,
-    plan, residency, sidecar, store,
+    Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent,
+    model, new_file, open, plan, residency, sidecar, store,
 };
 #[doc(inline)]
 pub use thalweg_nanopore::{convert, reads, write};
 
-/// File formats as pure functions over bytes: what a file says about itself, and where its records lie.
+/// File formats as pure functions over bytes: what a file says about itself, and where its records
+/// lie.
 pub mod format {
     #[doc(inline)]
     pub use thalweg_nanopore::format::*;

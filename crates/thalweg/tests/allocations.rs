@@ -1,5 +1,11 @@
 //! Reading allocates for blocks and batches, not for reads.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 use std::alloc::System;
 use std::path::{Path, PathBuf};
@@ -25,7 +31,13 @@ impl Visitor for Count {
 }
 
 /// A file of `reads` reads of `length` samples.
-fn file(folder: &Path, reads: u64, length: u32, record: RecordPress, signal: SignalPress) -> PathBuf {
+fn file(
+    folder: &Path,
+    reads: u64,
+    length: u32,
+    record: RecordPress,
+    signal: SignalPress,
+) -> PathBuf {
     let recipe = Recipe {
         reads,
         mean_length: f64::from(length),
@@ -55,17 +67,23 @@ fn allocations(job: impl FnOnce()) -> usize {
     change.allocations + change.reallocations
 }
 
-/// Allocations of a visit, of ordered batches and of batches as they come; and the blocks that were read.
+/// Allocations of a visit, of ordered batches and of batches as they come; and the blocks that were
+/// read.
 fn measure(path: &Path) -> ([usize; 3], usize) {
     let options = Options { budget: Budget { threads: 2, memory: 64 << 20 }, ..Options::default() };
     let file = ReadFile::open(path, options).unwrap();
     let mut blocks = 0;
-    let visit = allocations(|| blocks = file.visit(&Selection::All, Count::default).unwrap().1.clocks.requests);
+    let visit = allocations(|| {
+        blocks = file.visit(&Selection::All, Count::default).unwrap().1.clocks.requests
+    });
     let batches = [Order::Selection, Order::AsTheyCome].map(|order| {
         allocations(|| {
             let options = BatchOptions { order, ..BatchOptions::default() };
-            let rows: usize =
-                file.batches_with(&Selection::All, options).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            let rows: usize = file
+                .batches_with(&Selection::All, options)
+                .unwrap()
+                .map(|batch| batch.unwrap().num_rows())
+                .sum();
             assert!(rows > 0);
         })
     });
@@ -85,9 +103,11 @@ fn no_allocation_for_a_read() {
         // The same number of samples, in 40 times as many reads.
         let (few, few_blocks) = measure(&file(folder.path(), 100, 80_000, record, signal));
         let (many, many_blocks) = measure(&file(folder.path(), 4000, 2_000, record, signal));
-        let what = format!("{record:?} {signal:?}: {few:?} in {few_blocks} blocks, {many:?} in {many_blocks}");
-        // Groups: five a block at most. For each: its place in the line, and for batches about three allocations a
-        // column, of which there are 13.
+        let what = format!(
+            "{record:?} {signal:?}: {few:?} in {few_blocks} blocks, {many:?} in {many_blocks}"
+        );
+        // Groups: five a block at most. For each: its place in the line, and for batches about
+        // three allocations a column, of which there are 13.
         let groups = 5 * many_blocks;
         assert!(many[0] < 200 + 10 * groups, "visit: {what}");
         assert!(many[1] < 600 + 70 * groups && many[2] < 600 + 70 * groups, "batches: {what}");

@@ -1,6 +1,13 @@
-//! One small POD5 file cut short at every byte, and with bits flipped in every byte: a typed error that names the place, or
-//! the file's reads; never a panic, a hang, more memory than there is a budget for, or fewer reads without a word.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+//! One small POD5 file cut short at every byte, and with bits flipped in every byte: a typed error
+//! that names the place, or the file's reads; never a panic, a hang, more memory than there is a
+//! budget for, or fewer reads without a word.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -16,14 +23,22 @@ use thalweg_testing::{no_hang, pod5};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// All that one pass may ask of the allocator: its budget of 2 MiB, block buffers and footers again and again.
+/// All that one pass may ask of the allocator: its budget of 2 MiB, block buffers and footers again
+/// and again.
 const MOST: usize = 16 << 20;
 
 type Reads = Vec<(String, Vec<i16>)>;
 
 fn small(coding: SignalCoding) -> Vec<u8> {
     let identity = Some(Identity::from_seed(1));
-    let layout = Layout { coding, row_samples: 100, signal_rows: 2, reads_rows: 3, identity, software: "test".into() };
+    let layout = Layout {
+        coding,
+        row_samples: 100,
+        signal_rows: 2,
+        reads_rows: 3,
+        identity,
+        software: "test".into(),
+    };
     pod5::file(layout, &[120, 0, 250, 30, 100])
 }
 
@@ -32,9 +47,13 @@ fn read(bytes: &[u8]) -> (Reads, Result<Option<String>>) {
     let region = Region::new(ALLOCATOR);
     let mut reads = Vec::new();
     let mut all = || {
-        let options = Options { budget: Budget { threads: 1, memory: 2 << 20 }, ..Options::default() };
-        let file = ReadFile::from_store(Arc::new(MemoryStore::new("damaged", bytes.to_vec())), options)?;
-        for item in file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))? {
+        let options =
+            Options { budget: Budget { threads: 1, memory: 2 << 20 }, ..Options::default() };
+        let file =
+            ReadFile::from_store(Arc::new(MemoryStore::new("damaged", bytes.to_vec())), options)?;
+        for item in file
+            .map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))?
+        {
             reads.push(item?);
         }
         Ok(file.note().map(str::to_owned))
@@ -85,7 +104,8 @@ fn flips(coding: SignalCoding, changes: [u8; 3]) {
     no_hang(move || {
         let bytes = small(coding);
         let (whole, _) = read(&bytes);
-        let lengths = |reads: &Reads| reads.iter().map(|(_, samples)| samples.len()).collect::<Vec<_>>();
+        let lengths =
+            |reads: &Reads| reads.iter().map(|(_, samples)| samples.len()).collect::<Vec<_>>();
         let wanted = lengths(&whole);
         let mut told = 0;
         for at in 0..bytes.len() {
@@ -93,7 +113,8 @@ fn flips(coding: SignalCoding, changes: [u8; 3]) {
             damaged[at] ^= changes[at % changes.len()];
             let (reads, outcome) = read(&damaged);
             match outcome {
-                // A value may be another one: nothing but its checksum would tell, and POD5 has none.
+                // A value may be another one: nothing but its checksum would tell, and POD5 has
+                // none.
                 Ok(_) => assert_eq!(lengths(&reads), wanted, "byte {at}"),
                 Err(error) => {
                     assert!(is_told(&error, bytes.len()), "byte {at}: {error:?}");

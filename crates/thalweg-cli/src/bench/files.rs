@@ -25,7 +25,8 @@ pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
             let ids = file.read_ids()?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             folder(path)?;
-            std::fs::write(path, list.of(&ids).join("\n") + "\n").map_err(|e| io(path, "writing", e))?;
+            std::fs::write(path, list.of(&ids).join("\n") + "\n")
+                .map_err(|e| io(path, "writing", e))?;
         }
         Make::Command { workload, partial } if !path.exists() => {
             folder(path)?;
@@ -37,7 +38,8 @@ pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
             };
             left.map_err(|e| io(partial, "removing what was left of", e))?;
             trial::run(workload, stop)?;
-            std::fs::rename(partial, path).map_err(|e| io(partial, "renaming what the command made:", e))?;
+            std::fs::rename(partial, path)
+                .map_err(|e| io(partial, "renaming what the command made:", e))?;
         }
         Make::Synth(_) | Make::Command { .. } => {}
     }

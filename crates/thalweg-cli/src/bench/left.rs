@@ -28,7 +28,12 @@ impl Left {
     pub(super) fn new(guesses: impl Iterator<Item = Guess>) -> Self {
         Self(
             guesses
-                .map(|g| Share { guess_s: g.trial_s, left: g.trials, probe_s: g.probe_s, ..Share::default() })
+                .map(|g| Share {
+                    guess_s: g.trial_s,
+                    left: g.trials,
+                    probe_s: g.probe_s,
+                    ..Share::default()
+                })
                 .collect(),
         )
     }
@@ -52,13 +57,14 @@ impl Left {
         }
     }
 
-    /// Seconds that job `from` and those behind it still take, at most. Guesses are corrected by how far those of the
-    /// comparisons that were begun are off.
+    /// Seconds that job `from` and those behind it still take, at most. Guesses are corrected by
+    /// how far those of the comparisons that were begun are off.
     pub(super) fn seconds(&self, from: usize) -> f64 {
         let timed_s: f64 = self.0.iter().map(|s| s.timed_s).sum();
         let guessed_s: f64 = self.0.iter().map(|s| s.guess_s * s.timed as f64).sum();
         let off = if timed_s > 0.0 && guessed_s > 0.0 { timed_s / guessed_s } else { 1.0 };
-        let each = |s: &Share| if s.timed > 0 { s.timed_s / s.timed as f64 } else { s.guess_s * off };
+        let each =
+            |s: &Share| if s.timed > 0 { s.timed_s / s.timed as f64 } else { s.guess_s * off };
         self.0.iter().skip(from).map(|s| s.left as f64 * each(s) + s.probe_s).sum()
     }
 
@@ -80,7 +86,9 @@ impl Display {
     pub(super) fn new(left: Left) -> Self {
         let total = left.trials();
         let bar = if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials, {prefix} left; {wide_msg}");
+            let style = ProgressStyle::with_template(
+                "{bar:24} {pos}/{len} trials, {prefix} left; {wide_msg}",
+            );
             let bar = ProgressBar::new(total as u64);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
@@ -168,6 +176,9 @@ mod tests {
 
     #[test]
     fn times_are_said_as_people_do() {
-        assert_eq!([in_words(61.4), in_words(600.0), in_words(7200.0)], ["61 s", "10 min", "2.0 h"]);
+        assert_eq!(
+            [in_words(61.4), in_words(600.0), in_words(7200.0)],
+            ["61 s", "10 min", "2.0 h"]
+        );
     }
 }

@@ -21,8 +21,13 @@ pub(super) struct Outputs {
 const LINES: &str = "results.jsonl";
 
 impl Outputs {
-    /// All three in a new folder below `out`; or the lines in `json`, and then nothing that was not asked for.
-    pub(super) fn new(out: &Path, json: Option<&PathBuf>, html: Option<&PathBuf>) -> Result<Self, Failure> {
+    /// All three in a new folder below `out`; or the lines in `json`, and then nothing that was not
+    /// asked for.
+    pub(super) fn new(
+        out: &Path,
+        json: Option<&PathBuf>,
+        html: Option<&PathBuf>,
+    ) -> Result<Self, Failure> {
         let outputs = match json {
             Some(lines) => Self { lines: lines.clone(), html: None, markdown: None },
             None => {
@@ -53,7 +58,11 @@ impl Outputs {
 
     fn inside(folder: &Path) -> Self {
         let file = |name: &str| folder.join(name);
-        Self { lines: file(LINES), html: Some(file("report.html")), markdown: Some(file("report.md")) }
+        Self {
+            lines: file(LINES),
+            html: Some(file("report.html")),
+            markdown: Some(file("report.md")),
+        }
     }
 
     /// The suite that an earlier run was about.
@@ -61,16 +70,25 @@ impl Outputs {
         let record = SuiteRecord::find(&read_text(&self.lines)?);
         let lines = self.lines.display();
         record.ok_or_else(|| {
-            Failure::Usage(format!("{lines} names no suite: it is not from a run that can be gone on with"))
+            Failure::Usage(format!(
+                "{lines} names no suite: it is not from a run that can be gone on with"
+            ))
         })
     }
 
-    /// Opens the file of lines, and gives what an earlier run left in it. A new one begins with `record`.
-    pub(super) fn open(&self, record: Option<&SuiteRecord>) -> Result<(Box<dyn Write>, Vec<Earlier>), Failure> {
+    /// Opens the file of lines, and gives what an earlier run left in it. A new one begins with
+    /// `record`.
+    pub(super) fn open(
+        &self,
+        record: Option<&SuiteRecord>,
+    ) -> Result<(Box<dyn Write>, Vec<Earlier>), Failure> {
         let path = &self.lines;
         let (mut file, earlier) = if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             // A pipe or a device has no past.
-            (OpenOptions::new().write(true).open(path).map_err(|e| io(path, "opening", e))?, Vec::new())
+            (
+                OpenOptions::new().write(true).open(path).map_err(|e| io(path, "opening", e))?,
+                Vec::new(),
+            )
         } else {
             reopen(path)?
         };
@@ -80,7 +98,8 @@ impl Outputs {
         Ok((Box::new(file), earlier))
     }
 
-    /// Writes the reports. Called after each comparison, so that whatever happens next, what is measured can be read.
+    /// Writes the reports. Called after each comparison, so that whatever happens next, what is
+    /// measured can be read.
     pub(super) fn report(&self, done: &[Comparison]) -> Outcome {
         let write = |path: &Option<PathBuf>, page: &dyn Fn() -> String| -> Outcome {
             match path {
@@ -94,9 +113,16 @@ impl Outputs {
 
     /// Where everything went, for the last line on the terminal.
     pub(super) fn told(&self) -> String {
-        let reports: Vec<String> =
-            [&self.html, &self.markdown].into_iter().flatten().map(|p| p.display().to_string()).collect();
-        let reports = if reports.is_empty() { String::new() } else { format!("; report: {}", reports.join(", ")) };
+        let reports: Vec<String> = [&self.html, &self.markdown]
+            .into_iter()
+            .flatten()
+            .map(|p| p.display().to_string())
+            .collect();
+        let reports = if reports.is_empty() {
+            String::new()
+        } else {
+            format!("; report: {}", reports.join(", "))
+        };
         format!("raw trials: {}{reports}", self.lines.display())
     }
 }

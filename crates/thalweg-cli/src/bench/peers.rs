@@ -1,4 +1,5 @@
-//! Where the peers are. `make peers` puts them beside the program; others may say where with THALWEG_PEERS.
+//! Where the peers are. `make peers` puts them beside the program; others may say where with
+//! THALWEG_PEERS.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,8 @@ const PROGRAMS: [(&str, &str); 7] = [
 /// Parts that `make peers` does not build, and what does.
 const APART: [(&str, &str); 2] = [("rocksdb", "make rocksdb"), ("basalt", "make basalt")];
 
-/// What the repository's own Python runs: a benchmark of a library, or a tool that was installed. What ends in `.sh` runs itself.
+/// What the repository's own Python runs: a benchmark of a library, or a tool that was installed.
+/// What ends in `.sh` runs itself.
 const SCRIPTS: [(&str, &str); 16] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
@@ -54,7 +56,10 @@ pub(super) fn find(name: &str) -> Peer {
         return match folder.and_then(|folder| found(&folder.join(program))) {
             Some(program) => Peer::Found(vec![program]),
             None => {
-                let made = APART.iter().find(|(apart, _)| *apart == name).map_or("make peers", |(_, made)| made);
+                let made = APART
+                    .iter()
+                    .find(|(apart, _)| *apart == name)
+                    .map_or("make peers", |(_, made)| made);
                 Peer::Absent(format!("the peer {name} is not built (`{made}` builds it)"))
             }
         };
@@ -81,5 +86,13 @@ pub(super) fn find(name: &str) -> Peer {
             None => Peer::Absent(format!("{name} is not installed")),
         };
     }
-    Peer::Unknown(PROGRAMS.iter().chain(&SCRIPTS).map(|(name, _)| *name).chain(TOOLS).map(str::to_owned).collect())
+    Peer::Unknown(
+        PROGRAMS
+            .iter()
+            .chain(&SCRIPTS)
+            .map(|(name, _)| *name)
+            .chain(TOOLS)
+            .map(str::to_owned)
+            .collect(),
+    )
 }

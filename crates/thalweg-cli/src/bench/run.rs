@@ -1,4 +1,5 @@
-//! Runs the comparisons of a suite one after the other, and goes on where an earlier run was cut off.
+//! Runs the comparisons of a suite one after the other, and goes on where an earlier run was cut
+//! off.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,14 +58,17 @@ pub(super) fn run(
                 unbegun.push(&job.plan.name);
                 continue;
             };
-            // What is left is shared out by how long each is expected to take; preparing is at the cost of all to come.
+            // What is left is shared out by how long each is expected to take; preparing is at the
+            // cost of all to come.
             let share = share(&display.left, number).clamp(0.0, 1.0);
             let own = left.mul_f64(share);
             plan.reserve = left - own;
             plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
         }
         let ended = around(job, &stop, || {
-            Ok(compare(&plan, &mut lines, &stop, &mut |progress| display.show(number, &plan.name, &progress))?)
+            Ok(compare(&plan, &mut lines, &stop, &mut |progress| {
+                display.show(number, &plan.name, &progress)
+            })?)
         });
         display.over(number);
         let comparison = match ended {
@@ -76,7 +80,11 @@ pub(super) fn run(
         };
         display.aside(|| -> Outcome {
             let mut out = output();
-            writeln!(out, "{}", if as_markdown { markdown(&comparison) } else { text(&comparison) })?;
+            writeln!(
+                out,
+                "{}",
+                if as_markdown { markdown(&comparison) } else { text(&comparison) }
+            )?;
             Ok(out.flush()?)
         })?;
         done.push(comparison);
@@ -84,7 +92,10 @@ pub(super) fn run(
     }
     display.end();
     if !unbegun.is_empty() {
-        complain(&format!("the time was over before these began (--resume goes on with them): {}", unbegun.join("; ")));
+        complain(&format!(
+            "the time was over before these began (--resume goes on with them): {}",
+            unbegun.join("; ")
+        ));
     }
     finish(&done, outputs, as_markdown, stop.load(Ordering::SeqCst))
 }

@@ -35,8 +35,8 @@ pub(super) fn named(what: Option<&str>) -> Result<Named, Failure> {
     }
     let path = Path::new(what);
     if path.extension().is_some_and(|e| e == "toml") {
-        let text =
-            std::fs::read_to_string(path).map_err(|e| thalweg::Error::io(&what.to_owned().into(), "reading", e))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| thalweg::Error::io(&what.to_owned().into(), "reading", e))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         return parsed(what.to_owned(), &text, folder, BTreeMap::new());
     }
@@ -51,6 +51,11 @@ pub(super) fn named(what: Option<&str>) -> Result<Named, Failure> {
     )))
 }
 
-fn parsed(source: String, text: &str, folder: PathBuf, files: BTreeMap<String, PathBuf>) -> Result<Named, Failure> {
+fn parsed(
+    source: String,
+    text: &str,
+    folder: PathBuf,
+    files: BTreeMap<String, PathBuf>,
+) -> Result<Named, Failure> {
     Ok(Named { suite: Suite::parse(&source, text)?, source, folder, files })
 }

@@ -68,7 +68,8 @@ pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
         writeln!(out, "\n{} ({pairs})", job.plan.name)?;
         for arm in &job.plan.arms {
             let command = arm.command();
-            let cpus = arm.workload.cpus.as_ref().map(|c| format!(", CPUs {c:?}")).unwrap_or_default();
+            let cpus =
+                arm.workload.cpus.as_ref().map(|c| format!(", CPUs {c:?}")).unwrap_or_default();
             writeln!(out, "  {} ({}{cpus}): {}", arm.name, arm.level, command.command_line())?;
             for before in &arm.prepare {
                 writeln!(out, "    before each trial: {}", before.command_line())?;
@@ -77,7 +78,8 @@ pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
                 writeln!(out, "    after each trial: {}", check.command_line())?;
             }
         }
-        for (when, commands) in [("before the first", &job.setup), ("after the last", &job.cleanup)] {
+        for (when, commands) in [("before the first", &job.setup), ("after the last", &job.cleanup)]
+        {
             for command in commands {
                 writeln!(out, "  {when}: {}", command.command_line())?;
             }

@@ -26,17 +26,18 @@ pub(super) struct Output {
 pub(super) fn outputs(args: &Args, set: &ReadSet) -> Result<Vec<Output>, Failure> {
     let format = match args.to {
         None if args.per_file => {
-            return Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()));
+            return Err(Failure::Usage(
+                "--per-file needs --to, as a folder's name tells no format".into(),
+            ));
         }
         asked => format_of(asked, "--to", &args.output)?,
     };
     let inputs: Vec<&Path> = set.paths().collect();
     let outputs = if args.per_file {
         let place = |(i, input): (usize, &&Path)| {
-            let below = args
-                .inputs
-                .iter()
-                .find_map(|folder| input.strip_prefix(folder).ok().filter(|p| !p.as_os_str().is_empty()));
+            let below = args.inputs.iter().find_map(|folder| {
+                input.strip_prefix(folder).ok().filter(|p| !p.as_os_str().is_empty())
+            });
             let below = below.or_else(|| input.file_name().map(Path::new)).unwrap_or(input);
             let path = args.output.join(below).with_extension(format.extension());
             Output { path, format, files: i..i + 1 }
@@ -54,14 +55,24 @@ fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
     let mut from: HashMap<&Path, usize> = HashMap::new();
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.path.as_path()) {
-            let name = |i: usize| inputs.get(i).map(|path| path.display().to_string()).unwrap_or_default();
-            let message = format!("{} and {} would both become {}", name(other), name(i), output.path.display());
+            let name =
+                |i: usize| inputs.get(i).map(|path| path.display().to_string()).unwrap_or_default();
+            let message = format!(
+                "{} and {} would both become {}",
+                name(other),
+                name(i),
+                output.path.display()
+            );
             return Err(Failure::Usage(message));
         }
         from.insert(&output.path, i);
-        let same = |input: &&Path| fs::canonicalize(input).ok() == fs::canonicalize(&output.path).ok();
+        let same =
+            |input: &&Path| fs::canonicalize(input).ok() == fs::canonicalize(&output.path).ok();
         if output.path.exists() && outputs.len() > 1 && inputs.iter().any(same) {
-            let message = format!("{} is one of the files to convert; write to another folder", output.path.display());
+            let message = format!(
+                "{} is one of the files to convert; write to another folder",
+                output.path.display()
+            );
             return Err(Failure::Usage(message));
         }
     }
@@ -69,7 +80,11 @@ fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
 }
 
 /// Whether a file was finished after its inputs were last changed, and has been whole since.
-pub(super) fn is_whole<'a>(path: &Path, mut inputs: impl Iterator<Item = &'a Path>, options: &Options) -> bool {
+pub(super) fn is_whole<'a>(
+    path: &Path,
+    mut inputs: impl Iterator<Item = &'a Path>,
+    options: &Options,
+) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let Some(written) = changed(path) else { return false };
     if !inputs.all(|input| changed(input).is_some_and(|changed| changed <= written)) {

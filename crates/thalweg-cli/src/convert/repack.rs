@@ -20,14 +20,17 @@ use crate::write::say;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HDF5")]
 pub(crate) struct RepackArgs {
-    /// Make an HDF5 file anew: chunks of a dataset beside each other, in other shapes, with other filters; all else as it was
+    /// Make an HDF5 file anew: chunks of a dataset beside each other, in other shapes, with other
+    /// filters; all else as it was
     #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to"])]
     pub(crate) repack: bool,
-    /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or keep; for one dataset or group
-    /// with PATH= before it. Without a path it counts for numbers of 64 KiB and more
+    /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or
+    /// keep; for one dataset or group with PATH= before it. Without a path it counts for numbers of
+    /// 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
     chunk: Vec<Named<Kept<Chunking>>>,
-    /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or keep; with PATH= as for --chunk
+    /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
+    /// keep; with PATH= as for --chunk
     #[arg(long, value_name = "[PATH=]FILTER", requires = "repack")]
     filter: Vec<Named<Filters>>,
     /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10
@@ -130,7 +133,10 @@ pub(super) fn run(
     read: &ReadArgs,
 ) -> Outcome {
     let [input] = inputs else {
-        return Err(Failure::Usage(format!("--repack takes one file, and {} are named", inputs.len())));
+        return Err(Failure::Usage(format!(
+            "--repack takes one file, and {} are named",
+            inputs.len()
+        )));
     };
     let options: Options = read.trusting();
     if !args.trusted {
@@ -146,7 +152,10 @@ pub(super) fn run(
         complain(&format!("{path}: kept as it is: {why}"));
     }
     if report.cleared > 0 {
-        complain(&format!("{} references named objects that no link leads to, and lead nowhere now", report.cleared));
+        complain(&format!(
+            "{} references named objects that no link leads to, and lead nowhere now",
+            report.cleared
+        ));
     }
     if as_json {
         return say(&in_json(input, output, &report, took));
@@ -162,7 +171,8 @@ pub(super) fn run(
 const WORTH: u64 = 50;
 
 fn in_words(output: &Path, report: &Report, took: f64) -> String {
-    let verified = if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
+    let verified =
+        if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
     let filling = if report.bytes_filling * WORTH > report.bytes_after {
         format!(
             ", {} of it to fill up last chunks: shorter chunks, or a filter, would take less",

@@ -31,8 +31,13 @@ pub(super) fn run(path: &Path, options: Options, as_json: bool) -> Outcome {
         writeln!(out, "{line}")?;
     } else {
         writeln!(out, "{}", path.display())?;
-        let (bytes, time) = (decimal_bytes(plan.fetched_bytes as f64), seconds(plan.predicted.as_secs_f64()));
-        writeln!(out, "  {:<10} {time} predicted for the store alone: {} requests, {bytes}", "thalweg", plan.requests)?;
+        let (bytes, time) =
+            (decimal_bytes(plan.fetched_bytes as f64), seconds(plan.predicted.as_secs_f64()));
+        writeln!(
+            out,
+            "  {:<10} {time} predicted for the store alone: {} requests, {bytes}",
+            "thalweg", plan.requests
+        )?;
         for (_, what) in &findings {
             writeln!(out, "  {:<10} {what}", "finding")?;
         }

@@ -31,15 +31,24 @@ pub(super) fn in_words(told: &Told<'_>) -> String {
         ),
     );
     if told.left_out > 0 {
-        line("", &format!("{} more are read by libhdf5, or are no arrays; they are left out", told.left_out));
+        line(
+            "",
+            &format!(
+                "{} more are read by libhdf5, or are no arrays; they are left out",
+                told.left_out
+            ),
+        );
     }
     for layout in layouts.iter().take(SHOWN) {
         let chunk = layout.chunk.as_deref().map_or_else(
             || "one run".into(),
             |chunk| format!("{} chunks of {}", layout.pieces, crate::hdf5::times(chunk)),
         );
-        let filters =
-            if layout.filters.is_empty() { String::new() } else { format!(", {}", layout.filters.join(" + ")) };
+        let filters = if layout.filters.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", layout.filters.join(" + "))
+        };
         line("", &format!("{}: {}, {chunk}{filters}", layout.path, size(layout.stored)));
     }
     if layouts.len() > SHOWN {
@@ -66,7 +75,11 @@ pub(super) fn in_words(told: &Told<'_>) -> String {
                 seconds(most)
             )),
             size(requests.wanted),
-            if thalweg.is_bound_by_processor() { "the processor takes longest" } else { "the store takes longest" }
+            if thalweg.is_bound_by_processor() {
+                "the processor takes longest"
+            } else {
+                "the store takes longest"
+            }
         ),
     );
     line("libhdf5", &format!("{}; one chunk after the other, in one thread", time(libhdf5)));
@@ -74,12 +87,17 @@ pub(super) fn in_words(told: &Told<'_>) -> String {
         let ratio = thalweg.total_s / measured.max(1e-9);
         line(
             "measured",
-            &format!("{} cold, by thalweg: predicted is {:.0} % of that", seconds(measured), ratio * 100.0),
+            &format!(
+                "{} cold, by thalweg: predicted is {:.0} % of that",
+                seconds(measured),
+                ratio * 100.0
+            ),
         );
     }
     if let Some(stripes) = told.stripes {
         let bytes = std::fs::metadata(told.path).map_or(0, |meta| meta.len());
-        let advice = stripes.advice(bytes).map_or_else(String::new, |advice| format!("; better: {advice}"));
+        let advice =
+            stripes.advice(bytes).map_or_else(String::new, |advice| format!("; better: {advice}"));
         line("stripes", &format!("{} of {}{advice}", stripes.count, size(stripes.bytes)));
     }
     if findings.is_empty() {
@@ -93,7 +111,9 @@ pub(super) fn in_words(told: &Told<'_>) -> String {
                 let (after, before) = (size(gain.stored), size(diagnosis.stored));
                 line(
                     "  size",
-                    &format!("{after} stored instead of {before}: the last chunk of each dataset is stored whole"),
+                    &format!(
+                        "{after} stored instead of {before}: the last chunk of each dataset is stored whole"
+                    ),
                 );
             }
         }

@@ -14,10 +14,11 @@ use crate::common::{Failure, Outcome, output};
 
 /// Add vertices and edges to a store, all of them or none; they are there for good when it returns
 ///
-/// Vertices at the ends of edges are made where they are missing. An edge that is there already is left as it is, unless its
-/// population knows several between two vertices.
+/// Vertices at the ends of edges are made where they are missing. An edge that is there already is
+/// left as it is, unless its population knows several between two vertices.
 ///
-/// Example: thalweg graph add network --vertices Neuron:1000,1001 --edges Astrocyte-Neuron:0-1000,0-1001
+/// Example: thalweg graph add network --vertices Neuron:1000,1001 --edges
+/// Astrocyte-Neuron:0-1000,0-1001
 ///
 /// Example: thalweg graph add network --edges gap:1-2,2-3 --between Neuron,Neuron
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,8 @@ pub(super) struct Args {
     /// The types that a new population connects
     #[arg(long, value_name = "FROM,TO", requires = "edges")]
     between: Option<String>,
-    /// Edges of a new population can be followed in their direction only, unless asked for otherwise
+    /// Edges of a new population can be followed in their direction only, unless asked for
+    /// otherwise
     #[arg(long, requires = "between")]
     directed: bool,
     /// There may be several edges of a new population between two vertices
@@ -89,7 +91,8 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 pub(super) fn split<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
-    text.rsplit_once(':').ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
+    text.rsplit_once(':')
+        .ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
 }
 
 /// Says what a change came to.

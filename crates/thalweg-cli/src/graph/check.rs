@@ -10,8 +10,9 @@ use crate::common::{Failure, Outcome, complain, output};
 
 /// Check a store: every page against its checksum, and whether lists and counts make sense
 ///
-/// With --repair, what is left of a damaged store is written to a new one, and what is lost is told. A list of neighbours that cannot
-/// be read is made out of those of the vertices at the other ends. The damaged store is left as it is. The exit code is 0 if nothing is lost.
+/// With --repair, what is left of a damaged store is written to a new one, and what is lost is
+/// told. A list of neighbours that cannot be read is made out of those of the vertices at the other
+/// ends. The damaged store is left as it is. The exit code is 0 if nothing is lost.
 ///
 /// Example: thalweg graph check network
 ///
@@ -36,8 +37,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         return super::repair::run(&args.store, out, args.json, &args.open.options());
     }
     let network = args.open.read(&args.store)?;
-    let bar =
-        std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| crate::progress::bar(network.storage().bytes));
+    let bar = std::io::IsTerminal::is_terminal(&std::io::stderr())
+        .then(|| crate::progress::bar(network.storage().bytes));
     let checked = network.check(&mut |bytes| {
         if let Some(bar) = &bar {
             bar.set_position(bytes);

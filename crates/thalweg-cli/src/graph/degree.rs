@@ -62,7 +62,9 @@ pub(super) fn run(args: &Args) -> Outcome {
                 tally.add(degree);
                 match (args.summary || args.plot.is_some(), args.json) {
                     (true, _) => {}
-                    (false, true) => writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?,
+                    (false, true) => {
+                        writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?
+                    }
                     (false, false) => writeln!(out, "{id}\t{degree}")?,
                 }
             }

@@ -1,6 +1,7 @@
 //! Lists of edges in CSV, TSV and Parquet, for `thalweg graph import`: a row is an edge.
 //!
-//! The columns `source` and `target`, or else the first two, have the ids of the vertices. The other columns are attributes.
+//! The columns `source` and `target`, or else the first two, have the ids of the vertices. The
+//! other columns are attributes.
 
 mod parquet;
 mod text;
@@ -41,7 +42,8 @@ pub(super) struct EdgeListArgs {
 
 impl EdgeListArgs {
     fn population(&self, path: &Path, attributes: SchemaRef) -> Population {
-        let stem = || path.file_stem().map_or("edges".into(), |stem| stem.to_string_lossy().into_owned());
+        let stem =
+            || path.file_stem().map_or("edges".into(), |stem| stem.to_string_lossy().into_owned());
         Population {
             name: self.population.clone().unwrap_or_else(stem),
             source: self.from_type.clone(),
@@ -73,7 +75,12 @@ impl Form {
 }
 
 /// The edges of a list.
-pub(super) fn open(path: &Path, form: Form, options: &Options, args: &EdgeListArgs) -> Result<Input, Failure> {
+pub(super) fn open(
+    path: &Path,
+    form: Form,
+    options: &Options,
+    args: &EdgeListArgs,
+) -> Result<Input, Failure> {
     let name: Arc<str> = path.to_string_lossy().into();
     let meta = std::fs::metadata(path).map_err(|e| Error::io(&name, "opening", e))?;
     if !meta.is_file() {

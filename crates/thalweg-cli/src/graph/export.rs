@@ -16,15 +16,18 @@ use super::open::OpenArgs;
 use super::vertices;
 use crate::common::{Failure, Outcome, complain, output};
 
-/// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA), .parquet or .csv
+/// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA),
+/// .parquet or .csv
 ///
-/// Edges are ordered by the vertex that they leave, then by the one that they lead to, and have their attributes beside them. With
-/// --between, only those between some vertices are written: the part of the network that these induce. A SONATA file has all
-/// populations and types, unless one is named, and both indices.
+/// Edges are ordered by the vertex that they leave, then by the one that they lead to, and have
+/// their attributes beside them. With --between, only those between some vertices are written: the
+/// part of the network that these induce. A SONATA file has all populations and types, unless one
+/// is named, and both indices.
 ///
 /// Example: thalweg graph export network synapses.parquet --edges Astrocyte-Synapse
 ///
-/// Example: thalweg graph export network part.csv --edges Astrocyte-Neuron --between Astrocyte:0-9 --and Neuron:0-999
+/// Example: thalweg graph export network part.csv --edges Astrocyte-Neuron --between Astrocyte:0-9
+/// --and Neuron:0-999
 ///
 /// Example: thalweg graph export network network.h5
 #[derive(Debug, clap::Args)]
@@ -47,8 +50,8 @@ pub(super) struct Args {
     /// Only edges that lead to these
     #[arg(long, value_name = "TYPE:IDS", requires = "edges")]
     and: Option<String>,
-    /// Only edges, or vertices, for which this holds: over their columns, and of edges also over from, to and what vertices there
-    /// have, as in "weight > 0.5 and to.layer == 4"
+    /// Only edges, or vertices, for which this holds: over their columns, and of edges also over
+    /// from, to and what vertices there have, as in "weight > 0.5 and to.layer == 4"
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
     /// Print a JSON line about it
@@ -59,12 +62,20 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let condition = args
+        .condition
+        .as_deref()
+        .map(Condition::parse)
+        .transpose()
+        .map_err(Failure::of_argument)?;
     let condition = condition.as_ref();
     let network = args.open.read(&args.store)?;
     let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
     let population = args.edges.as_ref().map(|name| network.population_of(name)).transpose()?;
-    let ends = population.map(|population| ends(args, &network, population)).transpose()?.unwrap_or_default();
+    let ends = population
+        .map(|population| ends(args, &network, population))
+        .transpose()?
+        .unwrap_or_default();
     let wanted = EdgeSelection { from: ends.0.as_deref(), to: ends.1.as_deref(), condition };
     let form = args.out.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let written = if matches!(form, "h5" | "hdf5") {
@@ -76,12 +87,20 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut out = output();
     if args.json {
         let Written { edges, vertices, left_out } = written;
-        let line = json!({ "edges": edges, "vertices": vertices, "bytes": bytes, "left_out": left_out });
+        let line =
+            json!({ "edges": edges, "vertices": vertices, "bytes": bytes, "left_out": left_out });
         writeln!(out, "{line}")?;
     } else {
-        written.left_out.iter().for_each(|what| complain(&format!("{}: left out: {what}", args.out.display())));
+        written
+            .left_out
+            .iter()
+            .for_each(|what| complain(&format!("{}: left out: {what}", args.out.display())));
         let (edges, vertices, size) = (written.edges, written.vertices, bytes as f64 / 1e6);
-        writeln!(out, "{}: {edges} edges and {vertices} vertices, {size:.1} MB", args.out.display())?;
+        writeln!(
+            out,
+            "{}: {edges} edges and {vertices} vertices, {size:.1} MB",
+            args.out.display()
+        )?;
     }
     out.flush()?;
     Ok(())
@@ -104,7 +123,10 @@ struct Rows(Option<ProgressBar>);
 
 impl Rows {
     fn of(total: u64) -> Self {
-        Self(std::io::IsTerminal::is_terminal(&std::io::stderr()).then(|| crate::progress::bar(total * ROW)))
+        Self(
+            std::io::IsTerminal::is_terminal(&std::io::stderr())
+                .then(|| crate::progress::bar(total * ROW)),
+        )
     }
 
     fn done(&self, rows: u64) {
@@ -154,8 +176,10 @@ fn table(
             sink.finish(&network.edge_schema(population))?;
         }
         _ => {
-            let what =
-                format!("{}: say which, with --edges or --vertices; .h5 holds all of a network", args.out.display());
+            let what = format!(
+                "{}: say which, with --edges or --vertices; .h5 holds all of a network",
+                args.out.display()
+            );
             return Err(Failure::Usage(what));
         }
     }
@@ -207,7 +231,9 @@ fn sonata(
 ) -> Result<Written, Failure> {
     let mut writer = thalweg::graph::SonataWriter::create(&args.out)?;
     let is_all = vertex_type.is_none() && population.is_none();
-    let all = |one: Option<usize>, count: usize| if is_all { 0..count } else { one.map_or(0..0, |one| one..one + 1) };
+    let all = |one: Option<usize>, count: usize| {
+        if is_all { 0..count } else { one.map_or(0..0, |one| one..one + 1) }
+    };
     let populations = all(population, network.populations().len());
     let types = all(vertex_type, network.types().len());
     let edges: u64 = populations.clone().map(|population| network.edge_count(population)).sum();
@@ -219,7 +245,8 @@ fn sonata(
     }
     for vertex_type in types {
         let condition = wanted.condition.filter(|_| !is_all);
-        written.vertices += writer.nodes(network, vertex_type, condition, &mut |more| rows.done(more))?;
+        written.vertices +=
+            writer.nodes(network, vertex_type, condition, &mut |more| rows.done(more))?;
     }
     written.left_out = writer.finish()?;
     Ok(written)
@@ -238,17 +265,25 @@ impl Sink {
         let is_parquet = match path.extension().and_then(|e| e.to_str()) {
             Some("parquet") => true,
             Some("csv") => false,
-            _ => return Err(Failure::Usage(format!("{}: the name must end in .h5, .parquet or .csv", path.display()))),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "{}: the name must end in .h5, .parquet or .csv",
+                    path.display()
+                )));
+            }
         };
         Ok(Self { file: NewFile::create(path)?, parquet: None, is_parquet, has_head: false })
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Outcome {
         if self.is_parquet {
-            let failed = |e: parquet::errors::ParquetError| Failure::Said(format!("writing Parquet: {e}"));
+            let failed =
+                |e: parquet::errors::ParquetError| Failure::Said(format!("writing Parquet: {e}"));
             let writer = match &mut self.parquet {
                 Some(writer) => writer,
-                None => self.parquet.insert(ArrowWriter::try_new(Vec::new(), batch.schema(), None).map_err(failed)?),
+                None => self.parquet.insert(
+                    ArrowWriter::try_new(Vec::new(), batch.schema(), None).map_err(failed)?,
+                ),
             };
             writer.write(batch).map_err(failed)?;
             // What a row group came to leaves memory with it.
@@ -259,14 +294,18 @@ impl Sink {
         let mut text = Vec::new();
         if !self.has_head {
             let schema = batch.schema();
-            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let names: Vec<&str> =
+                schema.fields().iter().map(|field| field.name().as_str()).collect();
             writeln!(text, "{}", names.join(","))?;
             self.has_head = true;
         }
         let options = arrow_cast::display::FormatOptions::default();
-        let columns =
-            batch.columns().iter().map(|column| arrow_cast::display::ArrayFormatter::try_new(column, &options));
-        let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(|e| Failure::Said(e.to_string()))?;
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|column| arrow_cast::display::ArrayFormatter::try_new(column, &options));
+        let columns: Vec<_> =
+            columns.collect::<Result<_, _>>().map_err(|e| Failure::Said(e.to_string()))?;
         for row in 0..batch.num_rows() {
             for (place, column) in columns.iter().enumerate() {
                 let value = column.value(row).to_string();
@@ -288,7 +327,8 @@ impl Sink {
             self.push(&RecordBatch::new_empty(schema.clone()))?;
         }
         if let Some(writer) = self.parquet.take() {
-            let bytes = writer.into_inner().map_err(|e| Failure::Said(format!("writing Parquet: {e}")))?;
+            let bytes =
+                writer.into_inner().map_err(|e| Failure::Said(format!("writing Parquet: {e}")))?;
             self.file.push(&bytes)?;
         }
         Ok(self.file.finish()?)

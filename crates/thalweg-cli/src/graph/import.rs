@@ -15,10 +15,11 @@ use crate::progress::bar;
 
 /// Bring the vertices and edges of a file into a store, which is made if there is none
 ///
-/// Files are neuroglial and vascular connectivity in HDF5, SONATA edges and nodes, and lists of edges in .csv, .tsv or .parquet,
-/// where the columns source and target (or the first two) have ids, and others are attributes. All of a file is there afterwards
-/// or, if something goes wrong, none of it. An import that is stopped goes on when it is called again with the same file: populations that
-/// it had read are kept, out of sight.
+/// Files are neuroglial and vascular connectivity in HDF5, SONATA edges and nodes, and lists of
+/// edges in .csv, .tsv or .parquet, where the columns source and target (or the first two) have
+/// ids, and others are attributes. All of a file is there afterwards or, if something goes wrong,
+/// none of it. An import that is stopped goes on when it is called again with the same file:
+/// populations that it had read are kept, out of sight.
 ///
 /// Example: thalweg graph import neuroglial.h5 network
 ///
@@ -46,7 +47,8 @@ pub(super) struct Args {
     /// Print a JSON line about it
     #[arg(long)]
     json: bool,
-    /// With --json: the SHA-256 of all neighbours' ids, population after population, by the vertices that edges leave
+    /// With --json: the SHA-256 of all neighbours' ids, population after population, by the
+    /// vertices that edges leave
     #[arg(long, help_heading = MEASURING, requires = "json")]
     digest: bool,
     /// HDF5: take the file for harmless; see `thalweg read --help`
@@ -64,7 +66,11 @@ const EDGE: u64 = 8;
 pub(super) fn run(args: &Args) -> Outcome {
     let began = Instant::now();
     let options = args.open.options();
-    let read = reads::Options { budget: options.budget, control: options.control.clone(), ..reads::Options::default() };
+    let read = reads::Options {
+        budget: options.budget,
+        control: options.control.clone(),
+        ..reads::Options::default()
+    };
     #[cfg(feature = "hdf5")]
     if !args.trusted {
         crate::hdf5::guard(&read);
@@ -116,7 +122,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         writeln!(out, "{}", crate::read::with_build(report))?;
     } else {
         if done.resumed > 0 {
-            writeln!(out, "went on after {} populations that an import which was stopped had read", done.resumed)?;
+            writeln!(
+                out,
+                "went on after {} populations that an import which was stopped had read",
+                done.resumed
+            )?;
         }
         writeln!(
             out,
@@ -131,6 +141,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn open(path: &std::path::Path, options: &input::Options) -> Result<thalweg::graph::Input, Failure> {
+fn open(
+    path: &std::path::Path,
+    options: &input::Options,
+) -> Result<thalweg::graph::Input, Failure> {
     Ok(input::open(path, options)?)
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::open::OpenArgs;
 use crate::common::{Outcome, output};
 
-/// Show what is in a store: types of vertices, populations of edges, how many there are, and what they take
+/// Show what is in a store: types of vertices, populations of edges, how many there are, and what
+/// they take
 ///
 /// Example: thalweg graph info network
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let storage = network.storage();
     let mut out = output();
     let fields = |schema: &arrow_schema::SchemaRef| -> Vec<_> {
-        schema.fields().iter().map(|f| json!({ "name": f.name(), "type": f.data_type().to_string() })).collect()
+        schema
+            .fields()
+            .iter()
+            .map(|f| json!({ "name": f.name(), "type": f.data_type().to_string() }))
+            .collect()
     };
     if args.json {
         let types = network.types().iter().enumerate().map(|(number, vertex_type)| {
@@ -71,14 +76,29 @@ pub(super) fn run(args: &Args) -> Outcome {
             storage.recent,
         )?;
         for (number, vertex_type) in network.types().iter().enumerate() {
-            let names: Vec<&str> = vertex_type.attributes.fields().iter().map(|f| f.name().as_str()).collect();
-            let with = if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) };
-            writeln!(out, "  vertices  {}: {}{with}", vertex_type.name, network.vertex_count(number))?;
+            let names: Vec<&str> =
+                vertex_type.attributes.fields().iter().map(|f| f.name().as_str()).collect();
+            let with = if names.is_empty() {
+                String::new()
+            } else {
+                format!(", with {}", names.join(", "))
+            };
+            writeln!(
+                out,
+                "  vertices  {}: {}{with}",
+                vertex_type.name,
+                network.vertex_count(number)
+            )?;
         }
         for (number, edges) in network.populations().iter().enumerate() {
             let p = &edges.population;
-            let names: Vec<&str> = p.attributes.fields().iter().map(|f| f.name().as_str()).collect();
-            let with = if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) };
+            let names: Vec<&str> =
+                p.attributes.fields().iter().map(|f| f.name().as_str()).collect();
+            let with = if names.is_empty() {
+                String::new()
+            } else {
+                format!(", with {}", names.join(", "))
+            };
             let arrow = if p.is_directed { "->" } else { "--" };
             writeln!(
                 out,

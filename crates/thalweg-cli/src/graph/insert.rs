@@ -11,7 +11,8 @@ use thalweg::graph::{Change, Side, Way};
 use super::open::OpenArgs;
 use crate::common::{MEASURING, Outcome, output};
 
-/// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a time
+/// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a
+/// time
 ///
 /// The edges are those that the other stores are given (peers/common/graph_peer.py).
 ///
@@ -50,7 +51,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (began, cpu) = (Instant::now(), super::neighbors::cpu_s());
     for first in (0..args.edges).step_by(args.batch as usize) {
         let last = (first + args.batch).min(args.edges);
-        let edges: Vec<(u64, u64)> = (first..last).map(|i| (i.wrapping_mul(SCATTER) % astrocytes, NEW + i)).collect();
+        let edges: Vec<(u64, u64)> =
+            (first..last).map(|i| (i.wrapping_mul(SCATTER) % astrocytes, NEW + i)).collect();
         let asked = Instant::now();
         writer.commit(vec![Change::AddEdges { population, edges, attributes: None }])?;
         if args.tell {
@@ -66,7 +68,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let quantile = |q: f64| times.get((times.len() as f64 * q) as usize).or(times.last()).copied();
     let mut out = output();
     if args.json {
-        let touched: BTreeSet<u64> = (0..args.edges).map(|i| i.wrapping_mul(SCATTER) % astrocytes).collect();
+        let touched: BTreeSet<u64> =
+            (0..args.edges).map(|i| i.wrapping_mul(SCATTER) % astrocytes).collect();
         let touched: Vec<u64> = touched.into_iter().collect();
         let ways = [Way { population, side: Side::Out }];
         let report = json!({
@@ -82,7 +85,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         });
         writeln!(out, "{}", crate::read::with_build(report))?;
     } else {
-        writeln!(out, "{} edges in {seconds:.3} s ({:.0} a second)", args.edges, args.edges as f64 / seconds)?;
+        writeln!(
+            out,
+            "{} edges in {seconds:.3} s ({:.0} a second)",
+            args.edges,
+            args.edges as f64 / seconds
+        )?;
     }
     out.flush()?;
     Ok(())

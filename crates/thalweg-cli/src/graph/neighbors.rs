@@ -18,8 +18,9 @@ use crate::common::{Failure, MEASURING, Outcome, output};
 
 /// Print the neighbours of vertices: a line each, vertices ascending
 ///
-/// A line has the vertex, how many neighbours it has, and their ids, ascending, with spaces between them; or with --digest the SHA-256 of
-/// the ids as little-endian u64. A neighbour that several edges lead to comes as often, unless --unique says once.
+/// A line has the vertex, how many neighbours it has, and their ids, ascending, with spaces between
+/// them; or with --digest the SHA-256 of the ids as little-endian u64. A neighbour that several
+/// edges lead to comes as often, unless --unique says once.
 ///
 /// Example: thalweg graph neighbors network --from Astrocyte:0-9 --to Neuron
 ///
@@ -44,23 +45,27 @@ pub(super) struct Args {
     /// Each neighbour once
     #[arg(long)]
     unique: bool,
-    /// Only along edges for which this holds: over their attributes, the ids from and to, and what vertices there have, as in
-    /// "weight > 0.5 and to.layer == 4"
+    /// Only along edges for which this holds: over their attributes, the ids from and to, and what
+    /// vertices there have, as in "weight > 0.5 and to.layer == 4"
     #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["hops", "measured"])]
     condition: Option<String>,
-    /// Neighbours of neighbours, so many steps from the vertices, along edges between vertices of one type: each once, without the vertex
+    /// Neighbours of neighbours, so many steps from the vertices, along edges between vertices of
+    /// one type: each once, without the vertex
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     hops: Option<u16>,
     /// A JSON line for each vertex
     #[arg(long)]
     json: bool,
-    /// One JSON line about reading all of them: seconds, links, their sum, and a digest over all with --digest
+    /// One JSON line about reading all of them: seconds, links, their sum, and a digest over all
+    /// with --digest
     #[arg(long, help_heading = MEASURING, conflicts_with_all = ["json", "unique", "hops"])]
     measured: bool,
-    /// Read once, then so many times again, opened already and into the same memory; the median counts
+    /// Read once, then so many times again, opened already and into the same memory; the median
+    /// counts
     #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
-    /// Put all lists into one array instead of summing them one by one while they are in the cache, and time copying that array as well
+    /// Put all lists into one array instead of summing them one by one while they are in the cache,
+    /// and time copying that array as well
     #[arg(long, help_heading = MEASURING, requires = "repeat")]
     arrays: bool,
     #[command(flatten)]
@@ -69,7 +74,8 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(super) enum DirectionChoice {
-    /// Edges that leave, and undirected ones; where there are none between the two types, those that arrive
+    /// Edges that leave, and undirected ones; where there are none between the two types, those
+    /// that arrive
     #[default]
     Auto,
     /// Edges that leave, and undirected ones
@@ -104,15 +110,27 @@ const TOGETHER: usize = 4096;
 
 pub(super) fn run(args: &Args) -> Outcome {
     let began = (Instant::now(), cpu_s());
-    let condition = args.condition.as_deref().map(Condition::parse).transpose().map_err(Failure::of_argument)?;
+    let condition = args
+        .condition
+        .as_deref()
+        .map(Condition::parse)
+        .transpose()
+        .map_err(Failure::of_argument)?;
     let options = args.open.options();
     let network = Network::open(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
     let ways = network.ways(from.vertex_type, to, args.direction.into());
     if ways.is_empty() {
-        let message = format!("no population connects {} with {}", args.from, args.to.as_deref().unwrap_or("anything"));
-        return Err(Failure::Usage(format!("{}: {message}; `thalweg graph info` lists them", args.store.display())));
+        let message = format!(
+            "no population connects {} with {}",
+            args.from,
+            args.to.as_deref().unwrap_or("anything")
+        );
+        return Err(Failure::Usage(format!(
+            "{}: {message}; `thalweg graph info` lists them",
+            args.store.display()
+        )));
     }
     // Of all vertices none is missing.
     let is_named = from.ids.is_some();
@@ -168,7 +186,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             rest = more;
             match &condition {
                 Some(condition) => {
-                    network.neighbours_where(&ways, here, condition, &mut list).map_err(Failure::of_argument)?;
+                    network
+                        .neighbours_where(&ways, here, condition, &mut list)
+                        .map_err(Failure::of_argument)?;
                 }
                 None if args.hops.is_none() => network.neighbours(&ways, here, &mut list)?,
                 None => {}
@@ -209,7 +229,8 @@ fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The SHA-256 of the ids of all neighbours, population after population, by the vertices that edges leave.
+/// The SHA-256 of the ids of all neighbours, population after population, by the vertices that
+/// edges leave.
 pub(super) fn digest_of_all(network: &Network) -> thalweg::Result<String> {
     let mut hash = Sha256::new();
     let mut list = Neighbours::default();
@@ -247,8 +268,12 @@ fn write_line(out: &mut impl Write, args: &Args, vertex: u64, ids: &[u64]) -> Ou
         hex(hash)
     });
     match (&digest, args.json) {
-        (Some(sha256), true) => writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?,
-        (None, true) => writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?,
+        (Some(sha256), true) => {
+            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?
+        }
+        (None, true) => {
+            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?
+        }
         (Some(sha256), false) => writeln!(out, "{vertex}\t{}\t{sha256}", ids.len())?,
         (None, false) => {
             write!(out, "{vertex}\t{}\t", ids.len())?;

@@ -17,7 +17,8 @@ pub(super) struct OpenArgs {
     /// Memory for buffers and for sorting, as in 64MiB or 1GB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,
-    /// Read the store's files rather than map them: for file systems where somebody else may shorten them
+    /// Read the store's files rather than map them: for file systems where somebody else may
+    /// shorten them
     #[arg(long)]
     no_map: bool,
 }

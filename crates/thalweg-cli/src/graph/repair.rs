@@ -28,7 +28,10 @@ pub(super) fn run(store: &Path, to: &Path, json: bool, options: &Options) -> Out
 }
 
 fn kinds(done: &Repaired) -> impl Iterator<Item = (&Kept, &'static str)> {
-    done.vertices.iter().map(|kept| (kept, "vertices")).chain(done.edges.iter().map(|kept| (kept, "edges")))
+    done.vertices
+        .iter()
+        .map(|kept| (kept, "vertices"))
+        .chain(done.edges.iter().map(|kept| (kept, "edges")))
 }
 
 fn told(to: &Path, done: &Repaired) -> Value {
@@ -47,7 +50,8 @@ fn told(to: &Path, done: &Repaired) -> Value {
         })
     };
     let defects = done.defects.iter();
-    let defects = defects.map(|defect| json!({ "file": defect.file, "error": defect.error.to_string() }));
+    let defects =
+        defects.map(|defect| json!({ "file": defect.file, "error": defect.error.to_string() }));
     json!({
         "repaired": to.display().to_string(),
         "complete": done.is_complete(),
@@ -75,11 +79,18 @@ fn lines(kept: &Kept, what: &str) -> String {
     }
     out.push('\n');
     for lost in &kept.lost {
-        let count =
-            lost.count.map_or_else(|| format!("{what}, how many is not known"), |count| format!("{count} {what}"));
+        let count = lost.count.map_or_else(
+            || format!("{what}, how many is not known"),
+            |count| format!("{count} {what}"),
+        );
         let _ = write!(out, "  lost with {}: {count}", lost.file);
         if !lost.sources.is_empty() {
-            let _ = write!(out, ", {}{}", if what == "edges" { "from " } else { "" }, some(&lost.sources));
+            let _ = write!(
+                out,
+                ", {}{}",
+                if what == "edges" { "from " } else { "" },
+                some(&lost.sources)
+            );
         }
         if !lost.targets.is_empty() {
             let _ = write!(out, " to {}", some(&lost.targets));
@@ -90,7 +101,10 @@ fn lines(kept: &Kept, what: &str) -> String {
         let _ = writeln!(out, "  attributes of {} are lost", kept.attributes_lost);
     }
     if kept.is_in_doubt {
-        let _ = writeln!(out, "  what took {what} away cannot all be read: some that were removed may be back");
+        let _ = writeln!(
+            out,
+            "  what took {what} away cannot all be read: some that were removed may be back"
+        );
     }
     out
 }

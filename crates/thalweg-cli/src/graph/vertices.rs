@@ -14,15 +14,21 @@ pub(super) struct Some {
     pub(super) ids: Option<Vec<u64>>,
 }
 
-/// `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. A type's own name may have a colon in it.
+/// `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. A type's own name may have a colon in
+/// it.
 pub(super) fn parse(network: &Network, text: &str) -> Result<Some, Failure> {
     if let Ok(vertex_type) = network.type_of(text) {
         return Ok(Some { vertex_type, ids: None });
     }
-    let Some((name, ids)) =
-        text.rsplit_once(':').filter(|(name, _)| network.type_of(name).is_ok()).or(text.split_once(':'))
+    let Some((name, ids)) = text
+        .rsplit_once(':')
+        .filter(|(name, _)| network.type_of(name).is_ok())
+        .or(text.split_once(':'))
     else {
-        return network.type_of(text).map(|vertex_type| Some { vertex_type, ids: None }).map_err(Failure::from);
+        return network
+            .type_of(text)
+            .map(|vertex_type| Some { vertex_type, ids: None })
+            .map_err(Failure::from);
     };
     Ok(Some { vertex_type: network.type_of(name)?, ids: Option::Some(parse_ids(ids)?) })
 }
@@ -39,7 +45,9 @@ pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
             Option::Some((first, last)) => {
                 let (first, last) = (number(first, text)?, number(last, text)?);
                 if last < first || last - first >= MOST {
-                    return Err(Failure::Usage(format!("{part:?} in {text:?} is no range of at most {MOST} ids")));
+                    return Err(Failure::Usage(format!(
+                        "{part:?} in {text:?} is no range of at most {MOST} ids"
+                    )));
                 }
                 ids.extend(first..=last);
             }
@@ -56,7 +64,8 @@ const MOST: u64 = 1 << 32;
 pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
     let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
     let pair = |part: &str, of: &str| {
-        let ends = part.split(['-', ',', '\t', ' ']).filter(|end| !end.is_empty()).collect::<Vec<_>>();
+        let ends =
+            part.split(['-', ',', '\t', ' ']).filter(|end| !end.is_empty()).collect::<Vec<_>>();
         match ends[..] {
             [source, target] => Ok((number(source, of)?, number(target, of)?)),
             _ => Err(Failure::Usage(format!("{part:?} in {of:?} is no pair of ids, as in 1-2"))),
@@ -70,13 +79,19 @@ pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
 
 fn lines(path: &str) -> Result<Vec<String>, Failure> {
     let name: Arc<str> = path.into();
-    let text = if path == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
+    let text = if path == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
     let text = text.map_err(|e| thalweg::Error::io(&name, "reading ids from", e))?;
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
 fn number(text: &str, of: &str) -> Result<u64, Failure> {
-    text.trim().parse().map_err(|_| Failure::Usage(format!("{text:?} in {of:?} is no id: a whole number below 2^64")))
+    text.trim().parse().map_err(|_| {
+        Failure::Usage(format!("{text:?} in {of:?} is no id: a whole number below 2^64"))
+    })
 }
 
 #[cfg(test)]

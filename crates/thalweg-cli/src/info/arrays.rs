@@ -17,11 +17,14 @@ use crate::hdf5::times;
 /// How many strings of a dataset are shown.
 const FEW: u64 = 8;
 
-/// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is read in one sweep.
+/// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is
+/// read in one sweep.
 fn in_order(array: &Array) -> Option<f64> {
     let Place::Chunked(_, chunks) = &array.place else { return None };
     let pairs = chunks.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
-    let after = chunks.windows(2).filter(|pair| matches!(pair, [one, two] if two.offset >= one.offset + one.size));
+    let after = chunks
+        .windows(2)
+        .filter(|pair| matches!(pair, [one, two] if two.offset >= one.offset + one.size));
     Some(after.count() as f64 / pairs as f64)
 }
 
@@ -70,7 +73,12 @@ struct Few {
 impl Few {
     fn of(file: &ArrayFile, dataset: &Dataset) -> Result<Option<Self>, Failure> {
         let Some(Variable { shape, item }) = file.variable(dataset)? else { return Ok(None) };
-        let mut few = Self { shape, item: item.map(|item| item.to_string()), shown: Vec::new(), refused: None };
+        let mut few = Self {
+            shape,
+            item: item.map(|item| item.to_string()),
+            shown: Vec::new(),
+            refused: None,
+        };
         if few.item.is_none() {
             let read = file.first_strings(dataset, FEW, &mut |text| {
                 few.shown.push(String::from_utf8_lossy(text).into_owned());
@@ -85,19 +93,25 @@ impl Few {
     }
 
     fn words(&self) -> String {
-        let what = self.item.as_ref().map_or("strings".to_owned(), |item| format!("lists of {item}"));
+        let what =
+            self.item.as_ref().map_or("strings".to_owned(), |item| format!("lists of {item}"));
         if let Some(why) = &self.refused {
             return format!("not read: {what} of any length; {why}");
         }
-        let count = if self.shape.is_empty() { "one of the".to_owned() } else { times(&self.shape) };
-        let shown: Vec<String> = self.shown.iter().map(|text| format!("{:?}", short(text))).collect();
+        let count =
+            if self.shape.is_empty() { "one of the".to_owned() } else { times(&self.shape) };
+        let shown: Vec<String> =
+            self.shown.iter().map(|text| format!("{:?}", short(text))).collect();
         let more = if self.shape.iter().product::<u64>() > FEW { ", ..." } else { "" };
-        format!("{count} {what} of any length: {}{more}", shown.join(", ")).trim_end_matches(": ").to_owned()
+        format!("{count} {what} of any length: {}{more}", shown.join(", "))
+            .trim_end_matches(": ")
+            .to_owned()
     }
 }
 
 fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
-    let other: Vec<String> = file.elsewhere(dataset).iter().map(|piece| piece.path.display().to_string()).collect();
+    let other: Vec<String> =
+        file.elsewhere(dataset).iter().map(|piece| piece.path.display().to_string()).collect();
     Ok(match &dataset.found {
         Found::Other(what) => {
             let few = Few::of(file, dataset)?;
@@ -128,14 +142,20 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
 }
 
 /// Describes a file.
-pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_json: bool) -> Result<String, Failure> {
+pub(super) fn describe(
+    path: &Path,
+    file: &ArrayFile,
+    cached: &Residency,
+    as_json: bool,
+) -> Result<String, Failure> {
     if let Some(note) = file.note() {
         complain(&note);
     }
     let (datasets, size) = (file.datasets()?, file.store().size());
     let events = nexus::look(file)?;
     if as_json {
-        let rows = datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
+        let rows =
+            datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
         let index = file.index().map(|index| index.display().to_string());
         let file = path.display().to_string();
         let line = json!({
@@ -160,9 +180,14 @@ pub(super) fn describe(path: &Path, file: &ArrayFile, cached: &Residency, as_jso
     for dataset in &datasets {
         let what = match &dataset.found {
             Found::Array(array) => {
-                let count = if array.shape.is_empty() { "one".to_owned() } else { times(&array.shape) };
+                let count =
+                    if array.shape.is_empty() { "one".to_owned() } else { times(&array.shape) };
                 let other = file.elsewhere(dataset).len();
-                let place = if other > 0 { format!("in {other} pieces of other files") } else { layout(array) };
+                let place = if other > 0 {
+                    format!("in {other} pieces of other files")
+                } else {
+                    layout(array)
+                };
                 format!("{count} {}, {place}", array.dtype)
             }
             Found::Other(what) => match Few::of(file, dataset)? {

@@ -18,8 +18,8 @@ pub(super) struct Events {
 
 const NS: f64 = 1e9;
 
-/// Looks at the pulses of every bank; nothing where there are neither banks nor logs. What is wrong with events keeps nobody from
-/// learning what else is in the file.
+/// Looks at the pulses of every bank; nothing where there are neither banks nor logs. What is wrong
+/// with events keeps nobody from learning what else is in the file.
 pub(super) fn look(file: &ArrayFile) -> Result<Option<Events>, Failure> {
     match found(file) {
         Err(Error::Cancelled) => Err(Error::Cancelled.into()),
@@ -90,7 +90,10 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
         lines.push(("logs", format!("{} with {entries} entries", nexus.logs().len())));
     }
     lines.extend(
-        findings.iter().enumerate().map(|(at, finding)| (if at == 0 { "findings" } else { "" }, finding.to_string())),
+        findings
+            .iter()
+            .enumerate()
+            .map(|(at, finding)| (if at == 0 { "findings" } else { "" }, finding.to_string())),
     );
     Ok(Some(Events { lines, json }))
 }
@@ -104,5 +107,6 @@ fn seconds(span: (i64, i64)) -> f64 {
 }
 
 fn words(span: Option<(i64, i64)>) -> String {
-    span.map(|span| format!(", pulses from {} on for {} s", iso(span.0), digits(seconds(span)))).unwrap_or_default()
+    span.map(|span| format!(", pulses from {} on for {} s", iso(span.0), digits(seconds(span))))
+        .unwrap_or_default()
 }

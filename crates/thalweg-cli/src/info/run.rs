@@ -69,12 +69,19 @@ fn in_words(summary: &RunSummary) -> String {
     line("files", grouped(summary.files as u64));
     line("reads", grouped(summary.reads));
     line("samples", grouped(summary.samples));
-    let bits = bits_per_sample(summary).map_or(String::new(), |bits| format!(", {} bits a sample", digits(bits)));
+    let bits = bits_per_sample(summary)
+        .map_or(String::new(), |bits| format!(", {} bits a sample", digits(bits)));
     line("stored", format!("{}{bits}", decimal_bytes(summary.bytes as f64)));
     if let Some(lengths) = summary.lengths {
         line("length", format!("N50 {} samples", grouped(lengths.n50)));
         let [min, median, max] = [lengths.min, lengths.median, lengths.max].map(grouped);
-        line("", format!("min {min}, median {median}, mean {}, max {max}", grouped(lengths.mean.round() as u64)));
+        line(
+            "",
+            format!(
+                "min {min}, median {median}, mean {}, max {max}",
+                grouped(lengths.mean.round() as u64)
+            ),
+        );
     }
     line("signal", span(summary.signal_s));
     if let Some(last) = summary.last_s {
@@ -108,7 +115,12 @@ fn in_words(summary: &RunSummary) -> String {
 }
 
 /// Reads by reason, most first. One nameless reason is no news.
-fn counts(line: &mut impl FnMut(&str, String), name: &str, counts: &BTreeMap<String, u64>, reads: u64) {
+fn counts(
+    line: &mut impl FnMut(&str, String),
+    name: &str,
+    counts: &BTreeMap<String, u64>,
+    reads: u64,
+) {
     let mut sorted: Vec<(&String, &u64)> = counts.iter().collect();
     sorted.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     if sorted.iter().all(|(reason, _)| reason.is_empty()) {
@@ -143,7 +155,11 @@ fn span(seconds: f64) -> String {
         return format!("{} s", digits(seconds));
     }
     let minutes = (seconds / 60.0).round() as u64;
-    if minutes < 60 { format!("{minutes} min") } else { format!("{} h {} min", grouped(minutes / 60), minutes % 60) }
+    if minutes < 60 {
+        format!("{minutes} min")
+    } else {
+        format!("{} h {} min", grouped(minutes / 60), minutes % 60)
+    }
 }
 
 #[cfg(test)]
@@ -152,7 +168,10 @@ mod tests {
 
     #[test]
     fn figures_for_people() {
-        assert_eq!([0, 7, 999, 1000, 1_234_567].map(grouped), ["0", "7", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 7, 999, 1000, 1_234_567].map(grouped),
+            ["0", "7", "999", "1,000", "1,234,567"]
+        );
         assert_eq!(
             [1.5, 119.0, 180.0, 3_600.0, 9e4].map(span),
             ["1.50 s", "119 s", "3 min", "1 h 0 min", "25 h 0 min"]

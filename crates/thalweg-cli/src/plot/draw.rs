@@ -29,7 +29,8 @@ pub(super) fn png(title: &str, panels: &[Panel], width: u32) -> Result<Vec<u8>, 
     let page = Layout::new(panels.len(), width);
     let mut pixels = vec![0; page.width as usize * page.height as usize * 3];
     {
-        let root = BitMapBackend::with_buffer(&mut pixels, (page.width, page.height)).into_drawing_area();
+        let root =
+            BitMapBackend::with_buffer(&mut pixels, (page.width, page.height)).into_drawing_area();
         page.draw(&root, title, panels)?;
     }
     let mut bytes = Vec::new();
@@ -46,7 +47,8 @@ pub(super) fn svg(title: &str, panels: &[Panel], width: u32) -> Result<String, F
     let page = Layout::new(panels.len(), width);
     let mut text = String::new();
     {
-        let root = SVGBackend::with_string(&mut text, (page.width, page.height)).into_drawing_area();
+        let root =
+            SVGBackend::with_string(&mut text, (page.width, page.height)).into_drawing_area();
         page.draw(&root, title, panels)?;
     }
     Ok(text)
@@ -92,18 +94,27 @@ impl Layout {
     where
         DB::ErrorType: 'static,
     {
-        register_font(FAMILY, FontStyle::Normal, FONT).map_err(|_| failed("the font is damaged"))?;
+        register_font(FAMILY, FontStyle::Normal, FONT)
+            .map_err(|_| failed("the font is damaged"))?;
         root.fill(&WHITE).map_err(failed)?;
         let (head, body) = root.split_vertically(self.px(TITLE));
-        head.draw(&Text::new(title.to_owned(), (self.px(24.0) as i32, self.px(16.0) as i32), self.font(24.0, &INK)))
-            .map_err(failed)?;
+        head.draw(&Text::new(
+            title.to_owned(),
+            (self.px(24.0) as i32, self.px(16.0) as i32),
+            self.font(24.0, &INK),
+        ))
+        .map_err(failed)?;
         for (area, panel) in body.split_evenly((self.rows, self.columns)).iter().zip(panels) {
             self.panel(area, panel)?;
         }
         root.present().map_err(failed)
     }
 
-    fn panel<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, panel: &Panel) -> Result<(), Failure>
+    fn panel<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        panel: &Panel,
+    ) -> Result<(), Failure>
     where
         DB::ErrorType: 'static,
     {
@@ -112,7 +123,8 @@ impl Layout {
         } else {
             let (head, plot) = area.split_vertically(self.px(34.0));
             let at = (self.px(24.0) as i32, self.px(10.0) as i32);
-            head.draw(&Text::new(panel.title.clone(), at, self.font(18.0, &INK))).map_err(failed)?;
+            head.draw(&Text::new(panel.title.clone(), at, self.font(18.0, &INK)))
+                .map_err(failed)?;
             plot
         };
         match &panel.marks {
@@ -125,7 +137,12 @@ impl Layout {
         }
     }
 
-    fn axes<DB: DrawingBackend, X>(&self, area: &DrawingArea<DB, Shift>, panel: &Panel, x: X) -> Result<(), Failure>
+    fn axes<DB: DrawingBackend, X>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        panel: &Panel,
+        x: X,
+    ) -> Result<(), Failure>
     where
         DB::ErrorType: 'static,
         X: AsRangedCoord<Value = f64>,
@@ -159,13 +176,16 @@ impl Layout {
         match &panel.marks {
             Marks::Line(points) => {
                 chart
-                    .draw_series([PathElement::new(points.clone(), BLUE.stroke_width(self.px(1.0)))])
+                    .draw_series([PathElement::new(
+                        points.clone(),
+                        BLUE.stroke_width(self.px(1.0)),
+                    )])
                     .map_err(failed)?;
             }
             Marks::Bars(bars) => {
-                let bars = bars
-                    .iter()
-                    .map(|&(left, right, height)| Rectangle::new([(left, 0.0), (right, height)], BLUE.filled()));
+                let bars = bars.iter().map(|&(left, right, height)| {
+                    Rectangle::new([(left, 0.0), (right, height)], BLUE.filled())
+                });
                 chart.draw_series(bars).map_err(failed)?;
             }
             Marks::Named(_) | Marks::Grid { .. } => {}
@@ -189,12 +209,14 @@ impl Layout {
         let step = (f64::from(height) / rows.len().max(1) as f64).min(f64::from(self.px(56.0)));
         for (i, (name, value)) in rows.iter().enumerate() {
             let top = (step * i as f64) as i32 + self.px(6.0) as i32;
-            let words = format!("{name}: {} ({:.1} %)", rounded(*value), value * 100.0 / total.max(1.0));
+            let words =
+                format!("{name}: {} ({:.1} %)", rounded(*value), value * 100.0 / total.max(1.0));
             let size = (step * 0.36 / self.scale).min(15.0);
             area.draw(&Text::new(words, (left, top), self.font(size, &INK))).map_err(failed)?;
             let (above, below) = (top + (step * 0.42) as i32, top + (step * 0.78) as i32);
             let end = left + (room * value / to.max(1.0)).round().max(1.0) as i32;
-            area.draw(&Rectangle::new([(left, above), (end, below)], BLUE.filled())).map_err(failed)?;
+            area.draw(&Rectangle::new([(left, above), (end, below)], BLUE.filled()))
+                .map_err(failed)?;
         }
         Ok(())
     }
@@ -224,7 +246,10 @@ impl Layout {
             area.draw(&Rectangle::new([from, to], colour.filled())).map_err(failed)?;
         }
         let below = place(rows, top) as i32 + self.px(10.0) as i32;
-        let words = format!("in the order of channel numbers, row by row; darkest: {} samples", rounded(most));
+        let words = format!(
+            "in the order of channel numbers, row by row; darkest: {} samples",
+            rounded(most)
+        );
         let style = self.font(14.0, &SOFT).pos(Pos::new(HPos::Left, VPos::Top));
         area.draw(&Text::new(words, (left as i32, below), style)).map_err(failed)
     }

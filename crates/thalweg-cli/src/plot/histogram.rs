@@ -3,11 +3,13 @@
 /// Bins on either side of zero.
 const BINS: i64 = 8192;
 
-/// Counts of values in bins, which are made wider when a value does not fit. The outcome does not depend on the order of the values.
+/// Counts of values in bins, which are made wider when a value does not fit. The outcome does not
+/// depend on the order of the values.
 #[derive(Debug, Clone)]
 pub(super) struct Histogram {
     width: f64,
-    /// Whether bins were last put together by fives, or never: twos and fives in turn keep the widths round.
+    /// Whether bins were last put together by fives, or never: twos and fives in turn keep the
+    /// widths round.
     by_fives: bool,
     counts: Vec<u64>,
     /// Values farther from zero than this are no values.
@@ -43,15 +45,17 @@ impl Histogram {
         }
     }
 
-    /// Left edge, right edge and count of at most so many bars, from the first that is not empty to the last; a bar is never narrower
-    /// than `least`.
+    /// Left edge, right edge and count of at most so many bars, from the first that is not empty to
+    /// the last; a bar is never narrower than `least`.
     pub(super) fn bars(&self, most: usize, least: f64) -> Vec<(f64, f64, u64)> {
         let mut factor = 1;
         loop {
             // 1, 2, 5, 10, 20, 50, ...
-            let counts = if factor == 1 { self.counts.clone() } else { coarser(&self.counts, factor) };
+            let counts =
+                if factor == 1 { self.counts.clone() } else { coarser(&self.counts, factor) };
             let width = self.width * factor as f64;
-            let (first, last) = (counts.iter().position(|&n| n > 0), counts.iter().rposition(|&n| n > 0));
+            let (first, last) =
+                (counts.iter().position(|&n| n > 0), counts.iter().rposition(|&n| n > 0));
             let Some((first, last)) = first.zip(last) else { return Vec::new() };
             if (last - first < most && width >= least) || factor > 2 * BINS as usize {
                 let edge = |bin: usize| (bin as f64 - (counts.len() / 2) as f64) * width;
@@ -101,7 +105,10 @@ mod tests {
                 let inside = values.iter().filter(|value| (left..right).contains(value)).count();
                 assert_eq!(count, inside as u64, "{left}..{right}");
                 let mantissa = format!("{:e}", right - left);
-                assert!(["1e", "2e", "5e"].iter().any(|round| mantissa.starts_with(round)), "{mantissa}");
+                assert!(
+                    ["1e", "2e", "5e"].iter().any(|round| mantissa.starts_with(round)),
+                    "{mantissa}"
+                );
             }
             assert_eq!(bars.iter().map(|bar| bar.2).sum::<u64>(), 5000);
         }

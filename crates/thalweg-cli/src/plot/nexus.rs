@@ -9,7 +9,8 @@ use crate::common::{Failure, complain};
 use crate::progress::Progress;
 use crate::read::tell;
 
-/// Times this far from the first pulse are none (a year), nor are times of flight this long (100 s).
+/// Times this far from the first pulse are none (a year), nor are times of flight this long (100
+/// s).
 const MOST_TIME_NS: f64 = 366.0 * 86_400.0 * NS;
 const MOST_FLIGHT_NS: f64 = 100.0 * NS;
 /// Ids are at most this.
@@ -18,7 +19,8 @@ const MOST_ID: f64 = u32::MAX as f64;
 /// Banks that are drawn; the rest is put together.
 const BANKS: usize = 16;
 
-/// Pulses that a bar over time has at least, in the mean: with few, bars differ because one has a pulse more.
+/// Pulses that a bar over time has at least, in the mean: with few, bars differ because one has a
+/// pulse more.
 const PULSES_A_BAR: f64 = 20.0;
 
 const NS: f64 = 1e9;
@@ -37,7 +39,11 @@ struct Tally {
 }
 
 /// Panels about the wanted banks, with at most so many bars each.
-pub(super) fn panels(file: &ArrayFile, banks: &[String], bars: usize) -> Result<(String, Vec<Panel>), Failure> {
+pub(super) fn panels(
+    file: &ArrayFile,
+    banks: &[String],
+    bars: usize,
+) -> Result<(String, Vec<Panel>), Failure> {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -46,7 +52,9 @@ pub(super) fn panels(file: &ArrayFile, banks: &[String], bars: usize) -> Result<
     let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
     let name = file.store().name();
     if places.is_empty() {
-        return Err(Failure::Said(format!("{name}: found no group of events, expected one of class NXevent_data")));
+        return Err(Failure::Said(format!(
+            "{name}: found no group of events, expected one of class NXevent_data"
+        )));
     }
     let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
     let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
@@ -126,7 +134,9 @@ impl Tally {
         let counts = self.times.bars(bars, least.min((last - first) / 4.0));
         let bars: Vec<_> = counts
             .iter()
-            .map(|&(left, right, count)| (left / NS, right / NS, count as f64 / ((right - left) / NS)))
+            .map(|&(left, right, count)| {
+                (left / NS, right / NS, count as f64 / ((right - left) / NS))
+            })
             .collect();
         let width = counts.first().map(|bar| (bar.1 - bar.0) / NS)?;
         let timeless = match self.timeless {
@@ -144,28 +154,39 @@ impl Tally {
 
     fn by_flight(&self, bars: usize) -> Option<Panel> {
         let counts = self.flights.bars(bars, 0.0);
-        let bars: Vec<_> = counts.iter().map(|&(left, right, count)| (left / US, right / US, count as f64)).collect();
+        let bars: Vec<_> = counts
+            .iter()
+            .map(|&(left, right, count)| (left / US, right / US, count as f64))
+            .collect();
         let width = bars.first().map(|bar| bar.1 - bar.0)?;
         Some(Panel {
             title: "Time-of-flight spectrum".into(),
             x: Axis::new("time of flight in us", bars.first()?.0, bars.last()?.1),
             y: Axis::new(format!("events in {} us", short(width)), 0.0, highest(&bars) * 1.05),
             marks: Marks::Bars(bars),
-            note: format!("By event_time_offset.{}", outside(self.flights.outside, "times of flight beyond 100 s")),
+            note: format!(
+                "By event_time_offset.{}",
+                outside(self.flights.outside, "times of flight beyond 100 s")
+            ),
         })
     }
 
     fn by_id(&self, bars: usize) -> Option<Panel> {
         let counts = self.ids.bars(bars, 0.0);
-        let bars: Vec<_> = counts.iter().map(|&(left, right, count)| (left, right, count as f64)).collect();
+        let bars: Vec<_> =
+            counts.iter().map(|&(left, right, count)| (left, right, count as f64)).collect();
         let width = bars.first().map(|bar| bar.1 - bar.0)?;
-        let ids = if width > 1.0 { format!("events in {} ids", short(width)) } else { "events".into() };
+        let ids =
+            if width > 1.0 { format!("events in {} ids", short(width)) } else { "events".into() };
         Some(Panel {
             title: "Events by detector".into(),
             x: Axis::new("event_id", bars.first()?.0, bars.last()?.1),
             y: Axis::new(ids, 0.0, highest(&bars) * 1.05),
             marks: Marks::Bars(bars),
-            note: format!("By event_id.{}", outside(self.ids.outside, "ids that need more than 32 bits")),
+            note: format!(
+                "By event_id.{}",
+                outside(self.ids.outside, "ids that need more than 32 bits")
+            ),
         })
     }
 }
@@ -175,7 +196,11 @@ fn highest(bars: &[(f64, f64, f64)]) -> f64 {
 }
 
 fn outside(count: u64, what: &str) -> String {
-    if count == 0 { String::new() } else { format!(" {count} events have {what}, and are not drawn.") }
+    if count == 0 {
+        String::new()
+    } else {
+        format!(" {count} events have {what}, and are not drawn.")
+    }
 }
 
 fn by_bank(banks: &[&Bank]) -> Option<Panel> {

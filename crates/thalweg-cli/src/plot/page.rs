@@ -39,10 +39,16 @@ fn figure(page: &str, panel: &Panel) -> Figure {
     };
     let alt = match &panel.marks {
         Marks::Named(rows) => {
-            let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name} {}", rounded(*value))).collect();
+            let rows: Vec<String> =
+                rows.iter().map(|(name, value)| format!("{name} {}", rounded(*value))).collect();
             format!("{title}: {}.", rows.join(", "))
         }
-        _ => format!("{title}, from {} to {} ({}).", short(panel.x.from), short(panel.x.to), panel.x.label),
+        _ => format!(
+            "{title}, from {} to {} ({}).",
+            short(panel.x.from),
+            short(panel.x.to),
+            panel.x.label
+        ),
     };
     let layout = json!({ "xaxis": x, "yaxis": y, "showlegend": false, "bargap": 0.3 });
     Figure { title, alt, note: panel.note.clone(), height, data: vec![data], layout }
@@ -63,8 +69,10 @@ fn line(points: &[(f64, f64)]) -> Value {
 }
 
 fn bars(bars: &[(f64, f64, f64)]) -> Value {
-    let text: Vec<String> =
-        bars.iter().map(|b| format!("{} to {}: {}", rounded(b.0), rounded(b.1), rounded(b.2))).collect();
+    let text: Vec<String> = bars
+        .iter()
+        .map(|b| format!("{} to {}: {}", rounded(b.0), rounded(b.1), rounded(b.2)))
+        .collect();
     json!({
         "type": "bar", "marker": { "color": "var(--c0)" }, "text": text, "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>", "offset": 0,
@@ -76,8 +84,10 @@ fn bars(bars: &[(f64, f64, f64)]) -> Value {
 
 fn named(rows: &[(String, f64)]) -> Value {
     let total: f64 = rows.iter().map(|row| row.1).sum();
-    let text: Vec<String> =
-        rows.iter().map(|row| format!("{} ({:.1} %)", rounded(row.1), row.1 * 100.0 / total.max(1.0))).collect();
+    let text: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} ({:.1} %)", rounded(row.1), row.1 * 100.0 / total.max(1.0)))
+        .collect();
     json!({
         "type": "bar", "orientation": "h", "marker": { "color": "var(--c0)" },
         "x": rows.iter().map(|row| row.1).collect::<Vec<_>>(), "y": rows.iter().map(|row| &row.0).collect::<Vec<_>>(),

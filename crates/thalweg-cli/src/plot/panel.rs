@@ -37,7 +37,8 @@ pub(super) enum Marks {
     Bars(Vec<(f64, f64, f64)>),
     /// Bars from the left with their names, first on top.
     Named(Vec<(String, f64)>),
-    /// Cells of a grid, row by row from the top, with what hovering shows; `None` where there is nothing.
+    /// Cells of a grid, row by row from the top, with what hovering shows; `None` where there is
+    /// nothing.
     Grid {
         columns: usize,
         cells: Vec<Option<(String, f64)>>,
@@ -47,8 +48,8 @@ pub(super) enum Marks {
 /// A value and its place.
 type Point = (usize, f32);
 
-/// The least and the greatest value of each of `stretches` parts, in the order in which they come: as few points as are
-/// seen, without losing a spike. Values that are not finite are left out.
+/// The least and the greatest value of each of `stretches` parts, in the order in which they come:
+/// as few points as are seen, without losing a spike. Values that are not finite are left out.
 pub(super) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usize) -> Vec<Point> {
     let (len, stretches) = (values.len(), stretches.max(1));
     if len <= stretches.saturating_mul(2) {
@@ -97,7 +98,11 @@ pub(super) fn short(value: f64) -> String {
 /// The same in a sentence, where three digits are enough.
 pub(super) fn rounded(value: f64) -> String {
     let (scaled, unit) = scaled(value);
-    if unit.is_empty() && value.fract() == 0.0 { short(value) } else { format!("{}{unit}", digits(scaled)) }
+    if unit.is_empty() && value.fract() == 0.0 {
+        short(value)
+    } else {
+        format!("{}{unit}", digits(scaled))
+    }
 }
 
 fn scaled(value: f64) -> (f64, &'static str) {
@@ -137,6 +142,9 @@ mod tests {
     fn numbers_are_short() {
         let shown = [0.0, 0.25, 12.0, 1500.0, 999_900.0, 2.5e6, -3e9].map(short);
         assert_eq!(shown, ["0", "0.25", "12", "1.5k", "1M", "2.5M", "-3G"]);
-        assert_eq!([7.0, 999.0, 60_275_290.0, 112_500.0].map(rounded), ["7", "999", "60.3M", "112k"]);
+        assert_eq!(
+            [7.0, 999.0, 60_275_290.0, 112_500.0].map(rounded),
+            ["7", "999", "60.3M", "112k"]
+        );
     }
 }

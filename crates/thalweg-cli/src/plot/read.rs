@@ -6,7 +6,12 @@ use super::panel::{Axis, Marks, Panel, thinned};
 use crate::common::Failure;
 
 /// The read's signal over its time, thinned to `points` stretches.
-pub(super) fn panels(set: &ReadSet, id: &str, pa: bool, points: usize) -> Result<(String, Vec<Panel>), Failure> {
+pub(super) fn panels(
+    set: &ReadSet,
+    id: &str,
+    pa: bool,
+    points: usize,
+) -> Result<(String, Vec<Panel>), Failure> {
     let selection = Selection::Ids(vec![id.to_owned()].into());
     let mut drawn = set.map(&selection, move |read| {
         let rate = read.record.sampling_rate;
@@ -18,7 +23,8 @@ pub(super) fn panels(set: &ReadSet, id: &str, pa: bool, points: usize) -> Result
         } else {
             thinned(read.samples.iter().map(|&sample| f32::from(sample)), points)
         };
-        let line: Vec<(f64, f64)> = values.into_iter().map(|(at, value)| (seconds(at), f64::from(value))).collect();
+        let line: Vec<(f64, f64)> =
+            values.into_iter().map(|(at, value)| (seconds(at), f64::from(value))).collect();
         (line, seconds(read.samples.len()), rate.is_some(), read.samples.len())
     })?;
     let (line, end, timed, samples) = match drawn.next() {
@@ -33,7 +39,9 @@ pub(super) fn panels(set: &ReadSet, id: &str, pa: bool, points: usize) -> Result
         x: Axis::new(if timed { "time in s" } else { "samples" }, 0.0, end),
         y: Axis::new(if pa { "current in pA" } else { "raw signal" }, low - room, high + room),
         marks: Marks::Line(line),
-        note: format!("{samples} samples; each stretch is drawn from its least to its greatest value."),
+        note: format!(
+            "{samples} samples; each stretch is drawn from its least to its greatest value."
+        ),
     };
     Ok((format!("Read {id}"), vec![panel]))
 }

@@ -22,7 +22,8 @@ const MOST_SLICES: usize = 60 * 24 * 3600 / SLICE_S;
 const BARS: usize = 72;
 
 /// A bar over time stands for one of these: what people divide minutes, hours and days into.
-const SPANS_S: [usize; 14] = [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
+const SPANS_S: [usize; 14] =
+    [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
 const LONGEST_S: usize = 86_400;
 
 /// Names of end reasons that are drawn; the rest is put together.
@@ -48,7 +49,11 @@ struct Tally {
 pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
     let own = set.scan_schema(Strings::Text)?;
     let wanted = ["samples", "sampling_rate", "start_time", "end_reason", "channel_number"];
-    let columns = wanted.into_iter().filter(|name| own.column_with_name(name).is_some()).map(str::to_owned).collect();
+    let columns = wanted
+        .into_iter()
+        .filter(|name| own.column_with_name(name).is_some())
+        .map(str::to_owned)
+        .collect();
     let mut tally = Tally::default();
     for batch in set.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })? {
         tally.batch(&batch?)?;
@@ -60,15 +65,23 @@ pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
         rounded(tally.samples as f64),
         if files == 1 { "" } else { "s" }
     );
-    let panels = [tally.by_length(), tally.over_time(), tally.yielded(), tally.by_reason(), tally.by_channel()];
+    let panels = [
+        tally.by_length(),
+        tally.over_time(),
+        tally.yielded(),
+        tally.by_reason(),
+        tally.by_channel(),
+    ];
     Ok((title, panels.into_iter().flatten().collect()))
 }
 
 impl Tally {
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let missing = || Failure::Said("a scan without samples or sampling rates".into());
-        let samples =
-            batch.column_by_name("samples").and_then(|c| c.as_primitive_opt::<UInt64Type>()).ok_or_else(missing)?;
+        let samples = batch
+            .column_by_name("samples")
+            .and_then(|c| c.as_primitive_opt::<UInt64Type>())
+            .ok_or_else(missing)?;
         let rates = batch
             .column_by_name("sampling_rate")
             .and_then(|c| c.as_primitive_opt::<Float64Type>())
@@ -79,7 +92,12 @@ impl Tally {
             let options = FormatOptions::new();
             let failed = |e: arrow_schema::ArrowError| Failure::Said(e.to_string());
             let shown = ArrayFormatter::try_new(column, &options).map_err(failed)?;
-            let cell = |row| column.is_valid(row).then(|| shown.value(row).try_to_string().map_err(failed)).transpose();
+            let cell = |row| {
+                column
+                    .is_valid(row)
+                    .then(|| shown.value(row).try_to_string().map_err(failed))
+                    .transpose()
+            };
             (0..column.len()).map(cell).collect()
         };
         let (starts, channels) = (texts(starts)?, texts(batch.column_by_name("channel_number"))?);
@@ -89,7 +107,8 @@ impl Tally {
             *self.lengths.entry(bin(length)).or_default() += length;
             let start = starts.get(row).and_then(|start| start.as_ref()?.parse::<f64>().ok());
             self.time(start.map(|start| start / rates.value(row)), length);
-            let channel = channels.get(row).and_then(|channel| channel.as_ref()?.parse::<usize>().ok());
+            let channel =
+                channels.get(row).and_then(|channel| channel.as_ref()?.parse::<usize>().ok());
             if let Some(channel) = channel.filter(|channel| (1..=MOST_CHANNELS).contains(channel)) {
                 if self.channels.len() < channel {
                     self.channels.resize(channel, 0);
@@ -106,7 +125,9 @@ impl Tally {
     }
 
     fn time(&mut self, seconds: Option<f64>, length: u64) {
-        let slice = seconds.map(|s| s / SLICE_S as f64).filter(|slice| (0.0..MOST_SLICES as f64).contains(slice));
+        let slice = seconds
+            .map(|s| s / SLICE_S as f64)
+            .filter(|slice| (0.0..MOST_SLICES as f64).contains(slice));
         let Some(slice) = slice.map(|slice| slice as usize) else {
             self.timeless += 1;
             return;
@@ -123,9 +144,14 @@ impl Tally {
         let first = *self.lengths.keys().next()?;
         let last = *self.lengths.keys().next_back()?;
         let edge = |bin: u32| 10_f64.powf(f64::from(bin) / BINS_A_DECADE);
-        let bars: Vec<_> = self.lengths.iter().map(|(&bin, &sum)| (edge(bin), edge(bin + 1), sum as f64)).collect();
+        let bars: Vec<_> = self
+            .lengths
+            .iter()
+            .map(|(&bin, &sum)| (edge(bin), edge(bin + 1), sum as f64))
+            .collect();
         let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
-        let x = Axis { log: true, ..Axis::new("read length in samples", edge(first), edge(last + 1)) };
+        let x =
+            Axis { log: true, ..Axis::new("read length in samples", edge(first), edge(last + 1)) };
         Some(Panel {
             title: "Samples by length of their read".into(),
             x,
@@ -138,10 +164,15 @@ impl Tally {
     /// Slices a bar, the unit of the axis, and how many slices that is.
     fn step(&self) -> (usize, &'static str, f64) {
         let least = self.slices.len().div_ceil(BARS);
-        let seconds = SPANS_S.into_iter().find(|&seconds| seconds >= least * SLICE_S).unwrap_or(LONGEST_S);
+        let seconds =
+            SPANS_S.into_iter().find(|&seconds| seconds >= least * SLICE_S).unwrap_or(LONGEST_S);
         let step = seconds / SLICE_S;
         let (hour, minute) = (3600 / SLICE_S, 60 / SLICE_S);
-        if self.slices.len() > 3 * hour { (step, "h", hour as f64) } else { (step, "min", minute as f64) }
+        if self.slices.len() > 3 * hour {
+            (step, "h", hour as f64)
+        } else {
+            (step, "min", minute as f64)
+        }
     }
 
     fn timeless(&self) -> String {
@@ -192,11 +223,13 @@ impl Tally {
     }
 
     fn by_reason(&self) -> Option<Panel> {
-        let mut sorted: Vec<(String, f64)> = self.reasons.iter().map(|(name, &n)| (name.clone(), n as f64)).collect();
+        let mut sorted: Vec<(String, f64)> =
+            self.reasons.iter().map(|(name, &n)| (name.clone(), n as f64)).collect();
         sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         if sorted.len() > REASONS {
             let rest = sorted.split_off(REASONS - 1);
-            sorted.push((format!("{} others", rest.len()), rest.iter().map(|reason| reason.1).sum()));
+            sorted
+                .push((format!("{} others", rest.len()), rest.iter().map(|reason| reason.1).sum()));
         }
         let most = sorted.first()?.1;
         Some(Panel {
@@ -208,14 +241,17 @@ impl Tally {
         })
     }
 
-    /// As the files number channels, not as they lie on a flow cell: that differs from kind to kind.
+    /// As the files number channels, not as they lie on a flow cell: that differs from kind to
+    /// kind.
     fn by_channel(&self) -> Option<Panel> {
         if self.channels.is_empty() {
             return None;
         }
         // A full flow cell where there is one that has so many channels.
-        let count =
-            [126, 512, 2675, 3000].into_iter().find(|&all| self.channels.len() <= all).unwrap_or(self.channels.len());
+        let count = [126, 512, 2675, 3000]
+            .into_iter()
+            .find(|&all| self.channels.len() <= all)
+            .unwrap_or(self.channels.len());
         let columns = ((count as f64 * 2.0).sqrt().ceil() as usize).max(1);
         let cells = (0..count).map(|i| {
             let sum = self.channels.get(i).copied().filter(|&sum| sum > 0)?;
@@ -263,9 +299,14 @@ mod tests {
 
     #[test]
     fn bars_over_time_are_round() {
-        for (hours, said) in
-            [(0.1, "10 s"), (1.0, "60 s"), (20.0, "30 min"), (71.0, "60 min"), (72.0, "2 h"), (1000.0, "24 h")]
-        {
+        for (hours, said) in [
+            (0.1, "10 s"),
+            (1.0, "60 s"),
+            (20.0, "30 min"),
+            (71.0, "60 min"),
+            (72.0, "2 h"),
+            (1000.0, "24 h"),
+        ] {
             let mut tally = Tally::default();
             tally.time(Some(hours * 3600.0), 1);
             let Some(panel) = tally.over_time() else { unreachable!() };
@@ -279,7 +320,9 @@ mod tests {
         for length in [0, 1, 9, 10, 11, 1_000_000, u64::from(u32::MAX)] {
             *tally.lengths.entry(bin(length)).or_default() += length;
         }
-        let Some(Panel { marks: Marks::Bars(bars), x, .. }) = tally.by_length() else { unreachable!() };
+        let Some(Panel { marks: Marks::Bars(bars), x, .. }) = tally.by_length() else {
+            unreachable!()
+        };
         assert_eq!(bars.iter().map(|bar| bar.2).sum::<f64>(), 31.0 + 1e6 + f64::from(u32::MAX));
         assert!(x.log && x.from <= 1.0 && x.to > f64::from(u32::MAX));
         assert!(bars.iter().all(|bar| bar.0 < bar.1));

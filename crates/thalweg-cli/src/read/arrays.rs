@@ -31,7 +31,8 @@ pub(super) struct Job<'a> {
     pub(super) select: Option<&'a Select>,
 }
 
-/// The arrays among the datasets at or below the paths and patterns, or among all; of the others it says what they are.
+/// The arrays among the datasets at or below the paths and patterns, or among all; of the others it
+/// says what they are.
 pub(super) fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
@@ -62,7 +63,13 @@ fn len(dataset: &Dataset) -> u64 {
 }
 
 /// Reads datasets, and prints a digest of each or figures about all.
-pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job<'_>, team: &Team, started: &Started) -> Outcome {
+pub(super) fn run(
+    file: &ArrayFile,
+    paths: &[PathBuf],
+    job: Job<'_>,
+    team: &Team,
+    started: &Started,
+) -> Outcome {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -82,9 +89,9 @@ pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], job: Job<'_>, team: &Team
     }
     match (job.digests, team.place().size) {
         (true, 1) => digests(file, &datasets),
-        (true, _) => {
-            Err(Failure::Usage("a slice has no digest of its own: use --json, whose digest is that of all".into()))
-        }
+        (true, _) => Err(Failure::Usage(
+            "a slice has no digest of its own: use --json, whose digest is that of all".into(),
+        )),
         (false, _) => timed(file, &datasets, job, team, started),
     }
 }
@@ -94,7 +101,10 @@ fn digests(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
     // Together, because they may lie side by side.
     let mut hashes = vec![Sha256::new(); datasets.len()];
     let all: Vec<&Dataset> = datasets.iter().collect();
-    let together = match all.iter().any(|dataset| array(dataset).is_some_and(|array| array.library().is_some())) {
+    let together = match all
+        .iter()
+        .any(|dataset| array(dataset).is_some_and(|array| array.library().is_some()))
+    {
         true => None,
         false => match file.each(&all, &mut |number, values| {
             hashes[number].update(values);
@@ -138,8 +148,15 @@ fn digests(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Reads parts of datasets into memory: prints a row for each as [`digests`] does, or says how long it took.
-fn selected(file: &ArrayFile, datasets: &[Dataset], select: &Select, job: Job<'_>, started: &Started) -> Outcome {
+/// Reads parts of datasets into memory: prints a row for each as [`digests`] does, or says how long
+/// it took.
+fn selected(
+    file: &ArrayFile,
+    datasets: &[Dataset],
+    select: &Select,
+    job: Job<'_>,
+    started: &Started,
+) -> Outcome {
     let (mut picks, mut arrays) = (Vec::new(), Vec::new());
     for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {
         let (selection, shape) = select.of(dataset.path(), &array.shape)?;
@@ -147,12 +164,25 @@ fn selected(file: &ArrayFile, datasets: &[Dataset], select: &Select, job: Job<'_
         arrays.push(Memory::new(count as usize * array.dtype.size())?);
         picks.push((dataset, array, selection, shape));
     }
-    let want = |((dataset, _, selection, _), out)| Want { dataset, selection: Clone::clone(selection), out };
-    let summary = {
-        let pairs = picks.iter().map(|(dataset, array, selection, shape)| (*dataset, array, selection, shape));
-        file.read(&mut pairs.zip(arrays.iter_mut().map(|array| &mut **array)).map(want).collect::<Vec<_>>())?
+    let want = |((dataset, _, selection, _), out)| Want {
+        dataset,
+        selection: Clone::clone(selection),
+        out,
     };
-    std::hint::black_box(arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))));
+    let summary = {
+        let pairs = picks
+            .iter()
+            .map(|(dataset, array, selection, shape)| (*dataset, array, selection, shape));
+        file.read(
+            &mut pairs
+                .zip(arrays.iter_mut().map(|array| &mut **array))
+                .map(want)
+                .collect::<Vec<_>>(),
+        )?
+    };
+    std::hint::black_box(
+        arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))),
+    );
     let (seconds, cpu) = started.seconds();
     if !job.digests {
         let words = arrays.iter().map(|array| {
@@ -165,32 +195,59 @@ fn selected(file: &ArrayFile, datasets: &[Dataset], select: &Select, job: Job<'_
     }
     let mut out = output();
     for ((dataset, array, _, shape), bytes) in picks.iter().zip(&arrays) {
-        writeln!(out, "{}\t{}\t{}\t{}", dataset.path(), times(shape), array.dtype, hex(&Sha256::digest(&**bytes)))?;
+        writeln!(
+            out,
+            "{}\t{}\t{}\t{}",
+            dataset.path(),
+            times(shape),
+            array.dtype,
+            hex(&Sha256::digest(&**bytes))
+        )?;
     }
     Ok(out.flush()?)
 }
 
-/// Reads this process's slice of the datasets, sums the values as each arm of a benchmark does, and says how long that took, for all
-/// processes together.
-fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job<'_>, team: &Team, started: &Started) -> Outcome {
+/// Reads this process's slice of the datasets, sums the values as each arm of a benchmark does, and
+/// says how long that took, for all processes together.
+fn timed(
+    file: &ArrayFile,
+    datasets: &[Dataset],
+    job: Job<'_>,
+    team: &Team,
+    started: &Started,
+) -> Outcome {
     let all: Vec<&Dataset> = datasets.iter().collect();
     let Place { rank, size } = team.place();
-    let elements = if size > 1 { share(file, &all, rank, size)? } else { all.iter().map(|all| 0..len(all)).collect() };
+    let elements = if size > 1 {
+        share(file, &all, rank, size)?
+    } else {
+        all.iter().map(|all| 0..len(all)).collect()
+    };
     let width = |number: usize| array(all[number]).map_or(0, |array| array.dtype.size() as u64);
-    let mut words: Vec<Words> =
-        elements.iter().enumerate().map(|(number, elements)| Words::from(elements.start * width(number))).collect();
+    let mut words: Vec<Words> = elements
+        .iter()
+        .enumerate()
+        .map(|(number, elements)| Words::from(elements.start * width(number)))
+        .collect();
     team.barrier()?;
     let begun = Started::now();
     let (summary, arrays) = if job.whole {
         let memory = |(number, elements): (usize, &Range<u64>)| {
             Memory::new(((elements.end - elements.start) * width(number)) as usize)
         };
-        let mut arrays = elements.iter().enumerate().map(memory).collect::<thalweg::Result<Vec<_>>>()?;
+        let mut arrays =
+            elements.iter().enumerate().map(memory).collect::<thalweg::Result<Vec<_>>>()?;
         let mut wanted: Vec<Want<'_>> = (all.iter().zip(&elements).zip(&mut arrays))
-            .map(|((dataset, elements), out)| Want { dataset, selection: Selection::Elements(elements.clone()), out })
+            .map(|((dataset, elements), out)| Want {
+                dataset,
+                selection: Selection::Elements(elements.clone()),
+                out,
+            })
             .collect();
         let summary = file.read(&mut wanted)?;
-        std::hint::black_box(arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))));
+        std::hint::black_box(
+            arrays.iter().fold(0_u64, |sum, array| sum.wrapping_add(Words::sum(array))),
+        );
         (summary, arrays)
     } else {
         let summary = file.each_of(&all, &elements, &mut |number, values| {
@@ -204,7 +261,8 @@ fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job<'_>, team: &Team, star
     let (seconds, cpu) = started.seconds();
     // The sum was the consumer, as the peers'; the checksum is for whoever compares.
     words.iter_mut().zip(&arrays).for_each(|(words, array)| words.update(array));
-    let tally = Tally::new(&summary, words.iter().map(Words::value).collect(), (seconds, cpu, between));
+    let tally =
+        Tally::new(&summary, words.iter().map(Words::value).collect(), (seconds, cpu, between));
     match team.together(tally)? {
         Some(tally) => tell(file, &tally, job, size, (size == 1).then_some(&summary.clocks)),
         None => Ok(()),
@@ -212,10 +270,18 @@ fn timed(file: &ArrayFile, datasets: &[Dataset], job: Job<'_>, team: &Team, star
 }
 
 /// Which elements of each dataset are this process's.
-fn share(file: &ArrayFile, all: &[&Dataset], rank: usize, size: usize) -> Result<Vec<Range<u64>>, Failure> {
+fn share(
+    file: &ArrayFile,
+    all: &[&Dataset],
+    rank: usize,
+    size: usize,
+) -> Result<Vec<Range<u64>>, Failure> {
     let slice = file.slices(all, size)?.swap_remove(rank);
     let mine = |dataset: &&Dataset| slice.shares.iter().find(|share| share.path == dataset.path());
-    Ok(all.iter().map(|dataset| mine(dataset).map_or(0..0, |share| share.elements.clone())).collect())
+    Ok(all
+        .iter()
+        .map(|dataset| mine(dataset).map_or(0..0, |share| share.elements.clone()))
+        .collect())
 }
 
 /// Starts processes that read a slice each, and says what they have read.
@@ -223,7 +289,13 @@ pub(super) fn lead(file: &ArrayFile, ranks: usize, job: Job) -> Outcome {
     tell(file, &team::lead(ranks)?, job, ranks, None)
 }
 
-fn tell(file: &ArrayFile, tally: &Tally, job: Job<'_>, ranks: usize, clocks: Option<&Clocks>) -> Outcome {
+fn tell(
+    file: &ArrayFile,
+    tally: &Tally,
+    job: Job<'_>,
+    ranks: usize,
+    clocks: Option<&Clocks>,
+) -> Outcome {
     let mut out = output();
     if job.json {
         let mut report = json!({

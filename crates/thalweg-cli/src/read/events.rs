@@ -23,14 +23,17 @@ use crate::scan::sink::{Kind, Sink};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
 pub(crate) struct EventArgs {
-    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id, event_time_offset, event_weight
-    /// where there are weights, pulse_time and pulse, else to count them
+    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id,
+    /// event_time_offset, event_weight where there are weights, pulse_time and pulse, else to count
+    /// them
     #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa"])]
     events: bool,
-    /// Only banks whose name, or path in the file, matches this pattern; may be given more than once
+    /// Only banks whose name, or path in the file, matches this pattern; may be given more than
+    /// once
     #[arg(long, value_name = "GLOB", requires = "events")]
     bank: Vec<String>,
-    /// Only these pulses, by their number from 0 on: A..B is from A on and before B; either may be left out
+    /// Only these pulses, by their number from 0 on: A..B is from A on and before B; either may be
+    /// left out
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_pulses)]
     pulses: Option<Range<u64>>,
     /// Only pulses of this time, in seconds since the file's first pulse or as 2026-03-01T12:30:00Z
@@ -39,11 +42,12 @@ pub(crate) struct EventArgs {
     /// Only events of these times of flight, in us, or with ns, us, ms or s behind the number
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight, allow_hyphen_values = true)]
     tof: Option<Range<f64>>,
-    /// In which order a table has its rows; arrays and counts, which do not show it, are always read as the file has them
+    /// In which order a table has its rows; arrays and counts, which do not show it, are always
+    /// read as the file has them
     #[arg(long, value_enum, default_value_t, requires = "events")]
     order: RowOrder,
-    /// Read the logs whose path or name matches this pattern (all, without one) as a table with the columns log, time, seconds,
-    /// value, text and units, or with --to OUT.npy as arrays
+    /// Read the logs whose path or name matches this pattern (all, without one) as a table with the
+    /// columns log, time, seconds, value, text and units, or with --to OUT.npy as arrays
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
     #[arg(conflicts_with_all = ["events", "digest", "explain", "ids", "pa"])]
     logs: Option<String>,
@@ -54,7 +58,8 @@ enum RowOrder {
     /// Bank by bank: a file whose banks lie scattered is gone through several times
     #[default]
     Banks,
-    /// Banks in turns, as they lie in the file, which is gone through once; how long a turn is depends on --memory
+    /// Banks in turns, as they lie in the file, which is gone through once; how long a turn is
+    /// depends on --memory
     File,
 }
 
@@ -77,7 +82,11 @@ impl EventArgs {
 fn ends(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
     let (from, to) = text.split_once("..").ok_or("expected A..B, A.. or ..B")?;
     let some = |end: &'static str, text: &'_ str| -> Result<bool, String> {
-        if text.contains("..") { Err(format!("two dots too many {end}")) } else { Ok(!text.trim().is_empty()) }
+        if text.contains("..") {
+            Err(format!("two dots too many {end}"))
+        } else {
+            Ok(!text.trim().is_empty())
+        }
     };
     Ok((some("before", from)?.then(|| from.trim()), some("behind", to)?.then(|| to.trim())))
 }
@@ -106,7 +115,11 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
             "s" => 1e9,
             unit => return Err(format!("{unit:?} is no unit: expected ns, us, ms or s")),
         };
-        digits.trim().parse::<f64>().map(|count| count * scale).map_err(|e| format!("{text:?}: {e}"))
+        digits
+            .trim()
+            .parse::<f64>()
+            .map(|count| count * scale)
+            .map_err(|e| format!("{text:?}: {e}"))
     };
     Ok(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
 }
@@ -136,10 +149,18 @@ enum Out {
 }
 
 impl Out {
-    fn create(to: Option<&Path>, banks: &[&Bank], order: Order, file: &str) -> Result<Self, Failure> {
+    fn create(
+        to: Option<&Path>,
+        banks: &[&Bank],
+        order: Order,
+        file: &str,
+    ) -> Result<Self, Failure> {
         let Some(to) = to else { return Ok(Self::Nowhere) };
         if is_npy(to) {
-            return Ok(Self::Arrays(Arrays::create(to, if order == Order::AsStored { banks.len() } else { 1 })?));
+            return Ok(Self::Arrays(Arrays::create(
+                to,
+                if order == Order::AsStored { banks.len() } else { 1 },
+            )?));
         }
         let (path, kind) = table(to)?;
         let events = Events::new(banks, file)?;
@@ -174,7 +195,8 @@ pub(super) fn is_npy(path: &Path) -> bool {
 
 /// A path that names a table.
 pub(super) fn table(path: &Path) -> Result<(PathBuf, Kind), Failure> {
-    let usage = |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", path.display()));
+    let usage =
+        |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", path.display()));
     Kind::parse_path(&path.to_string_lossy()).map_err(usage)
 }
 
@@ -202,8 +224,13 @@ pub(super) fn run(
         flight: args.tof.clone(),
     };
     let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
-    let banks: Vec<&Bank> =
-        nexus.banks().iter().enumerate().filter(|(at, _)| places.contains(at)).map(|(_, bank)| bank).collect();
+    let banks: Vec<&Bank> = nexus
+        .banks()
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| places.contains(at))
+        .map(|(_, bank)| bank)
+        .collect();
     let name = file.store().name();
     if banks.is_empty() {
         return Err(Failure::Said(format!(
@@ -248,7 +275,10 @@ pub(super) fn run(
         let rate = events as f64 / 1e6 / seconds.max(1e-9);
         let banks = banks.len();
         let plural = if banks == 1 { "" } else { "s" };
-        writeln!(said, "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)")?;
+        writeln!(
+            said,
+            "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)"
+        )?;
     }
     said.flush()?;
     Ok(())

@@ -1,4 +1,5 @@
-//! Reads that are timed: the consumer that every arm of a benchmark has, and the JSON line about the whole read.
+//! Reads that are timed: the consumer that every arm of a benchmark has, and the JSON line about
+//! the whole read.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -74,7 +75,8 @@ impl Visitor for Sums {
         let before = Instant::now();
         let sum = digest::sum(read.samples);
         self.sum = self.sum.wrapping_add(sum);
-        self.digest = self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
+        self.digest =
+            self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
         let delay = Duration::from_nanos(u64::from(self.delay_ns) * read.samples.len() as u64);
         if !delay.is_zero() {
             // Busy, as a consumer that computes would be.
@@ -185,7 +187,12 @@ pub(crate) fn with_build(mut report: Value) -> Value {
 }
 
 /// Gets reads one by one, and reports the latencies.
-pub(super) fn one_by_one(file: &ReadFile, selection: &Selection, job: Job, started: Started) -> Outcome {
+pub(super) fn one_by_one(
+    file: &ReadFile,
+    selection: &Selection,
+    job: Job,
+    started: Started,
+) -> Outcome {
     let Selection::Ids(ids) = selection else { return Ok(()) };
     let mut getter = file.getter()?;
     let mut sums = Sums::slow(job.consumer_ns);
@@ -210,8 +217,10 @@ pub(super) fn one_by_one(file: &ReadFile, selection: &Selection, job: Job, start
     }
     let (seconds, cpu_s) = started.seconds();
     latencies.sort_by(f64::total_cmp);
-    let quantile =
-        |q: f64| latencies.get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)));
+    let quantile = |q: f64| {
+        latencies
+            .get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)))
+    };
     let report = json!({
         "workload": if job.decode { "thalweg-get1" } else { "thalweg-get1-fetch" },
         "open_to_last_s": seconds,

@@ -29,7 +29,11 @@ impl FromStr for Select {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| {
-            let wrong = || format!("{text:?} is no place in an array: places are counted from 0, and not from the end");
+            let wrong = || {
+                format!(
+                    "{text:?} is no place in an array: places are counted from 0, and not from the end"
+                )
+            };
             text.trim().parse::<u64>().map_err(|_| wrong())
         };
         if text.contains(';') {
@@ -45,8 +49,11 @@ impl FromStr for Select {
             match parts.len() {
                 1 => Ok(Slice::At(number(text)?)),
                 2 | 3 => {
-                    let (from, to, step) =
-                        (or(parts.first(), Some(0))?, or(parts.get(1), None)?, or(parts.get(2), Some(1))?);
+                    let (from, to, step) = (
+                        or(parts.first(), Some(0))?,
+                        or(parts.get(1), None)?,
+                        or(parts.get(2), Some(1))?,
+                    );
                     match step {
                         Some(step @ 1..) => Ok(Slice::Range(from.unwrap_or(0), to, step)),
                         _ => Err("a step is at least 1".into()),
@@ -96,7 +103,8 @@ mod tests {
     use super::*;
 
     fn of(text: &str, shape: &[u64]) -> Result<(u64, Vec<u64>), ()> {
-        let (selection, kept) = text.parse::<Select>().map_err(|_| ())?.of("/a", shape).map_err(|_| ())?;
+        let (selection, kept) =
+            text.parse::<Select>().map_err(|_| ())?.of("/a", shape).map_err(|_| ())?;
         Ok((selection.count(shape).unwrap(), kept))
     }
 

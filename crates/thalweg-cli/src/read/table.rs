@@ -30,7 +30,13 @@ const SHARE: usize = 8;
 type Column<'a> = (&'a Dataset, &'a Array);
 
 /// Writes the datasets at or below the paths.
-pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], to: &Path, as_json: bool, started: &Started) -> Outcome {
+pub(super) fn run(
+    file: &ArrayFile,
+    paths: &[PathBuf],
+    to: &Path,
+    as_json: bool,
+    started: &Started,
+) -> Outcome {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -43,7 +49,9 @@ pub(super) fn run(file: &ArrayFile, paths: &[PathBuf], to: &Path, as_json: bool,
     }
     let name = file.store().name();
     if columns.is_empty() {
-        return Err(Failure::Said(format!("{name}: found no dataset that can be read, expected at least one")));
+        return Err(Failure::Said(format!(
+            "{name}: found no dataset that can be read, expected at least one"
+        )));
     }
     let bytes: u64 = columns.iter().map(|(_, array)| array.bytes()).sum();
     {
@@ -97,7 +105,9 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
         ))
     };
     let mut last: HashMap<&str, usize> = HashMap::new();
-    columns.iter().for_each(|(dataset, _)| *last.entry(last_part(dataset.path())).or_default() += 1);
+    columns
+        .iter()
+        .for_each(|(dataset, _)| *last.entry(last_part(dataset.path())).or_default() += 1);
     let length = columns.iter().find_map(|(_, array)| array.shape.first().copied()).unwrap_or(1);
     let (mut fields, mut elements, mut row, mut chunk) = (Vec::new(), Vec::new(), 0, 1);
     for (dataset, array) in columns {
@@ -109,7 +119,11 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
             ));
         }
         let Some(element) = Element::new(array) else {
-            return Err(refused(dataset, format!("elements of type {}", array.dtype), "numbers or strings"));
+            return Err(refused(
+                dataset,
+                format!("elements of type {}", array.dtype),
+                "numbers or strings",
+            ));
         };
         let own = last_part(dataset.path());
         let unique = last.get(own) == Some(&1);
@@ -138,8 +152,10 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
     let mut from = 0;
     while from < length {
         let count = step.min(length - from);
-        let mut parts: Vec<Vec<u8>> =
-            columns.iter().map(|(_, array)| vec![0; (array.bytes() / length * count) as usize]).collect();
+        let mut parts: Vec<Vec<u8>> = columns
+            .iter()
+            .map(|(_, array)| vec![0; (array.bytes() / length * count) as usize])
+            .collect();
         let mut wants: Vec<Want<'_>> = columns
             .iter()
             .zip(&mut parts)
@@ -151,8 +167,11 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
             .collect();
         file.read(&mut wants)?;
         drop(wants);
-        let arrays =
-            elements.iter().zip(&parts).map(|(element, bytes)| element.column(bytes)).collect::<Result<_, _>>();
+        let arrays = elements
+            .iter()
+            .zip(&parts)
+            .map(|(element, bytes)| element.column(bytes))
+            .collect::<Result<_, _>>();
         let batch = arrays.and_then(|arrays| RecordBatch::try_new(schema.clone(), arrays));
         sink.push(&batch.map_err(|e| Failure::Said(e.to_string()))?)?;
         from += count;

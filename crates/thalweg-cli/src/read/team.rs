@@ -20,7 +20,9 @@ impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let numbers = text.split_once('/').and_then(|(rank, size)| Some((rank.parse().ok()?, size.parse().ok()?)));
+        let numbers = text
+            .split_once('/')
+            .and_then(|(rank, size)| Some((rank.parse().ok()?, size.parse().ok()?)));
         match numbers {
             Some((rank, size)) if rank < size => Ok(Self { rank, size }),
             _ => Err("expected RANK/SIZE, as in 0/4: slices are counted from 0".into()),
@@ -46,9 +48,22 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Of a read that took so many seconds, on the wall, of CPU, and between the barriers.
-    pub(super) fn new(summary: &Summary, words: Vec<u64>, (seconds, cpu, between): (f64, f64, f64)) -> Self {
+    pub(super) fn new(
+        summary: &Summary,
+        words: Vec<u64>,
+        (seconds, cpu, between): (f64, f64, f64),
+    ) -> Self {
         let Summary { bytes, stored, clocks } = *summary;
-        Self { seconds, between, cpu, bytes, stored, fetched: clocks.fetch.bytes, requests: clocks.requests, words }
+        Self {
+            seconds,
+            between,
+            cpu,
+            bytes,
+            stored,
+            fetched: clocks.fetch.bytes,
+            requests: clocks.requests,
+            words,
+        }
     }
 
     /// What several have read.
@@ -60,7 +75,10 @@ impl Tally {
         self.stored += other.stored;
         self.fetched += other.fetched;
         self.requests += other.requests;
-        self.words.iter_mut().zip(&other.words).for_each(|(mine, its)| *mine = mine.wrapping_add(*its));
+        self.words
+            .iter_mut()
+            .zip(&other.words)
+            .for_each(|(mine, its)| *mine = mine.wrapping_add(*its));
         self
     }
 }
@@ -89,7 +107,8 @@ impl Team {
     #[cfg(feature = "mpi")]
     fn world() -> Result<Self, Failure> {
         use mpi::traits::Communicator;
-        let universe = mpi::initialize().ok_or_else(|| Failure::Said("MPI cannot be initialised twice".into()))?;
+        let universe = mpi::initialize()
+            .ok_or_else(|| Failure::Said("MPI cannot be initialised twice".into()))?;
         Ok(match universe.world().size() {
             1 => Self::Alone(Place { rank: 0, size: 1 }),
             _ => Self::Mpi(universe),
@@ -133,7 +152,8 @@ impl Team {
         }
     }
 
-    /// Waits until the first has come, where nothing is measured: for members, their leader has done what was to do.
+    /// Waits until the first has come, where nothing is measured: for members, their leader has
+    /// done what was to do.
     pub(super) fn meet(&self) {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
@@ -148,7 +168,8 @@ impl Team {
         if let Self::Mpi(universe) = self {
             use mpi::traits::Communicator;
             crate::common::exit(Err(failure));
-            // What ends the others ends the launcher too, with what it has not passed on of the message.
+            // What ends the others ends the launcher too, with what it has not passed on of the
+            // message.
             std::thread::sleep(std::time::Duration::from_millis(300));
             universe.world().abort(1)
         }
@@ -182,7 +203,9 @@ impl Team {
         match self {
             Self::Alone(_) => Ok(Some(tally)),
             Self::Member(_) => {
-                println_now(&serde_json::to_string(&tally).map_err(|e| Failure::Said(e.to_string()))?)?;
+                println_now(
+                    &serde_json::to_string(&tally).map_err(|e| Failure::Said(e.to_string()))?,
+                )?;
                 Ok(None)
             }
             #[cfg(feature = "mpi")]
@@ -201,13 +224,26 @@ fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &Tally) -> Option<
     let mut all = vec![0_u64; sums.len()];
     world.all_reduce_into(&sums[..], &mut all[..], SystemOperation::sum());
     let mut longest = [0.0; 2];
-    world.all_reduce_into(&[tally.seconds, tally.between][..], &mut longest[..], SystemOperation::max());
+    world.all_reduce_into(
+        &[tally.seconds, tally.between][..],
+        &mut longest[..],
+        SystemOperation::max(),
+    );
     let mut cpu = 0.0;
     world.all_reduce_into(&tally.cpu, &mut cpu, SystemOperation::sum());
     let [bytes, stored, fetched, requests, ref words @ ..] = all[..] else { return None };
     let [seconds, between] = longest;
     let words = words.to_vec();
-    (world.rank() == 0).then_some(Tally { seconds, between, cpu, bytes, stored, fetched, requests, words })
+    (world.rank() == 0).then_some(Tally {
+        seconds,
+        between,
+        cpu,
+        bytes,
+        stored,
+        fetched,
+        requests,
+        words,
+    })
 }
 
 fn println_now(line: &str) -> Outcome {
@@ -233,7 +269,8 @@ impl Drop for Member {
 
 impl Member {
     fn start(place: Place) -> Result<Self, Failure> {
-        let failed = |e| Failure::Failed(thalweg::Error::io(&"thalweg".into(), "starting a process of", e));
+        let failed =
+            |e| Failure::Failed(thalweg::Error::io(&"thalweg".into(), "starting a process of", e));
         let own = std::env::args_os().skip(1);
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .args(own)
@@ -265,7 +302,8 @@ impl Member {
 
 /// Starts processes that read a slice each, and adds up what they have read.
 pub(super) fn lead(size: usize) -> Result<Tally, Failure> {
-    let mut members = (0..size).map(|rank| Member::start(Place { rank, size })).collect::<Result<Vec<_>, _>>()?;
+    let mut members =
+        (0..size).map(|rank| Member::start(Place { rank, size })).collect::<Result<Vec<_>, _>>()?;
     // Before the clock starts, and before it is read.
     for _ in 0..2 {
         for member in &mut members {
@@ -275,9 +313,11 @@ pub(super) fn lead(size: usize) -> Result<Tally, Failure> {
     }
     let mut tallies = members.iter_mut().map(|member| {
         let line = member.line()?;
-        serde_json::from_str(&line).map_err(|e| Failure::Said(format!("a process said {line:?}: {e}")))
+        serde_json::from_str(&line)
+            .map_err(|e| Failure::Said(format!("a process said {line:?}: {e}")))
     });
-    let first: Tally = tallies.next().unwrap_or_else(|| Err(Failure::Said("no processes".into())))?;
+    let first: Tally =
+        tallies.next().unwrap_or_else(|| Err(Failure::Said("no processes".into())))?;
     tallies.try_fold(first, |all, tally| Ok(all.and(&tally?)))
 }
 

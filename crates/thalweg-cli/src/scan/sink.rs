@@ -1,4 +1,5 @@
-//! Where the rows of a table go: an Arrow, Parquet or text file that appears when it is whole, or standard output.
+//! Where the rows of a table go: an Arrow, Parquet or text file that appears when it is whole, or
+//! standard output.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -66,12 +67,16 @@ impl Sink {
             Kind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
             Kind::Parquet => {
                 let stream = Stream(NewFile::create(path)?);
-                let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+                let properties =
+                    WriterProperties::builder().set_compression(Compression::SNAPPY).build();
                 let writer =
-                    ParquetWriter::try_new(stream, schema.clone().into(), Some(properties)).map_err(parquet)?;
+                    ParquetWriter::try_new(stream, schema.clone().into(), Some(properties))
+                        .map_err(parquet)?;
                 Self::Parquet(Box::new(writer))
             }
-            Kind::Text { delimiter } => Self::Text(text(delimiter, schema, Stream(NewFile::create(path)?))?),
+            Kind::Text { delimiter } => {
+                Self::Text(text(delimiter, schema, Stream(NewFile::create(path)?))?)
+            }
         })
     }
 
@@ -118,7 +123,8 @@ fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> Outcome {
     let columns = columns.map_err(|e| Failure::Said(e.to_string()))?;
     for row in 0..batch.num_rows() {
         for column in &columns {
-            let cell = column.value(row).try_to_string().map_err(|e| Failure::Said(e.to_string()))?;
+            let cell =
+                column.value(row).try_to_string().map_err(|e| Failure::Said(e.to_string()))?;
             writer.write_field(cell).map_err(in_text)?;
         }
         writer.write_record(None::<&[u8]>).map_err(in_text)?;

@@ -50,7 +50,8 @@ const NAME_CHARACTERS: usize = 100;
 impl Plan {
     pub(super) fn make(set: &ReadSet, merged: &Merged, rule: &Rule) -> Result<Self, Failure> {
         let mut plan = Self { parts: Vec::new(), files: set.paths().map(|_| Vec::new()).collect() };
-        let mut columns: Vec<String> = ["read_id", "read_group", FILE_COLUMN].map(str::to_owned).to_vec();
+        let mut columns: Vec<String> =
+            ["read_id", "read_group", FILE_COLUMN].map(str::to_owned).to_vec();
         if let Rule::Value(name) = rule {
             columns.push(name.clone());
         }
@@ -67,14 +68,23 @@ impl Plan {
         self.files.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
-    fn batch(&mut self, batch: &RecordBatch, merged: &Merged, makers: &mut Makers<'_>) -> Result<(), Failure> {
+    fn batch(
+        &mut self,
+        batch: &RecordBatch,
+        merged: &Merged,
+        makers: &mut Makers<'_>,
+    ) -> Result<(), Failure> {
         let ids = batch.column(0).as_string::<i32>();
         let groups = batch.column(1).as_primitive::<UInt32Type>();
         let files = batch.column(2).as_dictionary::<Int32Type>().keys();
         let by_group = matches!(makers.rule, Rule::Value(name) if name == "read_group");
         let options = FormatOptions::new();
         let failed = |e: arrow_schema::ArrowError| Failure::Said(e.to_string());
-        let values = batch.columns().get(3).map(|column| ArrayFormatter::try_new(column, &options)).transpose();
+        let values = batch
+            .columns()
+            .get(3)
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .transpose();
         let values = values.map_err(failed)?;
         for row in 0..batch.num_rows() {
             let file = files.value(row) as usize;
@@ -123,7 +133,8 @@ impl Makers<'_> {
                     return part;
                 }
                 self.known.insert(value.clone(), parts.len() as u32);
-                let stem = if value.is_empty() { format!("no-{}", plain(name)) } else { plain(&value) };
+                let stem =
+                    if value.is_empty() { format!("no-{}", plain(name)) } else { plain(&value) };
                 (Some(value), stem)
             }
         };
@@ -141,7 +152,8 @@ impl Makers<'_> {
 
 /// A value as the name of a file: no folders, no hidden files, nothing that a shell minds.
 fn plain(value: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let allowed =
+        |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let name: String = value.chars().take(NAME_CHARACTERS).map(allowed).collect();
     if name.starts_with(['.', '-']) { format!("_{name}") } else { name }
 }
@@ -160,7 +172,8 @@ mod tests {
     #[test]
     fn names_are_distinct() {
         let rule = Rule::Value("run_id".into());
-        let mut makers = Makers { rule: &rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
+        let mut makers =
+            Makers { rule: &rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
         let mut parts = Vec::new();
         for value in ["a/b", "a_b", "A_B", "a/b", ""] {
             makers.part(Some(value.into()), &mut parts);

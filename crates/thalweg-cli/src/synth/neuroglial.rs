@@ -14,15 +14,16 @@ pub(super) struct NeuroglialArgs {
     /// Neurons, which say how much tissue there is
     #[arg(long, value_name = "M", default_value = "219422", value_parser = parse_count, help_heading = HEADING)]
     neurons: u64,
-    /// The first N astrocytes of those that there is room for (14,086 among as many neurons as are the default), whose lists do not
-    /// depend on N; all of them unless it is said
+    /// The first N astrocytes of those that there is room for (14,086 among as many neurons as are
+    /// the default), whose lists do not depend on N; all of them unless it is said
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = HEADING)]
     astrocytes: Option<u64>,
 }
 
 impl NeuroglialArgs {
     pub(super) fn recipe(&self, seed: u64) -> thalweg::Result<Recipe> {
-        let recipe = Recipe { astrocytes: self.astrocytes, ..Recipe::with_neurons(seed, self.neurons) };
+        let recipe =
+            Recipe { astrocytes: self.astrocytes, ..Recipe::with_neurons(seed, self.neurons) };
         recipe.check()?;
         Ok(recipe)
     }

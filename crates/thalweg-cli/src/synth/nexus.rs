@@ -23,11 +23,12 @@ pub(super) struct NexusArgs {
     /// Elements of a chunk, as in 2048 or 1Mi; or contiguous
     #[arg(long, value_name = "N", default_value = "2048", help_heading = HEADING)]
     chunk: Layout,
-    /// Chunks in the file: live (by chance, as events arrive), interleaved (the banks in turn), or ordered (dataset after
-    /// dataset, as what is contiguous always is)
+    /// Chunks in the file: live (by chance, as events arrive), interleaved (the banks in turn), or
+    /// ordered (dataset after dataset, as what is contiguous always is)
     #[arg(long, value_name = "HOW", help_heading = HEADING)]
     order: Option<Order>,
-    /// Filters of the chunks: none, gzip, lz4, zstd, or one of these after shuffle as in shuffle+gzip; with a level as in gzip:6
+    /// Filters of the chunks: none, gzip, lz4, zstd, or one of these after shuffle as in
+    /// shuffle+gzip; with a level as in gzip:6
     #[arg(long, value_name = "NAME", default_value = "none", help_heading = HEADING)]
     filter: Coding,
     /// Versions of libhdf5 that can read it: earliest (all), or latest (1.10 and later)
@@ -74,12 +75,15 @@ pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> 
     let mut order = run.pieces();
     let bar = super::bar(run.bytes());
     let make = || {
-        let (mut encoder, mut pieces, mut at) = (Encoder::new(run.recipe().coding), run.pieces(), 0);
+        let (mut encoder, mut pieces, mut at) =
+            (Encoder::new(run.recipe().coding), run.pieces(), 0);
         let run = &run;
         move |i: u64| {
             let piece = pieces.nth((i - at) as usize);
             at = i + 1;
-            piece.map_or(Ok(Encoded { bytes: Vec::new(), mask: 0 }), |piece| encoder.encode(run, piece))
+            piece.map_or(Ok(Encoded { bytes: Vec::new(), mask: 0 }), |piece| {
+                encoder.encode(run, piece)
+            })
         }
     };
     super::in_order(run.piece_count(), make, stopped, |encoded| {

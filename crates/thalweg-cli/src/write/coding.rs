@@ -20,7 +20,8 @@ pub(crate) struct CodingArgs {
     /// BLOW5: compression of each record: none, zlib or zstd
     #[arg(long, value_name = "NAME")]
     record: Option<RecordPress>,
-    /// Compression of each signal. BLOW5: none, svb-zd or ex-zd; POD5: none or vbz; FAST5: none, zlib or vbz
+    /// Compression of each signal. BLOW5: none, svb-zd or ex-zd; POD5: none or vbz; FAST5: none,
+    /// zlib or vbz
     #[arg(long, value_name = "NAME")]
     signal: Option<SignalPress>,
     /// BLOW5: allow compressions that no released reader knows (svb16-zd)
@@ -29,8 +30,8 @@ pub(crate) struct CodingArgs {
     /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22), allow_negative_numbers = true)]
     level: Option<i32>,
-    /// POD5: samples of a row of the Signal table at most. Signal from POD5 is copied as it is, unless this, --signal or
-    /// --level asks for it to be encoded anew
+    /// POD5: samples of a row of the Signal table at most. Signal from POD5 is copied as it is,
+    /// unless this, --signal or --level asks for it to be encoded anew
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     row_samples: Option<u32>,
     /// POD5: rows of a batch of the Signal table
@@ -44,9 +45,12 @@ pub(crate) struct CodingArgs {
 impl CodingArgs {
     /// The coding in a format.
     pub(crate) fn coding(&self, format: Format) -> Result<Coding, Failure> {
-        let rows = self.row_samples.is_some() || self.signal_rows.is_some() || self.reads_rows.is_some();
+        let rows =
+            self.row_samples.is_some() || self.signal_rows.is_some() || self.reads_rows.is_some();
         if rows && format != Format::Pod5 {
-            return Err(Failure::Usage("--row-samples, --signal-rows and --reads-rows are for POD5".into()));
+            return Err(Failure::Usage(
+                "--row-samples, --signal-rows and --reads-rows are for POD5".into(),
+            ));
         }
         if self.level.is_some() && matches!(format, Format::Slow5 | Format::Blow5) {
             return Err(Failure::Usage("--level is for POD5 and FAST5".into()));
@@ -78,7 +82,11 @@ impl CodingArgs {
             "record {} with signal {}: no released program reads it{}",
             record.name(),
             signal.name(),
-            if signal == SignalPress::Svb16Zd { "; --experimental writes it all the same" } else { "" }
+            if signal == SignalPress::Svb16Zd {
+                "; --experimental writes it all the same"
+            } else {
+                ""
+            }
         );
         Err(Failure::Usage(message))
     }
@@ -92,17 +100,22 @@ impl CodingArgs {
     #[cfg(feature = "hdf5")]
     fn fast5(&self) -> Result<Coding, Failure> {
         if self.record.is_some() {
-            return Err(Failure::Usage("--record is for BLOW5; FAST5 compresses signals only".into()));
+            return Err(Failure::Usage(
+                "--record is for BLOW5; FAST5 compresses signals only".into(),
+            ));
         }
         let compression = match (self.signal, self.level) {
             (None | Some(SignalPress::Vbz), None) => Compression::default(),
             (None | Some(SignalPress::Vbz), Some(level)) => Compression::Vbz(level),
-            (Some(SignalPress::Zlib), level) if level.is_none_or(|level| (0..=9).contains(&level)) => {
+            (Some(SignalPress::Zlib), level)
+                if level.is_none_or(|level| (0..=9).contains(&level)) =>
+            {
                 Compression::Gzip(level.unwrap_or(FAST5_GZIP_LEVEL))
             }
             (Some(SignalPress::None), None) => Compression::None,
             _ => {
-                let message = "FAST5 has vbz, zlib with levels 0 to 9, and none, which has no level";
+                let message =
+                    "FAST5 has vbz, zlib with levels 0 to 9, and none, which has no level";
                 return Err(Failure::Usage(message.into()));
             }
         };
@@ -111,13 +124,19 @@ impl CodingArgs {
 
     fn pod5(&self) -> Result<Coding, Failure> {
         if self.record.is_some() {
-            return Err(Failure::Usage("--record is for BLOW5; POD5 compresses signals only".into()));
+            return Err(Failure::Usage(
+                "--record is for BLOW5; POD5 compresses signals only".into(),
+            ));
         }
         let defaults = Layout::default();
         let coding = match self.signal {
-            None | Some(SignalPress::Vbz) => self.level.map_or(defaults.coding, |level| SignalCoding::Vbz { level }),
+            None | Some(SignalPress::Vbz) => {
+                self.level.map_or(defaults.coding, |level| SignalCoding::Vbz { level })
+            }
             Some(SignalPress::None) if self.level.is_some() => {
-                return Err(Failure::Usage("--level is for vbz, not for signals without compression".into()));
+                return Err(Failure::Usage(
+                    "--level is for vbz, not for signals without compression".into(),
+                ));
             }
             Some(SignalPress::None) => SignalCoding::Plain,
             Some(other) => {

@@ -55,30 +55,52 @@ fn a_suite_leaves_lines_and_a_page() {
     let folder = folder(TWO);
     let text = folder.ok(&["bench", "s.toml", "--json", "r.jsonl", "--html", "r.html"]);
     assert!(
-        text.contains("plain") && text.contains("told, 2 threads") && text.contains("raw trials: r.jsonl"),
+        text.contains("plain")
+            && text.contains("told, 2 threads")
+            && text.contains("raw trials: r.jsonl"),
         "{text}"
     );
     assert!(text.contains("9 calls: p50 1.50 µs, p99 4.00 µs"), "{text}");
     let lines = lines(&folder, "r.jsonl");
     assert_eq!(lines[0]["schema"], "thalweg.suite/1");
-    assert_eq!(lines[0]["comparisons"], serde_json::json!(["plain", "told, 1 threads", "told, 2 threads"]));
+    assert_eq!(
+        lines[0]["comparisons"],
+        serde_json::json!(["plain", "told, 1 threads", "told, 2 threads"])
+    );
     let sessions = of(&lines, "thalweg.session/");
-    assert_eq!(sessions[2]["suite"], serde_json::json!({"name": "two", "step": "tell", "settings": {"threads": 2}}));
+    assert_eq!(
+        sessions[2]["suite"],
+        serde_json::json!({"name": "two", "step": "tell", "settings": {"threads": 2}})
+    );
     assert_eq!(sessions[1]["clock"], "time_to_samples");
     // Warm-up and six rounds: one arm and its control, then two times two and the control.
     assert_eq!(of(&lines, "thalweg.trial/").len(), 7 * (2 + 3 + 3));
     assert!(std::fs::read_to_string(folder.path("r.html")).unwrap().contains("told, 2 threads"));
     assert!(!folder.path("thalweg-bench").exists(), "a folder nobody asked for");
     let told = folder.fails(2, &["bench", "s.toml", "--json", "r.jsonl"]);
-    assert!(told.contains("r.jsonl is there already") && told.contains("--resume r.jsonl"), "{told}");
+    assert!(
+        told.contains("r.jsonl is there already") && told.contains("--resume r.jsonl"),
+        "{told}"
+    );
 }
 
 #[test]
 fn without_names_results_go_to_a_folder_of_their_own() {
     let folder = folder(TWO);
-    let text = folder.ok(&["bench", "s.toml", "--only", "plain", "--pairs", "1", "--out", "res", "--markdown"]);
+    let text = folder.ok(&[
+        "bench",
+        "s.toml",
+        "--only",
+        "plain",
+        "--pairs",
+        "1",
+        "--out",
+        "res",
+        "--markdown",
+    ]);
     assert!(text.starts_with("## plain"), "{text}");
-    let made: Vec<_> = std::fs::read_dir(folder.path("res")).unwrap().map(|e| e.unwrap().path()).collect();
+    let made: Vec<_> =
+        std::fs::read_dir(folder.path("res")).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(made.len(), 1);
     for name in ["results.jsonl", "report.html", "report.md"] {
         assert!(made[0].join(name).is_file(), "{name}");
@@ -101,19 +123,36 @@ fn lists_and_dry_runs_run_nothing() {
         folder.ok(&["bench", "s.toml", "--list"]),
         "plain: plain\ntold, 1 threads: one; two\ntold, 2 threads: one; two\n"
     );
-    let plan = folder.ok(&["bench", "s.toml", "--dry-run", "--pairs", "auto", "--set", "word=it's"]);
-    assert!(plan.contains("touch ran; wc -c <") && plan.contains("10 to 20 pairs") && plan.contains("it'"), "{plan}");
-    assert!(!folder.path("ran").exists() && !folder.path("thalweg-bench").exists() && !folder.path("cache").exists());
+    let plan =
+        folder.ok(&["bench", "s.toml", "--dry-run", "--pairs", "auto", "--set", "word=it's"]);
+    assert!(
+        plan.contains("touch ran; wc -c <")
+            && plan.contains("10 to 20 pairs")
+            && plan.contains("it'"),
+        "{plan}"
+    );
+    assert!(
+        !folder.path("ran").exists()
+            && !folder.path("thalweg-bench").exists()
+            && !folder.path("cache").exists()
+    );
 }
 
 #[test]
 fn mistakes_are_told_before_anything_runs() {
     let folder = folder(&TWO.replace("pairs = 6", "pears = 6").replace("data.bin", "absent.bin"));
     let told = folder.fails(2, &["bench", "s.toml"]);
-    assert!(told.contains("s.toml:3:1: unknown key `pears` of a suite; did you mean \"pairs\"?"), "{told}");
+    assert!(
+        told.contains("s.toml:3:1: unknown key `pears` of a suite; did you mean \"pairs\"?"),
+        "{told}"
+    );
     std::fs::write(folder.path("s.toml"), TWO.replace("data.bin", "absent.bin")).unwrap();
     let told = folder.fails(2, &["bench", "s.toml"]);
-    assert!(told.contains("s.toml:7:7: the file \"data\":") && told.contains("absent.bin: No such file"), "{told}");
+    assert!(
+        told.contains("s.toml:7:7: the file \"data\":")
+            && told.contains("absent.bin: No such file"),
+        "{told}"
+    );
     let told = folder.fails(2, &["bench", "tuor"]);
     assert!(told.contains("neither a file nor a suite; the suites are tour"), "{told}");
     let told = folder.fails(2, &["bench", "pipeline", "--place", "a=nowhere"]);
@@ -153,15 +192,24 @@ fn what_a_trial_wrote_is_read_and_must_agree() {
     let folder = folder(WRITTEN);
     folder.ok(&["bench", "s.toml", "--json", "r.jsonl"]);
     let lines = lines(&folder, "r.jsonl");
-    let copy = of(&lines, "thalweg.trial/").into_iter().find(|t| t["arm"] == "copy").unwrap().clone();
+    let copy =
+        of(&lines, "thalweg.trial/").into_iter().find(|t| t["arm"] == "copy").unwrap().clone();
     let report = &copy["outcome"]["report"];
     assert_eq!(report["bytes_written"], 100_000);
     assert_eq!(report["samples"], 3);
     assert_eq!(of(&lines, "thalweg.session/")[0]["clock"], "wall");
-    std::fs::write(folder.path("s.toml"), WRITTEN.replace("cat {file} >", "tac {file} | head -c 9 >")).unwrap();
+    std::fs::write(
+        folder.path("s.toml"),
+        WRITTEN.replace("cat {file} >", "tac {file} | head -c 9 >"),
+    )
+    .unwrap();
     let told = folder.fails(3, &["bench", "s.toml", "--json", "other.jsonl"]);
     assert!(told.contains("digest of copy"), "{told}");
-    std::fs::write(folder.path("s.toml"), WRITTEN.replace("check = \"printf", "check = \"exit 3; printf")).unwrap();
+    std::fs::write(
+        folder.path("s.toml"),
+        WRITTEN.replace("check = \"printf", "check = \"exit 3; printf"),
+    )
+    .unwrap();
     let out = folder.fails(1, &["bench", "s.toml", "--json", "none.jsonl"]);
     assert!(out.contains("failed"), "{out}");
 }
@@ -221,7 +269,9 @@ fn garbage_is_no_report() {
     assert!(report(r#""open_to_last_s": 1e9, "digest": "d""#).contains("the whole process took"));
     assert!(report(r#""open_to_last_s": "fast", "digest": "d""#).contains("can't be read"));
     // A time that makes no sense fails the arm even where none was asked for.
-    assert!(failed(&beside("echo '{\"open_to_last_s\": 1e9}'", "")).contains("the whole process took"));
+    assert!(
+        failed(&beside("echo '{\"open_to_last_s\": 1e9}'", "")).contains("the whole process took")
+    );
 }
 
 #[test]
@@ -232,7 +282,8 @@ fn a_workload_that_hangs_is_killed_with_all_that_it_started() {
     assert!(why.contains("still running after 2 s, killed"), "{why}");
     assert!(began.elapsed() < Duration::from_secs(60));
     let child = std::fs::read_to_string(folder.path("child")).unwrap();
-    let state = std::fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap_or_default();
+    let state =
+        std::fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap_or_default();
     assert!(state.is_empty() || state.contains("State:\tZ"), "{state}");
 }
 
@@ -246,7 +297,13 @@ fn other_values_are_refused() {
         assert!(told.contains("digest of good (warm-up) is d, of bad (warm-up) e"), "{told}");
         let lines = lines(&folder, "r.jsonl");
         let last = of(&lines, "thalweg.comparison/")[0];
-        assert!(last["summaries"].as_array().unwrap().iter().all(|s| s["ratio"].is_null() && s["finding"].is_null()));
+        assert!(
+            last["summaries"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|s| s["ratio"].is_null() && s["finding"].is_null())
+        );
     }
 }
 
@@ -256,12 +313,14 @@ fn a_full_disk_ends_the_run_and_shows_no_figure() {
     let output = folder.run(&["bench", "s.toml", "--json", "/dev/full"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        output.stdout.is_empty() && String::from_utf8_lossy(&output.stderr).contains("No space left"),
+        output.stdout.is_empty()
+            && String::from_utf8_lossy(&output.stderr).contains("No space left"),
         "{output:?}"
     );
     // Somewhere within the trials.
     let mut command = std::process::Command::new("sh");
-    let limited = "trap '' XFSZ; ulimit -f 24; exec \"$0\" bench s.toml --json r.jsonl --html r.html";
+    let limited =
+        "trap '' XFSZ; ulimit -f 24; exec \"$0\" bench s.toml --json r.jsonl --html r.html";
     command.args(["-c", limited, env!("CARGO_BIN_EXE_thalweg")]).current_dir(folder.0.path());
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -295,7 +354,10 @@ arms = [{ workload = "slow", sweep = { arm = ["h", "i", "j"] } }]
 fn assert_each_trial_once(lines: &[Value], total: usize) {
     let mut seen = BTreeMap::new();
     for trial in of(lines, "thalweg.trial/") {
-        let key = format!("{} {} {} {}", trial["comparison"], trial["arm"], trial["round"], trial["attempt"]);
+        let key = format!(
+            "{} {} {} {}",
+            trial["comparison"], trial["arm"], trial["round"], trial["attempt"]
+        );
         *seen.entry(key).or_insert(0) += 1;
     }
     assert!(seen.values().all(|n| *n == 1), "run twice: {seen:?}");
@@ -305,7 +367,9 @@ fn assert_each_trial_once(lines: &[Value], total: usize) {
 #[test]
 fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
     let folder = folder(FIFTY);
-    let start = |args: &[&str]| folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let start = |args: &[&str]| {
+        folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
     let trials = |folder: &Folder| {
         let text = std::fs::read_to_string(folder.path("r.jsonl")).unwrap_or_default();
         text.lines().filter(|l| l.contains("thalweg.trial/") && l.ends_with('}')).count()
@@ -333,13 +397,20 @@ fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
     assert!(child.wait().unwrap().success());
     let lines = lines(&folder, "r.jsonl");
     assert_each_trial_once(&lines, 50);
-    assert_eq!((of(&lines, "thalweg.session/").len(), of(&lines, "thalweg.comparison/").len()), (3, 3));
+    assert_eq!(
+        (of(&lines, "thalweg.session/").len(), of(&lines, "thalweg.comparison/").len()),
+        (3, 3)
+    );
     assert_eq!(of(&lines, "thalweg.suite/").len(), 1);
-    // What was running when the run was killed ran again, and so did the line that was cut; nothing else did.
+    // What was running when the run was killed ran again, and so did the line that was cut; nothing
+    // else did.
     let began = std::fs::read_to_string(folder.path("began")).unwrap();
     let began = began.lines().filter(|line| *line != "setup").count();
     assert!((50..=50 + kills + 1).contains(&began), "{began} trials began");
-    assert_eq!(of(&lines, "thalweg.session/")[0]["arms"][0]["settings"], serde_json::json!({"arm": "a"}));
+    assert_eq!(
+        of(&lines, "thalweg.session/")[0]["arms"][0]["settings"],
+        serde_json::json!({"arm": "a"})
+    );
 }
 
 #[test]
@@ -352,7 +423,8 @@ fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
         .spawn()
         .unwrap();
     let began = Instant::now();
-    let count = || std::fs::read_to_string(folder.path("began")).unwrap_or_default().lines().count();
+    let count =
+        || std::fs::read_to_string(folder.path("began")).unwrap_or_default().lines().count();
     while count() < 8 {
         assert!(began.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(5));
@@ -364,31 +436,44 @@ fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let made = std::fs::read_dir(folder.path("res")).unwrap().next().unwrap().unwrap().path();
     let page = std::fs::read_to_string(made.join("report.html")).unwrap();
-    assert!(page.contains("STOPPED") && String::from_utf8_lossy(&output.stdout).contains("STOPPED"));
+    assert!(
+        page.contains("STOPPED") && String::from_utf8_lossy(&output.stdout).contains("STOPPED")
+    );
     let kept = json(&std::fs::read_to_string(made.join("results.jsonl")).unwrap());
     assert!(of(&kept, "thalweg.trial/").len() >= 4);
-    let left_behind = walk(&folder.path("cache")).into_iter().filter(|name| name.contains("thalweg-out")).count();
+    let left_behind =
+        walk(&folder.path("cache")).into_iter().filter(|name| name.contains("thalweg-out")).count();
     assert_eq!(left_behind, 0, "what a workload wrote is gone");
     folder.ok(&["bench", "--resume", made.to_str().unwrap()]);
-    assert_each_trial_once(&json(&std::fs::read_to_string(made.join("results.jsonl")).unwrap()), 50);
+    assert_each_trial_once(
+        &json(&std::fs::read_to_string(made.join("results.jsonl")).unwrap()),
+        50,
+    );
 }
 
 fn walk(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let path = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().path();
-    entries.map(path).flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p.display().to_string()] }).collect()
+    entries
+        .map(path)
+        .flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p.display().to_string()] })
+        .collect()
 }
 
 #[test]
 fn a_budget_ends_a_suite_in_time() {
-    let folder = folder(&FIFTY.replace("sleep 0.03", "sleep 0.1").replace("pairs = 4", "pairs = 1000"));
+    let folder =
+        folder(&FIFTY.replace("sleep 0.03", "sleep 0.1").replace("pairs = 4", "pairs = 1000"));
     let began = Instant::now();
     let output = folder.run(&["bench", "s.toml", "--json", "r.jsonl", "--budget", "4 s"]);
     assert!(output.status.success(), "{output:?}");
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     let lines = lines(&folder, "r.jsonl");
     // What ran out of time has no last line, so that a resumed run goes on with it.
-    assert!(!of(&lines, "thalweg.session/").is_empty() && of(&lines, "thalweg.comparison/").is_empty(), "{output:?}");
+    assert!(
+        !of(&lines, "thalweg.session/").is_empty() && of(&lines, "thalweg.comparison/").is_empty(),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -442,7 +527,9 @@ arms = [{ workload = "w", name = "{place}", sweep = { place = ["a", "b"] } }]
     for place in ["a", "b"] {
         std::fs::create_dir(folder.path(place)).unwrap();
     }
-    let run = |out: &str| folder.ok(&["bench", "s.toml", "--place", "a=a", "--place", "b=b", "--out", out]);
+    let run = |out: &str| {
+        folder.ok(&["bench", "s.toml", "--place", "a=a", "--place", "b=b", "--out", out])
+    };
     run("one");
     run("two");
     for place in ["a", "b"] {
@@ -450,7 +537,11 @@ arms = [{ workload = "w", name = "{place}", sweep = { place = ["a", "b"] } }]
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(names.iter().all(|name| !name.contains("partial")), "{names:?}");
     }
-    assert_eq!(std::fs::read_to_string(folder.path("log")).unwrap().lines().count(), 2, "once in each place");
+    assert_eq!(
+        std::fs::read_to_string(folder.path("log")).unwrap().lines().count(),
+        2,
+        "once in each place"
+    );
 }
 
 #[test]
@@ -479,7 +570,9 @@ arms = ["w"]
     assert_eq!(of(&lines, "thalweg.session/")[0]["places"][0]["bytes"], 8);
     let trials = of(&lines, "thalweg.trial/");
     assert!(
-        trials.iter().all(|t| t["failed"].is_null() && t["prepared"]["residency"]["pages_total"] == 2),
+        trials
+            .iter()
+            .all(|t| t["failed"].is_null() && t["prepared"]["residency"]["pages_total"] == 2),
         "{trials:?}"
     );
 }

@@ -34,7 +34,9 @@ pub(crate) fn after(before: &str, args: &[&str]) -> Ended {
 }
 
 pub(crate) fn run(mut command: Command) -> Ended {
-    wait(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    wait(
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(),
+    )
 }
 
 /// Waits for a command whose output is small.
@@ -82,7 +84,12 @@ impl Ended {
     #[track_caller]
     pub(crate) fn told(&self, file: &str, words: &str) {
         assert_eq!(self.code, Some(1), "{self:?}");
-        assert!(self.err.starts_with("thalweg: ") && self.err.contains(file) && self.err.contains(words), "{self:?}");
+        assert!(
+            self.err.starts_with("thalweg: ")
+                && self.err.contains(file)
+                && self.err.contains(words),
+            "{self:?}"
+        );
         assert!(!self.err.contains("panicked"), "{self:?}");
     }
 }

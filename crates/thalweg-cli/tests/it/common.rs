@@ -19,7 +19,11 @@ impl Folder {
 
     pub(crate) fn command<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
-        command.current_dir(self.0.path()).env("XDG_CACHE_HOME", self.path("cache")).args(args).stdin(Stdio::null());
+        command
+            .current_dir(self.0.path())
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .args(args)
+            .stdin(Stdio::null());
         command
     }
 
@@ -53,5 +57,7 @@ impl Folder {
 }
 
 pub(crate) fn json(text: &str) -> Vec<serde_json::Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! `convert` as its users meet it: many files, resumed work, and files that stay whole whatever ends the program.
+//! `convert` as its users meet it: many files, resumed work, and files that stay whole whatever
+//! ends the program.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +12,8 @@ use crate::common::Folder;
 fn runs() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("runs/later")).unwrap();
-    for (name, seed) in [("runs/a.blow5", "1"), ("runs/b.blow5", "2"), ("runs/later/a.blow5", "3")] {
+    for (name, seed) in [("runs/a.blow5", "1"), ("runs/b.blow5", "2"), ("runs/later/a.blow5", "3")]
+    {
         folder.ok(&["synth", name, "--samples", "200k", "--seed", seed]);
     }
     folder
@@ -56,22 +58,33 @@ fn each_file_for_itself_and_the_rest_later() {
 
     // Gone, damaged and outdated ones are made again, others are left alone.
     let resume = [&convert[..], &["--resume"]].concat();
-    let skipped = || -> Vec<bool> { folder.json(&resume).iter().map(|line| line["skipped"] == true).collect() };
+    let skipped = || -> Vec<bool> {
+        folder.json(&resume).iter().map(|line| line["skipped"] == true).collect()
+    };
     assert_eq!(skipped(), [true, true, true]);
     fs::remove_file(folder.path("out/b.pod5")).unwrap();
     assert_eq!(skipped(), [true, false, true]);
     let whole = fs::read(folder.path("out/a.pod5")).unwrap();
     fs::write(folder.path("out/a.pod5"), &whole[..whole.len() - 1]).unwrap();
     assert_eq!(skipped(), [false, true, true]);
-    let later = fs::metadata(folder.path("out/later/a.pod5")).unwrap().modified().unwrap() + Duration::from_secs(5);
-    fs::File::options().write(true).open(folder.path("runs/later/a.blow5")).unwrap().set_modified(later).unwrap();
+    let later = fs::metadata(folder.path("out/later/a.pod5")).unwrap().modified().unwrap()
+        + Duration::from_secs(5);
+    fs::File::options()
+        .write(true)
+        .open(folder.path("runs/later/a.blow5"))
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
     assert_eq!(skipped(), [true, true, false]);
 }
 
 #[test]
 fn outputs_in_each_others_way() {
     let folder = runs();
-    let told = folder.fails(2, &["convert", "runs/a.blow5", "runs/later/a.blow5", "out", "--per-file", "--to", "pod5"]);
+    let told = folder.fails(
+        2,
+        &["convert", "runs/a.blow5", "runs/later/a.blow5", "out", "--per-file", "--to", "pod5"],
+    );
     assert!(told.contains("would both become"), "{told}");
     let told = folder.fails(2, &["convert", "runs", "runs", "--per-file", "--to", "blow5"]);
     assert!(told.contains("another folder"), "{told}");
@@ -85,7 +98,8 @@ fn losses_are_refused_or_told() {
     let folder = Folder::new();
     folder.synth("a.blow5", "200k");
     folder.ok(&["convert", "a.blow5", "a.slow5"]);
-    let text = fs::read_to_string(folder.path("a.slow5")).unwrap().replace("\t2048\t-", "\t2048\t0.1-");
+    let text =
+        fs::read_to_string(folder.path("a.slow5")).unwrap().replace("\t2048\t-", "\t2048\t0.1-");
     fs::write(folder.path("a.slow5"), text.replace("0.1-", "0.1")).unwrap();
     let told = folder.fails(1, &["convert", "a.slow5", "a.pod5"]);
     assert!(told.contains("offset") && told.contains("--lossy"), "{told}");
@@ -97,13 +111,17 @@ fn losses_are_refused_or_told() {
     assert_eq!(line["lost"][0]["reads"], line["reads"]);
 }
 
-/// The same bytes whenever, wherever and on however many cores they are made; in the middle of it the program is killed.
+/// The same bytes whenever, wherever and on however many cores they are made; in the middle of it
+/// the program is killed.
 #[test]
 fn resumed_work_is_the_same_to_the_byte() {
     let folder = runs();
     folder.ok(&["synth", "runs/later/b.blow5", "--samples", "12M", "--seed", "4"]);
-    let formats: &[&str] =
-        if cfg!(feature = "hdf5") { &["slow5", "blow5", "pod5", "fast5"] } else { &["slow5", "blow5", "pod5"] };
+    let formats: &[&str] = if cfg!(feature = "hdf5") {
+        &["slow5", "blow5", "pod5", "fast5"]
+    } else {
+        &["slow5", "blow5", "pod5"]
+    };
     let all = ["a", "b", "later/a", "later/b"];
     for format in formats {
         let whole = format!("whole-{format}");
@@ -111,17 +129,23 @@ fn resumed_work_is_the_same_to_the_byte() {
         // Formats that note times note seconds.
         std::thread::sleep(Duration::from_millis(1100));
         let resumed = format!("resumed-{format}");
-        let convert = ["convert", "runs", &resumed, "--per-file", "--to", format, "-t", "1", "--resume"];
+        let convert =
+            ["convert", "runs", &resumed, "--per-file", "--to", format, "-t", "1", "--resume"];
         let mut child = folder.command(convert).stderr(Stdio::null()).spawn().unwrap();
         let started = Instant::now();
         // The last of them is being written.
         let later = folder.path(&resumed).join("later");
-        while fs::read_dir(&later).map_or(0, Iterator::count) < 2 && started.elapsed() < Duration::from_secs(20) {
+        while fs::read_dir(&later).map_or(0, Iterator::count) < 2
+            && started.elapsed() < Duration::from_secs(20)
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!folder.path(&format!("{resumed}/later/b.{format}")).exists(), "{format}: over before it was stopped");
+        assert!(
+            !folder.path(&format!("{resumed}/later/b.{format}")).exists(),
+            "{format}: over before it was stopped"
+        );
         folder.ok(&[&convert[..], &["--json"]].concat());
         for name in all {
             let bytes = |of: &str| fs::read(folder.path(&format!("{of}/{name}.{format}"))).unwrap();
@@ -130,7 +154,8 @@ fn resumed_work_is_the_same_to_the_byte() {
     }
 }
 
-/// Killed in the middle, with no chance to tidy up: nothing has the output's name, and the next attempt succeeds.
+/// Killed in the middle, with no chance to tidy up: nothing has the output's name, and the next
+/// attempt succeeds.
 #[test]
 fn killed_in_the_middle() {
     let folder = Folder::new();
@@ -138,7 +163,9 @@ fn killed_in_the_middle() {
     fs::create_dir(folder.path("out")).unwrap();
     for name in ["out/a.pod5", "out/a.blow5"] {
         let mut command = Command::new(THALWEG);
-        command.current_dir(folder.0.path()).args(["convert", "a.blow5", name, "-t", "1", "--verify"]);
+        command
+            .current_dir(folder.0.path())
+            .args(["convert", "a.blow5", name, "-t", "1", "--verify"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let started = Instant::now();
         while names(&folder, "out").is_empty() && started.elapsed() < Duration::from_secs(20) {

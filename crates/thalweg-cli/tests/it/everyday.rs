@@ -1,4 +1,5 @@
-//! `info` of a run, `filter`, `merge`, `split` and `read --pa`: what they write is what was there, and nothing else.
+//! `info` of a run, `filter`, `merge`, `split` and `read --pa`: what they write is what was there,
+//! and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,7 +18,11 @@ fn digests(folder: &Folder, path: &str) -> BTreeSet<String> {
 }
 
 fn ids(folder: &Folder, path: &str) -> Vec<String> {
-    folder.ok(&["read", "--digest", path]).lines().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
+    folder
+        .ok(&["read", "--digest", path])
+        .lines()
+        .map(|row| row.split('\t').next().unwrap().to_owned())
+        .collect()
 }
 
 /// Two files of a run, and one of another.
@@ -26,7 +31,9 @@ fn runs() -> Folder {
     fs::create_dir(folder.path("in")).unwrap();
     folder.synth("ab.blow5", "1.6M");
     let all = ids(&folder, "ab.blow5");
-    for (name, part) in ["in/a.blow5", "in/b.blow5"].into_iter().zip(all.chunks(all.len().div_ceil(2))) {
+    for (name, part) in
+        ["in/a.blow5", "in/b.blow5"].into_iter().zip(all.chunks(all.len().div_ceil(2)))
+    {
         fs::write(folder.path("part"), part.join("\n")).unwrap();
         folder.ok(&["convert", "ab.blow5", name, "--ids", "part"]);
     }
@@ -41,7 +48,9 @@ fn runs() -> Folder {
 
 fn left(folder: &Folder, path: &str) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder.path(path))
-        .map(|entries| entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect())
+        .map(|entries| {
+            entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect()
+        })
         .unwrap_or_default();
     names.sort();
     names
@@ -60,7 +69,10 @@ fn a_run_in_a_few_figures() {
     lengths.sort_unstable();
     let total: u64 = lengths.iter().sum();
     assert_eq!((&info["schema"], info["files"].as_u64()), (&"thalweg.run/1".into(), Some(3)));
-    assert_eq!((info["reads"].as_u64(), info["samples"].as_u64()), (Some(lengths.len() as u64), Some(total)));
+    assert_eq!(
+        (info["reads"].as_u64(), info["samples"].as_u64()),
+        (Some(lengths.len() as u64), Some(total))
+    );
     let half = |n: u64| lengths.iter().filter(|&&l| l >= n).sum::<u64>() * 2 >= total;
     let n50 = lengths.iter().copied().filter(|&n| half(n)).max();
     let figures = &info["length_samples"];
@@ -75,27 +87,38 @@ fn a_run_in_a_few_figures() {
         .sum();
     assert_eq!(info["stored_bytes"].as_u64(), Some(bytes));
     assert_eq!(info["bits_per_sample"].as_f64(), Some(bytes as f64 * 8.0 / total as f64));
-    let parts: Vec<_> = info["runs"].as_array().unwrap().iter().map(|run| run["reads"].as_u64().unwrap()).collect();
+    let parts: Vec<_> =
+        info["runs"].as_array().unwrap().iter().map(|run| run["reads"].as_u64().unwrap()).collect();
     assert_eq!((parts.len(), parts.iter().sum::<u64>()), (2, lengths.len() as u64));
-    assert!(info["runs"].as_array().unwrap().iter().any(|run| run["attributes"]["run_id"] == "another"));
-    let reasons: u64 = info["end_reasons"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert!(
+        info["runs"].as_array().unwrap().iter().any(|run| run["attributes"]["run_id"] == "another")
+    );
+    let reasons: u64 =
+        info["end_reasons"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert_eq!(reasons, lengths.len() as u64);
     assert!(info["channels"].as_u64().unwrap() > 1 && info["signal_s"].as_f64().unwrap() > 100.0);
 
     let words = folder.ok(&["info", "in"]);
-    for part in ["files          3", "N50", "bits a sample", "another: ", "end reasons", "channels"] {
+    for part in ["files          3", "N50", "bits a sample", "another: ", "end reasons", "channels"]
+    {
         assert!(words.contains(part), "{part}: {words}");
     }
     // A pattern, and files with --run, are the same; a file alone is described.
     assert_eq!(&folder.json(&["info", "--json", "in/*low5"])[0], info);
-    assert_eq!(&folder.json(&["info", "--json", "--run", "in/a.blow5", "in/b.blow5", "in/c.slow5"])[0], info);
+    assert_eq!(
+        &folder.json(&["info", "--json", "--run", "in/a.blow5", "in/b.blow5", "in/c.slow5"])[0],
+        info
+    );
     assert_eq!(folder.json(&["info", "--json", "in/a.blow5"])[0]["schema"], "thalweg.info/1");
     folder.fails(1, &["info", "in/*.none"]);
 }
 
 /// Formats that this build writes.
-const FORMATS: &[&str] =
-    if cfg!(feature = "hdf5") { &["slow5", "blow5", "pod5", "fast5"] } else { &["slow5", "blow5", "pod5"] };
+const FORMATS: &[&str] = if cfg!(feature = "hdf5") {
+    &["slow5", "blow5", "pod5", "fast5"]
+} else {
+    &["slow5", "blow5", "pod5"]
+};
 
 /// Reads of text lose digits in POD5: that has to be allowed.
 #[test]
@@ -122,32 +145,62 @@ fn every_verb_writes_every_format() {
         assert!(told.status.success(), "{format}: {told:?}");
         let line: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
         assert_eq!((of(&line), &line["verified"]), (merged.clone(), &true.into()));
-        let samples: u64 = all.iter().map(|row| row.split('\t').nth(1).unwrap().parse::<u64>().unwrap()).sum();
-        assert_eq!((line["reads"].as_u64(), line["samples"].as_u64()), (Some(all.len() as u64), Some(samples)));
+        let samples: u64 =
+            all.iter().map(|row| row.split('\t').nth(1).unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(
+            (line["reads"].as_u64(), line["samples"].as_u64()),
+            (Some(all.len() as u64), Some(samples))
+        );
         assert_eq!(digests(&folder, &merged), all, "{format}");
         let info = &folder.json(&["info", "--json", &merged])[0];
-        assert_eq!((&info["format"], &info["read_groups"]), (&format.to_uppercase().into(), &2.into()));
+        assert_eq!(
+            (&info["format"], &info["read_groups"]),
+            (&format.to_uppercase().into(), &2.into())
+        );
 
-        let chosen = ["filter", "in", "--to", &filtered, "--where", "run_id == another", "--lossy", "--verify"];
+        let chosen = [
+            "filter",
+            "in",
+            "--to",
+            &filtered,
+            "--where",
+            "run_id == another",
+            "--lossy",
+            "--verify",
+        ];
         folder.ok(&chosen);
         assert_eq!(digests(&folder, &filtered), digests(&folder, "in/c.slow5"), "{format}");
 
         let parts = folder.json(&[
-            "split", "in", "--by", "run_id", "--to", format, "--format", format, "--lossy", "--verify", "--json",
+            "split", "in", "--by", "run_id", "--to", format, "--format", format, "--lossy",
+            "--verify", "--json",
         ]);
         assert_eq!(left(&folder, format).len(), 2);
         let mut seen = BTreeSet::new();
         for part in &parts {
             assert_eq!(part["verified"], true);
             let columns = ["scan", &of(part), "--columns", "run_id"].map(str::to_owned);
-            let runs: BTreeSet<String> =
-                folder.ok(&columns.each_ref().map(String::as_str)).lines().skip(1).map(str::to_owned).collect();
+            let runs: BTreeSet<String> = folder
+                .ok(&columns.each_ref().map(String::as_str))
+                .lines()
+                .skip(1)
+                .map(str::to_owned)
+                .collect();
             assert_eq!(runs, [part["value"].as_str().unwrap().to_owned()].into());
             seen.extend(digests(&folder, &of(part)));
         }
         assert_eq!(seen, all, "{format}");
         // More files than are written side by side.
-        folder.ok(&["split", "ab.blow5", "--by", "read_id", "--to", &to("each"), "--format", format]);
+        folder.ok(&[
+            "split",
+            "ab.blow5",
+            "--by",
+            "read_id",
+            "--to",
+            &to("each"),
+            "--format",
+            format,
+        ]);
         assert!(left(&folder, &to("each")).len() > 16);
         assert_eq!(digests(&folder, &to("each")), digests(&folder, "ab.blow5"), "{format}");
 
@@ -173,7 +226,8 @@ fn every_verb_writes_every_format() {
     assert!(size("plain.pod5") > size("ab.blow5"));
     assert_eq!(digests(&folder, "plain.pod5"), digests(&folder, "ab.blow5"));
     folder.fails(2, &["merge", "in", "--to", "all.pod5", "--record", "zstd"]);
-    folder.fails(2, &["filter", "in", "--to", "all.blow5", "--where", "samples > 0", "--level", "3"]);
+    folder
+        .fails(2, &["filter", "in", "--to", "all.blow5", "--where", "samples > 0", "--level", "3"]);
     folder.fails(2, &["split", "in", "--by", "run_id", "--to", "none", "--row-samples", "5000"]);
     folder.fails(2, &["merge", "in", "--to", "all.blow5", "--signal", "svb16-zd"]);
     folder.ok(&["merge", "in", "--to", "all.blow5", "--signal", "svb16-zd", "--experimental"]);
@@ -221,19 +275,33 @@ fn merged_reads_are_those_of_all_files_with_their_run() {
     assert_eq!(rows("all.blow5"), rows("in"));
     folder.ok(&["check", "all.blow5"]);
     // Any coding; text as well.
-    folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--to", "some.blow5", "--record", "zlib", "--signal", "ex-zd"]);
+    folder.ok(&[
+        "merge",
+        "in/a.blow5",
+        "in/c.slow5",
+        "--to",
+        "some.blow5",
+        "--record",
+        "zlib",
+        "--signal",
+        "ex-zd",
+    ]);
     folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--to", "some.slow5"]);
     assert_eq!(digests(&folder, "some.blow5"), digests(&folder, "some.slow5"));
 
     // A read twice, an output among the inputs, an output of no known kind.
     fs::copy(folder.path("in/a.blow5"), folder.path("in/z.blow5")).unwrap();
     assert!(folder.fails(1, &["merge", "in", "--to", "twice.blow5"]).contains("twice.blow5"));
-    assert!(folder.fails(2, &["merge", "in", "--to", "in/a.blow5"]).contains("is one of the files"));
+    assert!(
+        folder.fails(2, &["merge", "in", "--to", "in/a.blow5"]).contains("is one of the files")
+    );
     let into_itself = ["filter", "in", "--to", "in/a.blow5", "--where", "samples > 0"];
     assert!(folder.fails(2, &into_itself).contains("is one of the files"));
     folder.fails(2, &["merge", "in", "--to", "all.txt"]);
     folder.fails(2, &["merge", "in", "--to", "all.slow5", "--record", "zstd"]);
-    assert!(!left(&folder, ".").iter().any(|name| name.contains("twice") || name.contains("all.txt")));
+    assert!(
+        !left(&folder, ".").iter().any(|name| name.contains("twice") || name.contains("all.txt"))
+    );
 }
 
 /// A BAM file of unmapped reads; those with a parent have the tag `pi`.
@@ -251,7 +319,8 @@ fn bam(reads: &[(&str, Option<&str>)]) -> Vec<u8> {
         bytes.extend((record.len() as u32).to_le_bytes());
         bytes.extend(record);
     }
-    // One BGZF block: its extra field says how long it is, less one. Then the empty block that ends the file.
+    // One BGZF block: its extra field says how long it is, less one. Then the empty block that ends
+    // the file.
     let block = |size: u16| {
         let mut extra = b"BC\x02\0".to_vec();
         extra.extend(size.to_le_bytes());
@@ -286,12 +355,22 @@ fn filtered_reads_are_those_asked_for() {
 
     let every: Vec<String> = ids(&folder, "in");
     let listed: Vec<&String> = every.iter().rev().step_by(3).collect();
-    fs::write(folder.path("list"), listed.iter().map(|id| format!("{id}\n")).collect::<String>()).unwrap();
+    fs::write(folder.path("list"), listed.iter().map(|id| format!("{id}\n")).collect::<String>())
+        .unwrap();
     let in_list = |id: &str, _: u64| listed.iter().any(|listed| *listed == id);
     folder.ok(&["subset", "in", "--to", "listed.slow5", "--ids", "list"]);
     assert_eq!(digests(&folder, "listed.slow5"), of(&all, &in_list));
     // The list comes on standard input, too; with a condition both must hold.
-    folder.ok(&["filter", "in", "--to", "both.blow5", "--ids", "list", "--where", "run_id != another and samples > 0"]);
+    folder.ok(&[
+        "filter",
+        "in",
+        "--to",
+        "both.blow5",
+        "--ids",
+        "list",
+        "--where",
+        "run_id != another and samples > 0",
+    ]);
     let another = ids(&folder, "in/c.slow5");
     let both = of(&all, &|id, n| in_list(id, n) && !another.iter().any(|other| other == id));
     assert!(!both.is_empty());
@@ -299,8 +378,11 @@ fn filtered_reads_are_those_asked_for() {
 
     // By BAM: alignments come several times, the parent of a split read counts.
     let (a, b) = (every[0].as_str(), every.last().unwrap().as_str());
-    fs::write(folder.path("x.bam"), bam(&[(a, None), ("a-part", Some(b)), ("another-part", Some(b)), (a, None)]))
-        .unwrap();
+    fs::write(
+        folder.path("x.bam"),
+        bam(&[(a, None), ("a-part", Some(b)), ("another-part", Some(b)), (a, None)]),
+    )
+    .unwrap();
     folder.ok(&["filter", "in", "--to", "bam.blow5", "--bam", "x.bam"]);
     assert_eq!(ids(&folder, "bam.blow5"), [a, b]);
 
@@ -317,18 +399,35 @@ fn what_cannot_be_filtered_leaves_nothing() {
     let args = ["filter", "in", "--to", "out.blow5", "--ids", "list"];
     assert!(folder.fails(1, &args).contains("1 of 2 reads (nobody"));
     fs::write(folder.path("x.bam"), bam(&[(&one, None), ("nobody", None)])).unwrap();
-    assert!(folder.fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "x.bam"]).contains("--missing-ok"));
+    assert!(
+        folder
+            .fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "x.bam"])
+            .contains("--missing-ok")
+    );
     let whole = fs::read(folder.path("x.bam")).unwrap();
     fs::write(folder.path("cut.bam"), &whole[..whole.len() - 28]).unwrap();
-    assert!(folder.fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "cut.bam"]).contains("truncated"));
+    assert!(
+        folder
+            .fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "cut.bam"])
+            .contains("truncated")
+    );
     fs::write(folder.path("text.bam"), "@HD\tVN:1.6\n").unwrap();
-    assert!(folder.fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "text.bam"]).contains("BAM"));
+    assert!(
+        folder
+            .fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "text.bam"])
+            .contains("BAM")
+    );
     assert!(folder.fails(2, &["filter", "in", "--to", "out.blow5"]).contains("--where"));
-    assert!(folder.fails(2, &["filter", "in", "--to", "out.blow5", "--where", "samples >"]).contains("a value"));
+    assert!(
+        folder
+            .fails(2, &["filter", "in", "--to", "out.blow5", "--where", "samples >"])
+            .contains("a value")
+    );
     folder.fails(2, &["filter", "in", "--to", "out.txt", "--where", "samples > 1"]);
     assert!(!left(&folder, ".").iter().any(|name| name.starts_with("out.")));
 
-    let output = folder.run(&["filter", "in", "--to", "out.blow5", "--ids", "list", "--missing-ok"]);
+    let output =
+        folder.run(&["filter", "in", "--to", "out.blow5", "--ids", "list", "--missing-ok"]);
     assert!(output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("1 of 2 reads"));
     assert_eq!(ids(&folder, "out.blow5"), [one]);
@@ -363,14 +462,20 @@ fn parts_of_a_split_are_the_whole() {
     }
     // The header of a part has its own read groups only.
     assert_eq!(folder.json(&["info", "--json", "run_id/another.blow5"])[0]["read_groups"], 1);
-    assert!(folder.path("read_id").read_dir().unwrap().count() > 16, "more files than may be open at once");
+    assert!(
+        folder.path("read_id").read_dir().unwrap().count() > 16,
+        "more files than may be open at once"
+    );
 
     folder.ok(&["split", "in", "--reads", "4", "--to", "parts", "--format", "slow5"]);
     let names = left(&folder, "parts");
     assert_eq!(names[..2], ["part-00000.slow5", "part-00001.slow5"]);
-    let order: Vec<String> = names.iter().flat_map(|name| ids(&folder, &format!("parts/{name}"))).collect();
+    let order: Vec<String> =
+        names.iter().flat_map(|name| ids(&folder, &format!("parts/{name}"))).collect();
     assert_eq!(order, ids(&folder, "in"));
-    assert!(names.iter().rev().skip(1).all(|name| ids(&folder, &format!("parts/{name}")).len() == 4));
+    assert!(
+        names.iter().rev().skip(1).all(|name| ids(&folder, &format!("parts/{name}")).len() == 4)
+    );
 }
 
 #[test]
@@ -379,13 +484,22 @@ fn a_split_is_all_or_nothing() {
     folder.fails(2, &["split", "in", "--to", "out"]);
     folder.fails(2, &["split", "in", "--to", "out", "--reads", "0"]);
     folder.fails(2, &["split", "in", "--to", "out", "--by", "run_id", "--format", "txt"]);
-    assert!(folder.fails(2, &["split", "in", "--to", "out", "--by", "read_id", "--most", "3"]).contains("--most"));
+    assert!(
+        folder
+            .fails(2, &["split", "in", "--to", "out", "--by", "read_id", "--most", "3"])
+            .contains("--most")
+    );
     folder.fails(1, &["split", "in", "--to", "out", "--by", "nothing"]);
     assert_eq!(left(&folder, "out"), [""; 0]);
     folder.ok(&["split", "in", "--to", "out", "--by", "run_id"]);
     let before = left(&folder, "out");
-    assert!(folder.fails(1, &["split", "in", "--to", "out", "--by", "run_id"]).contains("is there already"));
-    // Metadata that scan well, and signal that does not decode: the defect shows while parts are being written.
+    assert!(
+        folder
+            .fails(1, &["split", "in", "--to", "out", "--by", "run_id"])
+            .contains("is there already")
+    );
+    // Metadata that scan well, and signal that does not decode: the defect shows while parts are
+    // being written.
     let whole = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
     let at = whole.rfind('\n').and_then(|end| whole[..end].rfind(',')).unwrap();
     let mut bytes = whole.into_bytes();
@@ -404,11 +518,16 @@ fn picoampere_are_the_samples_calibrated() {
     folder.ok(&["read", "a.blow5", "--to", "raw.arrow"]);
     folder.ok(&["read", "a.blow5", "--to", "pa.arrow", "--pa"]);
     let batches = |name: &str| -> Vec<_> {
-        FileReader::try_new(File::open(folder.path(name)).unwrap(), None).unwrap().map(Result::unwrap).collect()
+        FileReader::try_new(File::open(folder.path(name)).unwrap(), None)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     };
     let mut rows = BTreeMap::new();
     for batch in batches("raw.arrow") {
-        let double = |name: &str, row| batch.column_by_name(name).unwrap().as_primitive::<Float64Type>().value(row);
+        let double = |name: &str, row| {
+            batch.column_by_name(name).unwrap().as_primitive::<Float64Type>().value(row)
+        };
         for row in 0..batch.num_rows() {
             let (offset, range, digitisation) =
                 (double("offset", row), double("range", row), double("digitisation", row));
@@ -418,7 +537,10 @@ fn picoampere_are_the_samples_calibrated() {
                 .values()
                 .iter()
                 .map(|&s| ((f64::from(s) + offset) * range / digitisation) as f32);
-            rows.insert(batch.column(0).as_string::<i32>().value(row).to_owned(), pa.collect::<Vec<f32>>());
+            rows.insert(
+                batch.column(0).as_string::<i32>().value(row).to_owned(),
+                pa.collect::<Vec<f32>>(),
+            );
         }
     }
     let mut reads = 0;
@@ -434,7 +556,11 @@ fn picoampere_are_the_samples_calibrated() {
         }
     }
     assert_eq!(reads, rows.len());
-    // Some current, not raw units: the open pore of these files is near 100 pA at most a few hundred.
-    assert!(rows.values().flatten().all(|pa| pa.abs() < 2000.0) && rows.values().flatten().any(|pa| pa.fract() != 0.0));
+    // Some current, not raw units: the open pore of these files is near 100 pA at most a few
+    // hundred.
+    assert!(
+        rows.values().flatten().all(|pa| pa.abs() < 2000.0)
+            && rows.values().flatten().any(|pa| pa.fract() != 0.0)
+    );
     folder.fails(2, &["read", "a.blow5", "--pa"]);
 }

@@ -1,4 +1,5 @@
-//! Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted; and what an interrupted command leaves: nothing.
+//! Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted; and what an interrupted command leaves:
+//! nothing.
 
 use std::fs;
 use std::path::Path;
@@ -84,11 +85,16 @@ fn a_check_says_what_and_salvages_the_rest() {
         let out = folder.path().join("out");
         let ended = thalweg(&["check", &path, "--salvage", out.to_str().unwrap()]);
         assert_eq!(ended.code, Some(1), "{name}: {ended:?}");
-        for words in ["damaged; 2 reads, 400 samples", "found", "lost in all", "salvaged: 2 reads"] {
+        for words in ["damaged; 2 reads, 400 samples", "found", "lost in all", "salvaged: 2 reads"]
+        {
             assert!(ended.out.contains(words), "{name}: {words:?} in {}", ended.out);
         }
         let hole = &file.frames[1];
-        assert!(ended.out.contains(&format!("lost: bytes {} to {}", hole.start, hole.end)), "{name}: {}", ended.out);
+        assert!(
+            ended.out.contains(&format!("lost: bytes {} to {}", hole.start, hole.end)),
+            "{name}: {}",
+            ended.out
+        );
         let mut expected = file.bytes.clone();
         expected.drain(hole.clone());
         assert!(fs::read(&out).unwrap() == expected, "{name}");
@@ -96,7 +102,8 @@ fn a_check_says_what_and_salvages_the_rest() {
     }
 }
 
-/// A file that takes long to read and little to make: a record that unfolds to a million samples, many times over.
+/// A file that takes long to read and little to make: a record that unfolds to a million samples,
+/// many times over.
 fn long_file(path: &Path, distinct_ids: bool) -> String {
     let kind = header(Encoding::Binary, RecordPress::Zstd, SignalPress::None);
     let mut bytes = kind.write().unwrap();
@@ -135,8 +142,10 @@ fn interrupt(args: &[&str], ready: impl Fn() -> bool) -> (Ended, Duration) {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned())
+        .collect();
     names.sort();
     names
 }
@@ -148,9 +157,11 @@ fn interrupted_commands_leave_nothing() {
     let again = long_file(&folder.path().join("again.blow5"), false);
     let long = long_file(&folder.path().join("long.blow5"), true);
     let parts = work.path().join("parts");
-    let writing = || names(work.path()).iter().any(|name| name != "parts") || !names(&parts).is_empty();
+    let writing =
+        || names(work.path()).iter().any(|name| name != "parts") || !names(&parts).is_empty();
     let at_once = || true;
-    // What is written, and when it is time to interrupt: at once, or when there is something to leave.
+    // What is written, and when it is time to interrupt: at once, or when there is something to
+    // leave.
     let cases: [(&str, bool); 24] = [
         ("read AGAIN", false),
         ("check AGAIN", false),
@@ -183,7 +194,8 @@ fn interrupted_commands_leave_nothing() {
         }
         std::fs::create_dir_all(&parts).unwrap();
         let place = work.path().to_str().unwrap();
-        let fill = |word: &str| word.replace("AGAIN", &again).replace("LONG", &long).replace("OUT", place);
+        let fill =
+            |word: &str| word.replace("AGAIN", &again).replace("LONG", &long).replace("OUT", place);
         let mut args: Vec<String> = case.split(' ').map(fill).collect();
         if !case.starts_with("synth") {
             args.extend(["-t".into(), "1".into()]);
@@ -193,12 +205,17 @@ fn interrupted_commands_leave_nothing() {
             args.push("--lossy".into());
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let (ended, took) = if when_writing { interrupt(&args, writing) } else { interrupt(&args, at_once) };
+        let (ended, took) =
+            if when_writing { interrupt(&args, writing) } else { interrupt(&args, at_once) };
         assert_eq!(ended.code, Some(130), "{case}: {ended:?}");
         assert_eq!(ended.err, "thalweg: interrupted\n", "{case}");
         // A second is promised; a loaded machine gets more.
         assert!(took < Duration::from_secs(5), "{case}: {took:?}");
-        assert_eq!((names(work.path()), names(&parts)), (vec!["parts".to_owned()], Vec::new()), "{case}");
+        assert_eq!(
+            (names(work.path()), names(&parts)),
+            (vec!["parts".to_owned()], Vec::new()),
+            "{case}"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! `index` of HDF5 arrays: where chunks lie is taken from the index that was saved, as long as it is one of the file.
+//! `index` of HDF5 arrays: where chunks lie is taken from the index that was saved, as long as it
+//! is one of the file.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -8,7 +9,18 @@ use crate::common::Folder;
 /// A live NeXus file, and its digests.
 fn live() -> (Folder, String) {
     let folder = Folder::new();
-    folder.ok(&["synth", "live.nxs", "--kind", "nexus-live", "--size", "2MB", "--banks", "3", "--chunk", "512"]);
+    folder.ok(&[
+        "synth",
+        "live.nxs",
+        "--kind",
+        "nexus-live",
+        "--size",
+        "2MB",
+        "--banks",
+        "3",
+        "--chunk",
+        "512",
+    ]);
     let digests = folder.ok(&["read", "live.nxs", "--digest"]);
     assert!(digests.contains("/entry/bank3_events/event_id\t"), "{digests}");
     (folder, digests)
@@ -51,15 +63,33 @@ fn an_index_of_another_state_is_noticed() {
     let (folder, digests) = live();
     index(&folder);
     let touched = SystemTime::now() - Duration::from_secs(1000);
-    File::options().append(true).open(folder.path("live.nxs")).unwrap().set_modified(touched).unwrap();
+    File::options()
+        .append(true)
+        .open(folder.path("live.nxs"))
+        .unwrap()
+        .set_modified(touched)
+        .unwrap();
     let told = said(&folder, &digests, &[]);
-    assert!(told.contains("live.nxs.idx is not used: the file has changed since; `thalweg index` makes a new one"));
+    assert!(told.contains(
+        "live.nxs.idx is not used: the file has changed since; `thalweg index` makes a new one"
+    ));
     assert_eq!(said(&folder, &digests, &["--no-index"]), "");
     assert_eq!(folder.json(&["info", "live.nxs", "--json"])[0]["index"], serde_json::Value::Null);
     index(&folder);
     assert_eq!(said(&folder, &digests, &[]), "");
     // Another file under the same name.
-    folder.ok(&["synth", "live.nxs", "--kind", "nexus-live", "--size", "2MB", "--banks", "3", "--seed", "5"]);
+    folder.ok(&[
+        "synth",
+        "live.nxs",
+        "--kind",
+        "nexus-live",
+        "--size",
+        "2MB",
+        "--banks",
+        "3",
+        "--seed",
+        "5",
+    ]);
     let other = folder.ok(&["read", "live.nxs", "--digest", "--no-index"]);
     assert_ne!(other, digests);
     assert!(said(&folder, &other, &[]).contains("the file has changed since"));

@@ -1,4 +1,5 @@
-//! Hostile files and places at the command line: one message that names the file, exit code 1, and nothing left behind.
+//! Hostile files and places at the command line: one message that names the file, exit code 1, and
+//! nothing left behind.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +36,8 @@ impl Place {
 
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> =
+            entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
         names.sort();
         names
     }
@@ -45,19 +47,28 @@ fn good(lengths: &[usize]) -> Vec<u8> {
     sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), lengths).bytes
 }
 
-/// Room for the program and what it was allowed, and not much more; in KiB, as `ulimit -v` wants it. Threads and
-/// allocator arenas reserve addresses that they do not use.
+/// Room for the program and what it was allowed, and not much more; in KiB, as `ulimit -v` wants
+/// it. Threads and allocator arenas reserve addresses that they do not use.
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
 
 #[test]
 fn not_files() {
     let place = Place::new();
     let pipe = place.path("pipe");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
     let folder = place.at("");
     let out = place.at("out.blow5");
     for path in [folder.as_str(), &place.at("pipe"), "/dev/null", "/dev/zero"] {
-        for args in [&["read", path][..], &["index", path], &["check", path], &["convert", path, &out]] {
+        for args in
+            [&["read", path][..], &["index", path], &["check", path], &["convert", path, &out]]
+        {
             // A folder is a data set; this one has no reads.
             let told = if path == folder { "not found" } else { "not supported" };
             thalweg(args).told(path, told);
@@ -74,13 +85,22 @@ fn outputs_that_are_not_files() {
     let place = Place::new();
     let good = place.write("good.blow5", &good(&[5, 6]));
     let pipe = place.path("pipe.blow5");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
     fs::create_dir(place.path("folder.blow5")).unwrap();
     for out in ["pipe.blow5", "folder.blow5"] {
         let path = place.at(out);
-        for args in
-            [&["convert", &good, &path][..], &["index", &good, "-o", &path], &["check", &good, "--salvage", &path]]
-        {
+        for args in [
+            &["convert", &good, &path][..],
+            &["index", &good, "-o", &path],
+            &["check", &good, "--salvage", &path],
+        ] {
             thalweg(args).told(out, "");
         }
     }
@@ -91,7 +111,8 @@ fn outputs_that_are_not_files() {
     assert_eq!(thalweg(&["check", &good, "--salvage", &place.at("link.blow5")]).code, Some(0));
     assert!(fs::symlink_metadata(place.path("link.blow5")).unwrap().is_symlink());
     assert!(fs::read(target).unwrap() == fs::read(good).unwrap());
-    thalweg(&["convert", &place.at("good.blow5"), &place.at("none/out.blow5")]).told("none/out.blow5", "creating");
+    thalweg(&["convert", &place.at("good.blow5"), &place.at("none/out.blow5")])
+        .told("none/out.blow5", "creating");
 }
 
 #[test]
@@ -101,7 +122,8 @@ fn no_more_room_on_the_disk() {
     let out = place.at("out.blow5");
     let text = place.at("out.slow5");
     let pod5 = place.at("out.pod5");
-    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full disk does.
+    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full
+    // disk does.
     let full = "trap '' XFSZ; ulimit -f 64";
     for args in [
         &["convert", &path, &text][..],
@@ -136,14 +158,19 @@ fn zstd_bomb() -> Vec<u8> {
 #[test]
 fn bombs_stay_within_memory() {
     let place = Place::new();
-    for (press, signal) in [(RecordPress::Zstd, SignalPress::None), (RecordPress::None, SignalPress::Zstd)] {
+    for (press, signal) in
+        [(RecordPress::Zstd, SignalPress::None), (RecordPress::None, SignalPress::Zstd)]
+    {
         let kind = header(Encoding::Binary, press, signal);
         let mut stored = zstd_bomb();
         if press == RecordPress::None {
             let mut record = files::frame(&kind, "bomb", &[])[8..].to_vec();
             let at = 2 + 4 + 4 + 32;
             let old = u64::from_le_bytes(record[at..at + 8].try_into().unwrap()) as usize;
-            record.splice(at..at + 8 + old, (stored.len() as u64).to_le_bytes().into_iter().chain(stored));
+            record.splice(
+                at..at + 8 + old,
+                (stored.len() as u64).to_le_bytes().into_iter().chain(stored),
+            );
             stored = record;
         }
         let mut bytes = kind.write().unwrap();
@@ -156,26 +183,37 @@ fn bombs_stay_within_memory() {
             assert_eq!(ended.code, Some(1), "{ended:?}");
             assert!((ended.err + &ended.out).contains("decoded bytes"));
         }
-        let ended = after(ADDRESSES, &["convert", &path, &place.at("out.blow5"), "--memory", "16MiB", "-t", "2"]);
+        let ended = after(
+            ADDRESSES,
+            &["convert", &path, &place.at("out.blow5"), "--memory", "16MiB", "-t", "2"],
+        );
         ended.told("bomb.blow5", "decoded bytes");
         assert_eq!(place.names(), ["bomb.blow5"]);
     }
 }
 
-/// A file that does have the bytes that a damaged size claims: 8 GiB, all but the first of them a hole.
+/// A file that does have the bytes that a damaged size claims: 8 GiB, all but the first of them a
+/// hole.
 #[test]
 fn sizes_that_the_file_can_hold() {
     let place = Place::new();
     let mut bytes = good(&[100, 100]);
-    let kind = sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), &[100, 100]);
+    let kind = sample(
+        "good",
+        &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd),
+        &[100, 100],
+    );
     let first = kind.frames[0].start;
     bytes[first..first + 8].copy_from_slice(&(7u64 << 30).to_le_bytes());
     let path = place.write("hole.blow5", &bytes);
     File::options().write(true).open(&path).unwrap().set_len(8 << 30).unwrap();
-    after(ADDRESSES, &["read", &path, "--memory", "16MiB", "-t", "2"]).told("hole.blow5", "room for a record");
+    after(ADDRESSES, &["read", &path, "--memory", "16MiB", "-t", "2"])
+        .told("hole.blow5", "room for a record");
     // An index that agrees.
     let mut index = thalweg::format::slow5::Index::new(thalweg::format::slow5::Version::V0_2_0);
-    index.push(&id(0), thalweg::format::slow5::Entry { offset: first as u64, size: (7 << 30) + 8 }).unwrap();
+    index
+        .push(&id(0), thalweg::format::slow5::Entry { offset: first as u64, size: (7 << 30) + 8 })
+        .unwrap();
     place.write("hole.blow5.idx", &index.parts().concat());
     let list = place.write("list", id(0).as_bytes());
     let ended = after(ADDRESSES, &["read", &path, "--ids", &list, "--memory", "16MiB", "-t", "2"]);
@@ -203,7 +241,8 @@ fn unreadable_files_and_read_only_folders() {
     for _ in 0..2 {
         let ended = as_nobody(&digest, cache.path());
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let found: Vec<&str> = ended.out.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        let found: Vec<&str> =
+            ended.out.lines().map(|line| line.split('\t').next().unwrap()).collect();
         assert_eq!(found, [id(2), id(0)]);
         let saved = fs::read_dir(cache.path().join("thalweg/index")).unwrap().count();
         assert_eq!(saved, 1, "the index goes to the cache folder");
@@ -212,7 +251,8 @@ fn unreadable_files_and_read_only_folders() {
     let ended = as_nobody(&digest, Path::new("/proc/none"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     as_nobody(&["index", &path], cache.path()).told("reads.blow5.idx", "ermission");
-    as_nobody(&["check", &path, "--salvage", &place.at("out.blow5")], cache.path()).told("out.blow5", "ermission");
+    as_nobody(&["check", &path, "--salvage", &place.at("out.blow5")], cache.path())
+        .told("out.blow5", "ermission");
     fs::set_permissions(place.folder.path(), Permissions::from_mode(0o755)).unwrap();
     assert_eq!(place.names(), ["list", "reads.blow5", "secret.blow5"]);
 }

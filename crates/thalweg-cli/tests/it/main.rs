@@ -1,5 +1,12 @@
-//! The command from outside. One program, so that it links once; what needs the machine for itself lies beside it.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+//! The command from outside. One program, so that it links once; what needs the machine for itself
+//! lies beside it.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod bench;
 mod command;

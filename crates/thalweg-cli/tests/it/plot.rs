@@ -51,8 +51,13 @@ fn a_read_in_every_kind_of_picture() {
 fn a_run_has_all_its_panels() {
     let folder = Folder::new();
     folder.synth("a.blow5", "2M");
-    let panels =
-        ["Samples by length of their read", "Reads over time", "Yield", "Why reads ended", "Samples by channel"];
+    let panels = [
+        "Samples by length of their read",
+        "Reads over time",
+        "Yield",
+        "Why reads ended",
+        "Samples by channel",
+    ];
     folder.ok(&["plot", "a.blow5", "--to", "run.svg"]);
     folder.ok(&["plot", ".", "--to", "run.html"]);
     for file in ["run.svg", "run.html"] {
@@ -76,6 +81,10 @@ fn what_cannot_be_drawn() {
     assert!(folder.fails(2, &["plot", "a.blow5", "--to", "a.gif"]).contains(".svg"));
     folder.fails(2, &["plot", "a.blow5", "--to", "a.png", "--pa"]);
     folder.fails(2, &["plot", "a.blow5", "--to", "a.png", "--width", "100000"]);
-    assert!(folder.fails(1, &["plot", "a.blow5", "--read", "nobody", "--to", "a.png"]).contains("nobody"));
+    assert!(
+        folder
+            .fails(1, &["plot", "a.blow5", "--read", "nobody", "--to", "a.png"])
+            .contains("nobody")
+    );
     assert!(!folder.path("a.png").exists());
 }

@@ -1,4 +1,5 @@
-//! POD5 at the command line: where there is no room and no permission, and what is told of damaged files.
+//! POD5 at the command line: where there is no room and no permission, and what is told of damaged
+//! files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +28,8 @@ fn ids(path: &str) -> Vec<String> {
 fn no_more_room_on_the_disk() {
     let (place, path) = place("good.pod5", "3M");
     let (out, blow5, index) = (place.at("out.pod5"), place.at("out.blow5"), place.at("out.idx"));
-    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full disk does.
+    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full
+    // disk does.
     let full = "trap '' XFSZ; ulimit -f 64";
     let verbs = [
         &["convert", &path, &out][..],
@@ -79,10 +81,13 @@ fn read_only_folders() {
     as_nobody(&["index", &path], cache.path()).told("reads.pod5.idx", "ermission");
     let digest = ["read", &path, "--ids", &list, "--digest"];
     // Twice, for the second time the index is there; then where there is nowhere to save it.
-    for (cache, saved) in [(cache.path(), Some(1)), (cache.path(), Some(1)), (Path::new("/proc/none"), None)] {
+    for (cache, saved) in
+        [(cache.path(), Some(1)), (cache.path(), Some(1)), (Path::new("/proc/none"), None)]
+    {
         let ended = as_nobody(&digest, cache);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let found: Vec<&str> = ended.out.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        let found: Vec<&str> =
+            ended.out.lines().map(|line| line.split('\t').next().unwrap()).collect();
         assert_eq!(found, wanted);
         let files = fs::read_dir(cache.join("thalweg/index")).map(Iterator::count).ok();
         assert_eq!(files, saved, "the index goes to the cache folder");
@@ -95,7 +100,10 @@ fn read_only_folders() {
 fn what_is_in_a_file_is_told_without_an_index() {
     let (place, path) = place("reads.pod5", "1M");
     let info = &json(&thalweg(&["info", &path, "--json"]).out)[0];
-    assert_eq!((info["reads"].as_u64(), info["reads_from"].as_str()), (Some(ids(&path).len() as u64), Some("table")));
+    assert_eq!(
+        (info["reads"].as_u64(), info["reads_from"].as_str()),
+        (Some(ids(&path).len() as u64), Some("table"))
+    );
     assert_eq!(place.names(), ["reads.pod5"]);
 }
 
@@ -106,7 +114,8 @@ fn a_damaged_file_is_told_and_salvaged() {
     let mut bytes = fs::read(&path).unwrap();
     // The head of a zstd frame; elsewhere it would be luck if anything told.
     let middle = bytes.len() / 3;
-    let frame = bytes[middle..].windows(4).position(|window| window == [0x28, 0xb5, 0x2f, 0xfd]).unwrap();
+    let frame =
+        bytes[middle..].windows(4).position(|window| window == [0x28, 0xb5, 0x2f, 0xfd]).unwrap();
     bytes[middle + frame..middle + frame + 8].fill(0xee);
     fs::write(&path, &bytes).unwrap();
     thalweg(&["read", &path]).told("reads.pod5", "signal of read");
@@ -118,7 +127,11 @@ fn a_damaged_file_is_told_and_salvaged() {
     assert_eq!(ids(&out).len(), all.len() - 1);
     assert_eq!(thalweg(&["check", &out]).code, Some(0));
     let report = &json(&thalweg(&["check", &path, "--json"]).out)[0];
-    assert_eq!((report["lost_reads"].as_u64(), report["whole"].as_bool()), (Some(1), Some(false)), "{report}");
+    assert_eq!(
+        (report["lost_reads"].as_u64(), report["whole"].as_bool()),
+        (Some(1), Some(false)),
+        "{report}"
+    );
     let ended = thalweg(&["check", &path, "--salvage", &path]);
     assert!(ended.code == Some(2) && ended.err.contains("itself"), "{ended:?}");
 }

@@ -16,16 +16,20 @@ fn folder() -> Folder {
 #[test]
 fn a_folder_is_read_file_by_file() {
     let folder = folder();
-    let one_by_one =
-        folder.ok(&["read", "run/b.blow5", "--digest"]) + &folder.ok(&["read", "run/deep/a.blow5", "--digest"]);
+    let one_by_one = folder.ok(&["read", "run/b.blow5", "--digest"])
+        + &folder.ok(&["read", "run/deep/a.blow5", "--digest"]);
     assert_eq!(folder.ok(&["read", "run", "--digest"]), one_by_one);
     assert_eq!(folder.ok(&["read", "run/deep/a.blow5", "run/b.blow5", "--digest"]), one_by_one);
     let both = &folder.json(&["read", "run", "--json"])[0];
     assert_eq!(both["reads"].as_u64(), Some(one_by_one.lines().count() as u64));
-    let ids: Vec<&str> = one_by_one.lines().rev().map(|line| line.split('\t').next().unwrap()).collect();
+    let ids: Vec<&str> =
+        one_by_one.lines().rev().map(|line| line.split('\t').next().unwrap()).collect();
     fs::write(folder.path("ids"), ids.join("\n")).unwrap();
     let backwards: Vec<&str> = one_by_one.lines().rev().collect();
-    assert_eq!(folder.ok(&["read", "run", "--ids", "ids", "--digest"]).lines().collect::<Vec<_>>(), backwards);
+    assert_eq!(
+        folder.ok(&["read", "run", "--ids", "ids", "--digest"]).lines().collect::<Vec<_>>(),
+        backwards
+    );
 }
 
 #[test]
@@ -33,13 +37,23 @@ fn a_folder_is_checked_and_indexed() {
     let folder = folder();
     folder.ok(&["convert", "run/b.blow5", "run/b.pod5"]);
     let info = &folder.json(&["info", "run/b.pod5", "--json"])[0];
-    assert_eq!((&info["signal_press"], &info["tables"]["reads_batches"]), (&"vbz".into(), &1.into()), "{info}");
-    assert!(info["written_by"].as_str().unwrap().starts_with("thalweg ") && info["reads"].as_u64() > Some(0), "{info}");
+    assert_eq!(
+        (&info["signal_press"], &info["tables"]["reads_batches"]),
+        (&"vbz".into(), &1.into()),
+        "{info}"
+    );
+    assert!(
+        info["written_by"].as_str().unwrap().starts_with("thalweg ")
+            && info["reads"].as_u64() > Some(0),
+        "{info}"
+    );
     let told = folder.ok(&["check", "run"]);
     assert_eq!(told.matches(": whole; ").count(), 3, "{told}");
     folder.ok(&["index", "run"]);
     assert!(
-        ["b.blow5.idx", "b.pod5.idx", "deep/a.blow5.idx"].iter().all(|name| folder.path("run").join(name).exists())
+        ["b.blow5.idx", "b.pod5.idx", "deep/a.blow5.idx"]
+            .iter()
+            .all(|name| folder.path("run").join(name).exists())
     );
     folder.fails(2, &["index", "run", "--output", "all.idx"]);
 
@@ -66,8 +80,9 @@ fn an_arrow_file_appears_whole_or_not_at_all() {
     let whole = fs::read(folder.path("run/b.blow5")).unwrap();
     fs::write(folder.path("run/b.blow5"), &whole[..whole.len() - 9]).unwrap();
     folder.fails(1, &["read", "run", "--to", "cut.arrow"]);
-    let left =
-        fs::read_dir(&folder.0).unwrap().filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().contains("cut"));
+    let left = fs::read_dir(&folder.0)
+        .unwrap()
+        .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().contains("cut"));
     assert_eq!(left.count(), 0);
 }
 

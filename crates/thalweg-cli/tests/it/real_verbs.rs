@@ -11,10 +11,14 @@ fn files() -> Vec<PathBuf> {
     let Some(data) = crate::real::nanopore() else { return Vec::new() };
     let mut files = Vec::new();
     for kind in ["slow5", "blow5", "fast5", "pod5"] {
-        files.extend(fs::read_dir(data.join(kind)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            path.extension().is_some_and(|e| e == kind) && !name.starts_with("bad_")
-        }));
+        files.extend(
+            fs::read_dir(data.join(kind)).unwrap().map(|entry| entry.unwrap().path()).filter(
+                |path| {
+                    let name = path.file_name().unwrap().to_str().unwrap();
+                    path.extension().is_some_and(|e| e == kind) && !name.starts_with("bad_")
+                },
+            ),
+        );
     }
     assert!(!files.is_empty());
     files.sort();
@@ -64,10 +68,17 @@ fn every_verb_on_every_real_file() {
 
         let info = &folder.json(&["info", "--run", "--json", name])[0];
         let total: u64 = known.iter().map(|row| row.1).sum();
-        assert_eq!((info["reads"].as_u64(), info["samples"].as_u64()), (Some(known.len() as u64), Some(total)));
+        assert_eq!(
+            (info["reads"].as_u64(), info["samples"].as_u64()),
+            (Some(known.len() as u64), Some(total))
+        );
         assert!(!folder.ok(&["info", name]).contains("truncated"), "{name}");
         let checked = &folder.json(&["check", "--json", name])[0];
-        assert_eq!((checked["whole"].as_bool(), checked["samples"].as_u64()), (Some(true), Some(total)), "{name}");
+        assert_eq!(
+            (checked["whole"].as_bool(), checked["samples"].as_u64()),
+            (Some(true), Some(total)),
+            "{name}"
+        );
         folder.ok(&["info", "--run", name]);
 
         // What lies beside the reads of some FAST5 files no other format holds.
@@ -76,15 +87,28 @@ fn every_verb_on_every_real_file() {
         folder.ok(&["check", "merged.blow5"]);
 
         let middle = known.iter().map(|row| row.1).max().unwrap_or(0).div_ceil(2);
-        folder.ok(&["filter", name, "--to", "long.blow5", "--where", &format!("samples >= {middle}"), "--lossy"]);
+        folder.ok(&[
+            "filter",
+            name,
+            "--to",
+            "long.blow5",
+            "--where",
+            &format!("samples >= {middle}"),
+            "--lossy",
+        ]);
         let long = digests(&folder, "long.blow5");
         assert_eq!(long.len(), known.iter().filter(|row| row.1 >= middle).count());
         assert!(long.is_subset(&rows));
-        fs::write(folder.path("list"), known.iter().map(|row| format!("{}\n", row.0)).collect::<String>()).unwrap();
+        fs::write(
+            folder.path("list"),
+            known.iter().map(|row| format!("{}\n", row.0)).collect::<String>(),
+        )
+        .unwrap();
         folder.ok(&["filter", name, "--to", "listed.blow5", "--ids", "list", "--lossy"]);
         assert_eq!(digests(&folder, "listed.blow5"), rows);
 
-        let parts = folder.json(&["split", name, "--by", "read_id", "--to", "parts", "--json", "--lossy"]);
+        let parts =
+            folder.json(&["split", name, "--by", "read_id", "--to", "parts", "--json", "--lossy"]);
         assert_eq!(parts.len(), known.len());
         assert_eq!(digests(&folder, "parts"), rows);
 

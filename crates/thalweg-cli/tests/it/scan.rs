@@ -31,7 +31,9 @@ fn of_batches(batches: &[RecordBatch]) -> Vec<(String, u64)> {
     for batch in batches {
         let ids = batch.column_by_name("read_id").unwrap().as_string::<i32>();
         let samples = batch.column_by_name("samples").unwrap().as_primitive::<UInt64Type>();
-        rows.extend((0..batch.num_rows()).map(|row| (ids.value(row).to_owned(), samples.value(row))));
+        rows.extend(
+            (0..batch.num_rows()).map(|row| (ids.value(row).to_owned(), samples.value(row))),
+        );
     }
     rows
 }
@@ -46,7 +48,8 @@ fn every_format_has_the_same_rows_as_decoding() {
         let text = table(&folder.ok(&["scan", file]), ',');
         let column = |name: &str| text[0].iter().position(|c| c == name).unwrap();
         let (id, samples, at) = (column("read_id"), column("samples"), column("file"));
-        let rows: Vec<(String, u64)> = text[1..].iter().map(|r| (r[id].clone(), r[samples].parse().unwrap())).collect();
+        let rows: Vec<(String, u64)> =
+            text[1..].iter().map(|r| (r[id].clone(), r[samples].parse().unwrap())).collect();
         assert_eq!(rows, expected);
         assert!(text[1..].iter().all(|row| row[at] == file && row.len() == text[0].len()));
         for aux in ["channel_number", "start_time", "end_reason"] {
@@ -55,13 +58,17 @@ fn every_format_has_the_same_rows_as_decoding() {
         assert!(!text[0].contains(&"signal".to_owned()));
 
         folder.ok(&["scan", file, "--to", "out.arrow"]);
-        let reader = FileReader::try_new(File::open(folder.path("out.arrow")).unwrap(), None).unwrap();
+        let reader =
+            FileReader::try_new(File::open(folder.path("out.arrow")).unwrap(), None).unwrap();
         let batches: Vec<_> = reader.map(Result::unwrap).collect();
         assert_eq!(of_batches(&batches), expected);
         assert_eq!(batches.len(), 1, "small batches are put together");
 
         folder.ok(&["scan", file, "--to", "out.parquet"]);
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(folder.path("out.parquet")).unwrap()).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(
+            File::open(folder.path("out.parquet")).unwrap(),
+        )
+        .unwrap();
         let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
         assert_eq!(of_batches(&batches), expected);
 
@@ -81,10 +88,14 @@ fn columns_attributes_conditions_and_ids() {
     expected.extend(decoded(&folder, "run/b.blow5"));
     let text = table(&folder.ok(&["scan", "run", "--columns", "samples,run_id,read_id,file"]), ',');
     assert_eq!(text[0], ["samples", "run_id", "read_id", "file"]);
-    let rows: Vec<(String, u64)> = text[1..].iter().map(|r| (r[2].clone(), r[0].parse().unwrap())).collect();
+    let rows: Vec<(String, u64)> =
+        text[1..].iter().map(|r| (r[2].clone(), r[0].parse().unwrap())).collect();
     assert_eq!(rows, expected);
     assert!(text[1..].iter().all(|row| !row[1].is_empty()));
-    assert!(text[1].ends_with(&["run/a.blow5".into()]) && text.last().unwrap().ends_with(&["run/b.blow5".into()]));
+    assert!(
+        text[1].ends_with(&["run/a.blow5".into()])
+            && text.last().unwrap().ends_with(&["run/b.blow5".into()])
+    );
 
     let mut lengths: Vec<u64> = expected.iter().map(|row| row.1).collect();
     lengths.sort_unstable();
@@ -92,7 +103,8 @@ fn columns_attributes_conditions_and_ids() {
     let condition = format!("samples >= {middle} and run_id is not missing");
     let some = folder.ok(&["scan", "run", "--columns", "read_id", "--where", &condition]);
     let ids: Vec<&str> = some.lines().skip(1).collect();
-    let wanted: Vec<&str> = expected.iter().filter(|row| row.1 >= middle).map(|row| row.0.as_str()).collect();
+    let wanted: Vec<&str> =
+        expected.iter().filter(|row| row.1 >= middle).map(|row| row.0.as_str()).collect();
     assert_eq!(ids, wanted);
     assert!(!wanted.is_empty() && wanted.len() < expected.len());
 
@@ -101,7 +113,10 @@ fn columns_attributes_conditions_and_ids() {
     let listed = folder.ok(&["scan", "run", "--columns", "read_id", "--ids", "list"]);
     assert_eq!(listed.lines().skip(1).collect::<Vec<_>>(), list);
     // Nothing that fits is no failure: the header alone.
-    assert_eq!(folder.ok(&["scan", "run", "--columns", "read_id", "--where", "samples < 0"]), "read_id\n");
+    assert_eq!(
+        folder.ok(&["scan", "run", "--columns", "read_id", "--where", "samples < 0"]),
+        "read_id\n"
+    );
 }
 
 #[test]
@@ -110,15 +125,25 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     folder.synth("a.blow5", "400k");
     assert!(folder.fails(2, &["scan", "a.blow5", "--to", "out.txt"]).contains(".parquet"));
     assert!(folder.fails(2, &["scan", "a.blow5", "--where", "samples >> 5"]).contains("column 9"));
-    assert!(folder.fails(2, &["scan", "a.blow5", "--where", "samples > many"]).contains("a number"));
-    assert!(folder.fails(2, &["scan", "a.blow5", "--where", "end_reason == tired"]).contains("signal_positive"));
+    assert!(
+        folder.fails(2, &["scan", "a.blow5", "--where", "samples > many"]).contains("a number")
+    );
+    assert!(
+        folder
+            .fails(2, &["scan", "a.blow5", "--where", "end_reason == tired"])
+            .contains("signal_positive")
+    );
     let said = folder.fails(1, &["scan", "a.blow5", "--columns", "lenght"]);
-    assert!(said.contains("\"lenght\"") && said.contains("samples") && said.contains("run_id"), "{said}");
+    assert!(
+        said.contains("\"lenght\"") && said.contains("samples") && said.contains("run_id"),
+        "{said}"
+    );
     let whole = fs::read(folder.path("a.blow5")).unwrap();
     fs::write(folder.path("cut.blow5"), &whole[..whole.len() - 100]).unwrap();
     for out in ["out.arrow", "out.parquet", "out.csv"] {
         assert!(folder.fails(1, &["scan", "cut.blow5", "--to", out]).contains("cut.blow5"));
     }
-    let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("out.")), "{left:?}");
 }

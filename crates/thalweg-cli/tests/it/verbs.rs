@@ -8,8 +8,8 @@ use crate::common::{Folder, json};
 fn every_verb_has_help_with_an_example() {
     let folder = Folder::new();
     for verb in [
-        "info", "evict", "probe", "read", "index", "convert", "synth", "scan", "filter", "merge", "split", "plot",
-        "doctor",
+        "info", "evict", "probe", "read", "index", "convert", "synth", "scan", "filter", "merge",
+        "split", "plot", "doctor",
     ] {
         let help = folder.ok(&[verb, "--help"]);
         assert!(help.contains(&format!("Example: thalweg {verb}")), "{help}");
@@ -26,14 +26,27 @@ fn info_tells_what_is_in_a_file() {
     assert_eq!(info["format"], "BLOW5");
     assert_eq!((&info["record_press"], &info["signal_press"]), (&"zstd".into(), &"svb-zd".into()));
     assert_eq!((info["reads"].as_u64(), &info["reads_from"]), (Some(7), &"index".into()));
-    assert_eq!(info["size_bytes"].as_u64(), Some(fs::metadata(folder.path("a.blow5")).unwrap().len()));
-    let records = info["size_bytes"].as_f64().unwrap() - info["header_bytes"].as_f64().unwrap() - 5.0;
+    assert_eq!(
+        info["size_bytes"].as_u64(),
+        Some(fs::metadata(folder.path("a.blow5")).unwrap().len())
+    );
+    let records =
+        info["size_bytes"].as_f64().unwrap() - info["header_bytes"].as_f64().unwrap() - 5.0;
     assert_eq!(info["mean_record_bytes"].as_f64(), Some(records / 7.0));
     assert!(info["aux"].as_array().unwrap().iter().any(|f| f["name"] == "end_reason"));
     assert!(info["attributes"]["run_id"][0].is_string());
-    assert!(info["findings"].as_array().unwrap().iter().all(|f| f["code"] == "small_records"), "{info}");
+    assert!(
+        info["findings"].as_array().unwrap().iter().all(|f| f["code"] == "small_records"),
+        "{info}"
+    );
     let words = folder.ok(&["info", "a.blow5"]);
-    for part in ["BLOW5 0.2.0", "record zstd, signal svb-zd", "7 (by index)", "channel_number char*", "cached"] {
+    for part in [
+        "BLOW5 0.2.0",
+        "record zstd, signal svb-zd",
+        "7 (by index)",
+        "channel_number char*",
+        "cached",
+    ] {
         assert!(words.contains(part), "{part}: {words}");
     }
 }
@@ -45,12 +58,20 @@ fn info_says_what_it_does_not_know_and_what_is_wrong() {
     folder.ok(&["convert", "a.blow5", "a.slow5"]);
     folder.ok(&["convert", "a.blow5", "plain.blow5", "--record", "none", "--signal", "none"]);
     let codes = |info: &serde_json::Value| -> Vec<String> {
-        info["findings"].as_array().unwrap().iter().map(|f| f["code"].as_str().unwrap().to_owned()).collect()
+        info["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|f| f["code"].as_str().unwrap().to_owned())
+            .collect()
     };
     let all = folder.json(&["info", "--json", "a.slow5", "plain.blow5"]);
     assert_eq!(codes(&all[0]), ["no_index", "text"]);
     assert_eq!(codes(&all[1]), ["no_index", "uncompressed"]);
-    assert_eq!((&all[0]["reads"], &all[0]["reads_from"]), (&serde_json::Value::Null, &"unknown".into()));
+    assert_eq!(
+        (&all[0]["reads"], &all[0]["reads_from"]),
+        (&serde_json::Value::Null, &"unknown".into())
+    );
     assert!(folder.ok(&["info", "a.slow5"]).contains("--count"));
     assert_eq!(folder.json(&["info", "--json", "--count", "a.slow5"])[0]["reads"], 4);
     assert!(!folder.path("a.slow5.idx").exists(), "looking leaves nothing behind");
@@ -59,7 +80,9 @@ fn info_says_what_it_does_not_know_and_what_is_wrong() {
     fs::write(folder.path("cut.blow5"), &whole[..whole.len() - 1]).unwrap();
     assert!(codes(&folder.json(&["info", "--json", "cut.blow5"])[0]).contains(&"no_end".into()));
     fs::write(folder.path("plain.blow5.idx"), b"no index").unwrap();
-    assert!(codes(&folder.json(&["info", "--json", "plain.blow5"])[0]).contains(&"bad_index".into()));
+    assert!(
+        codes(&folder.json(&["info", "--json", "plain.blow5"])[0]).contains(&"bad_index".into())
+    );
 
     // One bad file does not hide the others.
     fs::write(folder.path("junk"), b"junk").unwrap();
@@ -106,11 +129,16 @@ fn a_probed_model_serves_later_reads() {
     assert_eq!(before["model_origin"], "prior");
     assert!(folder.ok(&["read", "--explain", "a.blow5"]).contains("thalweg probe"));
 
-    let probed = &folder.json(&["probe", "--json", "--budget-s", "1", "--file-size", "24MB", "."])[0];
+    let probed =
+        &folder.json(&["probe", "--json", "--budget-s", "1", "--file-size", "24MB", "."])[0];
     let model = &probed["model"];
-    assert!(probed["saved_as"].as_str().is_some_and(|place| place.contains("thalweg/models/")), "{probed}");
+    assert!(
+        probed["saved_as"].as_str().is_some_and(|place| place.contains("thalweg/models/")),
+        "{probed}"
+    );
     assert!(probed["probe"]["points"].as_array().unwrap().len() > 10);
-    let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("probe")), "{left:?}");
 
     let after = &folder.json(&["read", "--explain", "--json", "a.blow5"])[0];
@@ -120,7 +148,10 @@ fn a_probed_model_serves_later_reads() {
 
     let place = probed["saved_as"].as_str().unwrap();
     fs::write(place, b"{").unwrap();
-    assert_eq!(folder.json(&["read", "--explain", "--json", "a.blow5"])[0]["model_origin"], "prior");
+    assert_eq!(
+        folder.json(&["read", "--explain", "--json", "a.blow5"])[0]["model_origin"],
+        "prior"
+    );
 
     let words = folder.ok(&["probe", "--budget-s", "1", "--file-size", "24MB", "."]);
     for part in ["deep", "*", "model: ", "30 days"] {
@@ -174,6 +205,10 @@ fn the_plan_of_an_id_list_needs_an_index() {
     assert!(plan["requests"].as_u64() >= Some(1) && plan["predicted_s"].as_f64() > Some(0.0));
     assert!(plan["memory"]["total_bytes"].as_u64() > plan["memory"]["buffers_bytes"].as_u64());
     fs::remove_file(folder.path("a.blow5.idx")).unwrap();
-    assert!(folder.fails(1, &["read", "--explain", "--ids", "ids", "a.blow5"]).contains("thalweg index"));
+    assert!(
+        folder
+            .fails(1, &["read", "--explain", "--ids", "ids", "a.blow5"])
+            .contains("thalweg index")
+    );
     folder.fails(2, &["read", "--explain", "--digest", "a.blow5"]);
 }

@@ -1,16 +1,18 @@
 //! Huffman codes of limited length, made from the number of occurrences of each symbol.
 
-/// A symbol's code: its bits, the first of them lowest, as deflate writes them. It is empty for a symbol that does not occur.
+/// A symbol's code: its bits, the first of them lowest, as deflate writes them. It is empty for a
+/// symbol that does not occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) bits: u64,
     pub(super) len: u32,
 }
 
-/// The canonical codes (RFC 1951, section 3.2.2), of `most` bits or fewer. There are always two, for decoders want the code
-/// to be complete.
+/// The canonical codes (RFC 1951, section 3.2.2), of `most` bits or fewer. There are always two,
+/// for decoders want the code to be complete.
 pub(super) fn codes<const N: usize>(counts: &[u32; N], most: u32) -> [Code; N] {
-    let mut symbols: Vec<(u32, usize)> = counts.iter().copied().zip(0..).filter(|&(count, _)| count > 0).collect();
+    let mut symbols: Vec<(u32, usize)> =
+        counts.iter().copied().zip(0..).filter(|&(count, _)| count > 0).collect();
     let unused = (0..N).filter(|&symbol| counts[symbol] == 0);
     symbols.extend(unused.take(2_usize.saturating_sub(symbols.len())).map(|symbol| (0, symbol)));
     symbols.sort_unstable();
@@ -31,8 +33,9 @@ pub(super) fn codes<const N: usize>(counts: &[u32; N], most: u32) -> [Code; N] {
     codes
 }
 
-/// Replaces weights, two or more and the least first, by the depths of their leaves in Huffman's tree: in place, as in Moffat
-/// and Katajainen, "In-place calculation of minimum-redundancy codes" (1995).
+/// Replaces weights, two or more and the least first, by the depths of their leaves in Huffman's
+/// tree: in place, as in Moffat and Katajainen, "In-place calculation of minimum-redundancy codes"
+/// (1995).
 fn depths(a: &mut [u32]) {
     let n = a.len();
     // Weights of inner nodes, each replaced by its parent's place once it has one.
@@ -69,7 +72,8 @@ fn depths(a: &mut [u32]) {
     }
 }
 
-/// Shortens codes, those of the rarest symbols first in `lengths`, to `most` bits; others get longer for it.
+/// Shortens codes, those of the rarest symbols first in `lengths`, to `most` bits; others get
+/// longer for it.
 fn limit(lengths: &mut [u32], most: u32) {
     let full = 1_u64 << most;
     let share = |len: u32| 1_u64 << (most - len);
@@ -81,7 +85,10 @@ fn limit(lengths: &mut [u32], most: u32) {
         *longest += 1;
     }
     while taken < full {
-        let Some(shortest) = lengths.iter_mut().rev().find(|len| share(**len) <= full - taken) else { return };
+        let Some(shortest) = lengths.iter_mut().rev().find(|len| share(**len) <= full - taken)
+        else {
+            return;
+        };
         taken += share(*shortest);
         *shortest -= 1;
     }
@@ -98,7 +105,8 @@ mod tests {
         let code = codes(&[10, 10, 10, 10, 10, 40, 5, 5], 15);
         let lengths: Vec<u32> = code.iter().map(|code| code.len).collect();
         assert_eq!(lengths, [3, 3, 3, 3, 3, 2, 4, 4]);
-        let bits: Vec<u64> = code.iter().map(|code| code.bits.reverse_bits() >> (64 - code.len)).collect();
+        let bits: Vec<u64> =
+            code.iter().map(|code| code.bits.reverse_bits() >> (64 - code.len)).collect();
         assert_eq!(bits, [0b010, 0b011, 0b100, 0b101, 0b110, 0b00, 0b1110, 0b1111]);
     }
 

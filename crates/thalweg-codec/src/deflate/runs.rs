@@ -1,8 +1,10 @@
-//! zlib streams of Huffman codes and runs of one byte, and no other matches: what suits coded signal.
+//! zlib streams of Huffman codes and runs of one byte, and no other matches: what suits coded
+//! signal.
 //!
-//! StreamVByte leaves keys, nearly all the same, and the low bytes of differences, which are noise. Of all that a compressor may
-//! look for there are only runs in the former to be found; looking for more is what takes time. Such streams come out smaller
-//! than zlib's at its default level and are quicker to make and to read (`docs/nanopore.md`). RFC 1951 is the format.
+//! StreamVByte leaves keys, nearly all the same, and the low bytes of differences, which are noise.
+//! Of all that a compressor may look for there are only runs in the former to be found; looking for
+//! more is what takes time. Such streams come out smaller than zlib's at its default level and are
+//! quicker to make and to read (`docs/nanopore.md`). RFC 1951 is the format.
 
 use std::ops::Range;
 
@@ -30,13 +32,14 @@ const MOST_BITS: u32 = 14;
 const LENGTH_SYMBOLS: usize = 19;
 const MOST_LENGTH_BITS: u32 = 7;
 /// The order in which its lengths are written (RFC 1951, section 3.2.7).
-const LENGTH_ORDER: [usize; LENGTH_SYMBOLS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+const LENGTH_ORDER: [usize; LENGTH_SYMBOLS] =
+    [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 const STORED: u64 = 0;
 const DYNAMIC: u64 = 2;
 
-/// The first length of each length symbol from 257 on, and how many bits tell which of those up to the next it is
-/// (section 3.2.5).
+/// The first length of each length symbol from 257 on, and how many bits tell which of those up to
+/// the next it is (section 3.2.5).
 const LENGTHS: [(u16, u8); 29] = {
     let mut lengths = [(MOST_RUN as u16, 0); 29];
     let mut first = LEAST_MATCH as u16;
@@ -216,7 +219,8 @@ fn equal_to_previous(bytes: &[u8]) -> u64 {
     let mut same = 0;
     if let Some(window) = bytes.first_chunk::<65>() {
         for i in 0..8 {
-            let word = |at: usize| window[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            let word =
+                |at: usize| window[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
             same |= zero_bytes(word(8 * i) ^ word(8 * i + 1)) << (8 * i);
         }
     } else {
@@ -340,13 +344,15 @@ fn write_stored(bits: &mut BitWriter<'_>, plain: &[u8], is_last: bool) {
 fn write_tables(bits: &mut BitWriter<'_>, codes: &[Code; SYMBOLS], has_runs: bool) {
     let used = codes.iter().rposition(|code| code.len > 0).map_or(0, |last| last + 1);
     // One distance follows, of one bit; of none where there is no match.
-    let lengths: Vec<u8> = codes[..used].iter().map(|code| code.len as u8).chain([u8::from(has_runs)]).collect();
+    let lengths: Vec<u8> =
+        codes[..used].iter().map(|code| code.len as u8).chain([u8::from(has_runs)]).collect();
     // Each is a length, or 16 to 18 with a count of repetitions in that many bits.
     let mut tokens: Vec<(usize, u64, u32)> = Vec::new();
     let mut rest = &lengths[..];
     while let [length, ..] = *rest {
         let same = rest.iter().take_while(|&&other| other == length).count();
-        let before = rest.len() < lengths.len() && lengths[lengths.len() - rest.len() - 1] == length;
+        let before =
+            rest.len() < lengths.len() && lengths[lengths.len() - rest.len() - 1] == length;
         let (token, taken) = match (length, same) {
             (0, 11..) => ((18, same.min(138) as u64 - 11, 7), same.min(138)),
             (0, 3..) => ((17, same as u64 - 3, 3), same),
@@ -380,24 +386,52 @@ mod tests {
         let mut stream = vec![1, 2, 3];
         Compressor::default().compress(plain, &mut stream);
         let mut out = vec![0; plain.len()];
-        assert_eq!(libdeflater::Decompressor::new().zlib_decompress(&stream, &mut out), Ok(plain.len()));
+        assert_eq!(
+            libdeflater::Decompressor::new().zlib_decompress(&stream, &mut out),
+            Ok(plain.len())
+        );
         assert!(out == plain, "libdeflate reads another stream");
         let mut out = Vec::new();
         let mut inflate = flate2::Decompress::new(true);
         out.reserve(plain.len() + 1);
         let status = inflate.decompress_vec(&stream, &mut out, flate2::FlushDecompress::Finish);
         assert_eq!(status.ok(), Some(flate2::Status::StreamEnd));
-        assert!(out == plain && inflate.total_in() == stream.len() as u64, "flate2 reads another stream");
+        assert!(
+            out == plain && inflate.total_in() == stream.len() as u64,
+            "flate2 reads another stream"
+        );
         stream
     }
 
     fn noise(len: usize, values: u64, seed: u64) -> Vec<u8> {
-        (0..len as u64).map(|i| (mix(seed.wrapping_add(i.wrapping_mul(STEP))) % values) as u8).collect()
+        (0..len as u64)
+            .map(|i| (mix(seed.wrapping_add(i.wrapping_mul(STEP))) % values) as u8)
+            .collect()
     }
 
     #[test]
     fn streams_are_what_decoders_expect() {
-        for len in [0, 1, 2, 3, 4, 5, 9, 257, 258, 259, 260, 261, 262, 263, 516, PIECE - 1, PIECE, PIECE + 1, 100_000] {
+        for len in [
+            0,
+            1,
+            2,
+            3,
+            4,
+            5,
+            9,
+            257,
+            258,
+            259,
+            260,
+            261,
+            262,
+            263,
+            516,
+            PIECE - 1,
+            PIECE,
+            PIECE + 1,
+            100_000,
+        ] {
             proved(&vec![7; len]);
             proved(&noise(len, 256, 1));
             proved(&noise(len, 2, 2));
@@ -431,7 +465,8 @@ mod tests {
     /// As coded signal: keys, nearly all the same, then noise.
     #[test]
     fn parts_that_differ_get_codes_of_their_own() {
-        let keys: Vec<u8> = noise(50_000, 40, 6).iter().map(|&x| if x < 39 { 0 } else { 1 }).collect();
+        let keys: Vec<u8> =
+            noise(50_000, 40, 6).iter().map(|&x| if x < 39 { 0 } else { 1 }).collect();
         let data = noise(200_000, 60, 7);
         let together = proved(&[keys.clone(), data.clone()].concat()).len();
         assert!(together < proved(&keys).len() + proved(&data).len() + 100);

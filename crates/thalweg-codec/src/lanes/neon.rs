@@ -2,7 +2,9 @@
 
 use std::arch::aarch64::*;
 
-use super::tables::{EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+use super::tables::{
+    EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts,
+};
 use super::{Lanes, Packed};
 
 /// The shuffle for the `i`-th eight of `flags`.
@@ -19,7 +21,8 @@ unsafe fn shuffle(table: &Shuffles, flags: u32, i: usize) -> uint8x16_t {
 /// Eight lanes at a time.
 pub(super) struct Neon;
 
-// SAFETY: each method needs NEON and no more; loads stay within the reach of the contract, as noted.
+// SAFETY: each method needs NEON and no more; loads stay within the reach of the contract, as
+// noted.
 unsafe impl Lanes for Neon {
     type Zigzag = [uint16x8_t; 4];
     type Carry = uint16x8_t;
@@ -49,7 +52,8 @@ unsafe impl Lanes for Neon {
     #[inline(always)]
     unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> [uint16x8_t; 4] {
         let ends = running_counts(flags);
-        // SAFETY: eight samples start at byte 24 at most, and 8 bytes are loaded; the words likewise.
+        // SAFETY: eight samples start at byte 24 at most, and 8 bytes are loaded; the words
+        // likewise.
         std::array::from_fn(|i| unsafe {
             let set = below(ends, i);
             let plain = vcombine_u8(vld1_u8(bytes.add(8 * i - set)), vdup_n_u8(0));
@@ -84,7 +88,8 @@ unsafe impl Lanes for Neon {
         const WEIGHTS: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
         let (mut all, mut at, mut wrapped) = (0, 0, false);
         for i in 0..4 {
-            // SAFETY: the contract is the loads'; eight words start 48 bytes in at most, and 16 bytes are stored.
+            // SAFETY: the contract is the loads'; eight words start 48 bytes in at most, and 16
+            // bytes are stored.
             unsafe {
                 let here = vld1q_s16(samples.add(8 * i));
                 let before = vld1q_s16(samples.add(8 * i).sub(1));
@@ -93,7 +98,10 @@ unsafe impl Lanes for Neon {
                 let z = vreinterpretq_u16_s16(veorq_s16(vshlq_n_s16::<1>(d), vshrq_n_s16::<15>(d)));
                 let large = vandq_u16(vcgtq_u16(z, vdupq_n_u16(0xff)), vld1q_u16(WEIGHTS.as_ptr()));
                 let flags = u32::from(vaddvq_u16(large));
-                vst1q_u8(data.add(at), vqtbl1q_u8(vreinterpretq_u8_u16(z), shuffle(&NARROW, flags, 0)));
+                vst1q_u8(
+                    data.add(at),
+                    vqtbl1q_u8(vreinterpretq_u8_u16(z), shuffle(&NARROW, flags, 0)),
+                );
                 all |= flags << (8 * i);
                 at += 8 + flags.count_ones() as usize;
             }

@@ -1,4 +1,5 @@
-//! Byte shuffles that turn packed bytes into eight 16-bit lanes, one shuffle for each combination of eight flags.
+//! Byte shuffles that turn packed bytes into eight 16-bit lanes, one shuffle for each combination
+//! of eight flags.
 
 /// A shuffle index that yields zero on x86 (top bit set) and on ARM (beyond the table).
 const ZERO: u8 = 0x80;
@@ -9,7 +10,8 @@ pub(crate) struct Shuffles(pub(crate) [[u8; 16]; 256]);
 
 /// Lane i takes two bytes of the source where flag i is set, else one.
 pub(crate) static WIDEN: Shuffles = Shuffles(shuffles(Lane::OneOrTwo));
-/// The other way round: the low byte of each lane, and its high byte where flag i is set, without gaps.
+/// The other way round: the low byte of each lane, and its high byte where flag i is set, without
+/// gaps.
 pub(crate) static NARROW: Shuffles = Shuffles(narrowing());
 /// Lane i takes the next byte of the source where flag i is clear, else zero.
 pub(crate) static PLAIN: Shuffles = Shuffles(shuffles(Lane::ByteIfClear));
@@ -67,7 +69,8 @@ const fn narrowing() -> [[u8; 16]; 256] {
     table
 }
 
-/// How many of each eight flags are set, summed from the lowest eight up: byte i counts flags 0 to 8i + 7.
+/// How many of each eight flags are set, summed from the lowest eight up: byte i counts flags 0 to
+/// 8i + 7.
 #[inline(always)]
 pub(crate) const fn running_counts(flags: u32) -> u32 {
     let pairs = flags - ((flags >> 1) & 0x5555_5555);
@@ -76,7 +79,8 @@ pub(crate) const fn running_counts(flags: u32) -> u32 {
     bytes.wrapping_mul(0x0101_0101)
 }
 
-/// What [`running_counts`] does not count of values of one byte (or two where flagged): one byte each.
+/// What [`running_counts`] does not count of values of one byte (or two where flagged): one byte
+/// each.
 pub(crate) const ONE_BYTE_EACH: u32 = 0x2018_1008;
 
 /// What [`running_counts`] says of the flags below the `i`-th eight.

@@ -2,7 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::tables::{EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts};
+use super::tables::{
+    EXCEPTION, NARROW, ONE_BYTE_EACH, PLAIN, Shuffles, WIDEN, below, running_counts,
+};
 use super::{Lanes, Packed};
 
 /// The last word of each 128-bit lane, in all of its words.
@@ -34,7 +36,8 @@ unsafe fn above_a_byte(words: __m128i) -> u32 {
     }
 }
 
-/// Packs the bytes of four times eight words that are not zero, low ones always; tells where high ones stood.
+/// Packs the bytes of four times eight words that are not zero, low ones always; tells where high
+/// ones stood.
 ///
 /// # Safety
 /// SSSE3 must be available, and 64 bytes writable at `data`.
@@ -45,7 +48,10 @@ unsafe fn narrow(zigzag: [__m128i; 4], data: *mut u8) -> u32 {
         // SAFETY: eight words start 48 bytes in at most, and 16 bytes are stored.
         unsafe {
             let flags = above_a_byte(words);
-            _mm_storeu_si128(data.add(at).cast(), _mm_shuffle_epi8(words, shuffle(&NARROW, flags, 0)));
+            _mm_storeu_si128(
+                data.add(at).cast(),
+                _mm_shuffle_epi8(words, shuffle(&NARROW, flags, 0)),
+            );
             all |= flags << (8 * i);
             at += 8 + flags.count_ones() as usize;
         }
@@ -56,7 +62,8 @@ unsafe fn narrow(zigzag: [__m128i; 4], data: *mut u8) -> u32 {
 /// Eight lanes at a time.
 pub(super) struct Ssse3;
 
-// SAFETY: each method needs SSSE3 and no more; loads stay within the reach of the contract, as noted.
+// SAFETY: each method needs SSSE3 and no more; loads stay within the reach of the contract, as
+// noted.
 unsafe impl Lanes for Ssse3 {
     type Zigzag = [__m128i; 4];
     type Carry = __m128i;
@@ -86,7 +93,8 @@ unsafe impl Lanes for Ssse3 {
     #[inline(always)]
     unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> [__m128i; 4] {
         let ends = running_counts(flags);
-        // SAFETY: eight samples start at byte 24 at most, and 8 bytes are loaded; the words likewise.
+        // SAFETY: eight samples start at byte 24 at most, and 8 bytes are loaded; the words
+        // likewise.
         std::array::from_fn(|i| unsafe {
             let set = below(ends, i);
             let plain = _mm_loadl_epi64(bytes.add(8 * i - set).cast());
@@ -136,7 +144,8 @@ unsafe impl Lanes for Ssse3 {
 /// Sixteen lanes at a time.
 pub(super) struct Avx2;
 
-// SAFETY: each method needs AVX2 and no more; loads stay within the reach of the contract, as noted.
+// SAFETY: each method needs AVX2 and no more; loads stay within the reach of the contract, as
+// noted.
 unsafe impl Lanes for Avx2 {
     type Zigzag = [__m256i; 2];
     type Carry = __m256i;
@@ -160,7 +169,8 @@ unsafe impl Lanes for Avx2 {
         std::array::from_fn(|i| unsafe {
             let low = _mm_loadu_si128(data.add(below(ends, 2 * i)).cast());
             let high = _mm_loadu_si128(data.add(below(ends, 2 * i + 1)).cast());
-            let by = _mm256_set_m128i(shuffle(&WIDEN, flags, 2 * i + 1), shuffle(&WIDEN, flags, 2 * i));
+            let by =
+                _mm256_set_m128i(shuffle(&WIDEN, flags, 2 * i + 1), shuffle(&WIDEN, flags, 2 * i));
             _mm256_shuffle_epi8(_mm256_set_m128i(high, low), by)
         })
     }
@@ -179,13 +189,17 @@ unsafe impl Lanes for Avx2 {
         unsafe {
             let last_word = _mm256_broadcastsi128_si256(_mm_loadu_si128(LAST_WORD.as_ptr().cast()));
             for (i, z) in zigzag.into_iter().enumerate() {
-                let sign = _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_and_si256(z, _mm256_set1_epi16(1)));
+                let sign = _mm256_sub_epi16(
+                    _mm256_setzero_si256(),
+                    _mm256_and_si256(z, _mm256_set1_epi16(1)),
+                );
                 let mut s = _mm256_xor_si256(_mm256_srli_epi16::<1>(z), sign);
                 s = _mm256_add_epi16(s, _mm256_slli_si256::<2>(s));
                 s = _mm256_add_epi16(s, _mm256_slli_si256::<4>(s));
                 s = _mm256_add_epi16(s, _mm256_slli_si256::<8>(s));
                 let totals = _mm256_shuffle_epi8(s, last_word);
-                // The low half's total belongs to the high half too; 0x08 puts zero into the low half.
+                // The low half's total belongs to the high half too; 0x08 puts zero into the low
+                // half.
                 s = _mm256_add_epi16(s, _mm256_permute2x128_si256::<0x08>(totals, totals));
                 _mm256_storeu_si256(out.add(16 * i).cast(), _mm256_add_epi16(s, carry));
                 let both = _mm256_add_epi16(totals, _mm256_permute4x64_epi64::<0x4e>(totals));
@@ -204,7 +218,8 @@ unsafe impl Lanes for Avx2 {
                 let here = _mm256_loadu_si256(samples.add(16 * i).cast());
                 let before = _mm256_loadu_si256(samples.add(16 * i).sub(1).cast());
                 let d = _mm256_sub_epi16(here, before);
-                same = _mm256_and_si256(same, _mm256_cmpeq_epi16(d, _mm256_subs_epi16(here, before)));
+                same =
+                    _mm256_and_si256(same, _mm256_cmpeq_epi16(d, _mm256_subs_epi16(here, before)));
                 _mm256_xor_si256(_mm256_slli_epi16::<1>(d), _mm256_srai_epi16::<15>(d))
             };
             let (a, b) = (zigzag(0), zigzag(1));
@@ -218,7 +233,8 @@ unsafe impl Lanes for Avx2 {
 /// All 32 lanes at once.
 pub(super) struct Avx512;
 
-// SAFETY: each method needs AVX-512 F, BW, VL, VBMI2 and BMI2, and no more; loads are of REACH bytes at most.
+// SAFETY: each method needs AVX-512 F, BW, VL, VBMI2 and BMI2, and no more; loads are of REACH
+// bytes at most.
 unsafe impl Lanes for Avx512 {
     type Zigzag = __m512i;
     type Carry = __m512i;
@@ -264,12 +280,14 @@ unsafe impl Lanes for Avx512 {
         // SAFETY: one store of 32 samples.
         unsafe {
             let last_word = _mm512_broadcast_i32x4(_mm_loadu_si128(LAST_WORD.as_ptr().cast()));
-            let sign = _mm512_sub_epi16(_mm512_setzero_si512(), _mm512_and_si512(z, _mm512_set1_epi16(1)));
+            let sign =
+                _mm512_sub_epi16(_mm512_setzero_si512(), _mm512_and_si512(z, _mm512_set1_epi16(1)));
             let mut s = _mm512_xor_si512(_mm512_srli_epi16::<1>(z), sign);
             s = _mm512_add_epi16(s, _mm512_bslli_epi128::<2>(s));
             s = _mm512_add_epi16(s, _mm512_bslli_epi128::<4>(s));
             s = _mm512_add_epi16(s, _mm512_bslli_epi128::<8>(s));
-            // Totals of the four 128-bit lanes, summed up in two steps; what stands before a lane is that less its own.
+            // Totals of the four 128-bit lanes, summed up in two steps; what stands before a lane
+            // is that less its own.
             let totals = _mm512_shuffle_epi8(s, last_word);
             let zero = _mm512_setzero_si512();
             let one_up = _mm512_alignr_epi64::<6>(totals, zero);
@@ -284,15 +302,21 @@ unsafe impl Lanes for Avx512 {
 
     #[inline(always)]
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
-        // SAFETY: 32 samples are loaded twice, the second time from one earlier on, and 64 bytes stored.
+        // SAFETY: 32 samples are loaded twice, the second time from one earlier on, and 64 bytes
+        // stored.
         unsafe {
-            let (here, before) = (_mm512_loadu_si512(samples.cast()), _mm512_loadu_si512(samples.sub(1).cast()));
+            let (here, before) =
+                (_mm512_loadu_si512(samples.cast()), _mm512_loadu_si512(samples.sub(1).cast()));
             let d = _mm512_sub_epi16(here, before);
             let z = _mm512_xor_si512(_mm512_slli_epi16::<1>(d), _mm512_srai_epi16::<15>(d));
             let flags = _mm512_cmpgt_epu16_mask(z, _mm512_set1_epi16(0xff));
-            let present = _pdep_u64(u64::from(flags), 0x5555_5555_5555_5555) << 1 | 0x5555_5555_5555_5555;
+            let present =
+                _pdep_u64(u64::from(flags), 0x5555_5555_5555_5555) << 1 | 0x5555_5555_5555_5555;
             _mm512_storeu_si512(data.cast(), _mm512_maskz_compress_epi8(present, z));
-            Packed { flags, wrapped: _mm512_cmpneq_epi16_mask(d, _mm512_subs_epi16(here, before)) != 0 }
+            Packed {
+                flags,
+                wrapped: _mm512_cmpneq_epi16_mask(d, _mm512_subs_epi16(here, before)) != 0,
+            }
         }
     }
 }

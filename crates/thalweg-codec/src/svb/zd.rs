@@ -1,7 +1,9 @@
-//! svb-zd: samples as StreamVByte of zigzag differences. BLOW5's signal compression 1; inside zstd, FAST5's VBZ.
+//! svb-zd: samples as StreamVByte of zigzag differences. BLOW5's signal compression 1; inside zstd,
+//! FAST5's VBZ.
 //!
-//! Samples are widened to 32 bits before the difference is taken (the first from 0), so a value has up to 17 bits and
-//! takes one to three bytes. Decoding keeps the low 16 bits of the sum, as slow5lib does.
+//! Samples are widened to 32 bits before the difference is taken (the first from 0), so a value has
+//! up to 17 bits and takes one to three bytes. Decoding keeps the low 16 bits of the sum, as
+//! slow5lib does.
 //!
 //! ```
 //! use thalweg_codec::svb::zd;
@@ -33,7 +35,8 @@ pub fn decode(coded: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
 #[doc(hidden)]
 pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
     let count = samples(coded)?;
-    decode_exact_with(kernel, &coded[COUNT_BYTES..], count, out).map_err(|fault| fault.shifted(COUNT_BYTES))
+    decode_exact_with(kernel, &coded[COUNT_BYTES..], count, out)
+        .map_err(|fault| fault.shifted(COUNT_BYTES))
 }
 
 /// Number of samples in a BLOW5 payload: no more than its bytes may hold.
@@ -43,17 +46,27 @@ pub fn samples(coded: &[u8]) -> Result<usize, Fault> {
     };
     let count = u32::from_le_bytes(*count) as usize;
     if count.div_ceil(4).saturating_add(count) > rest.len() {
-        return Err(Fault::new(0, format!("{count} samples in {} bytes", rest.len()), "a count that fits the bytes"));
+        return Err(Fault::new(
+            0,
+            format!("{count} samples in {} bytes", rest.len()),
+            "a count that fits the bytes",
+        ));
     }
     Ok(count)
 }
 
-/// Appends `samples` samples, stored without a count, to `out`. `coded` must hold them and nothing else.
+/// Appends `samples` samples, stored without a count, to `out`. `coded` must hold them and nothing
+/// else.
 pub fn decode_exact(coded: &[u8], samples: usize, out: &mut Vec<i16>) -> Result<(), Fault> {
     decode_exact_with(Kernel::best(), coded, samples, out)
 }
 
-fn decode_exact_with(kernel: Kernel, coded: &[u8], samples: usize, out: &mut Vec<i16>) -> Result<(), Fault> {
+fn decode_exact_with(
+    kernel: Kernel,
+    coded: &[u8],
+    samples: usize,
+    out: &mut Vec<i16>,
+) -> Result<(), Fault> {
     let (keys, data) = svb::split(coded, samples)?;
     out.reserve(samples);
     let spare = &mut out.spare_capacity_mut()[..samples];
@@ -61,13 +74,15 @@ fn decode_exact_with(kernel: Kernel, coded: &[u8], samples: usize, out: &mut Vec
     while at.samples < samples {
         at = kernel.svb_zd(keys, data, spare, at);
         // Where the kernel stops is a block with a long code, or the end.
-        let until = if kernel == Kernel::Scalar { samples } else { samples.min(at.samples + BLOCK) };
+        let until =
+            if kernel == Kernel::Scalar { samples } else { samples.min(at.samples + BLOCK) };
         svb::sum_scalar(keys, data, spare, &mut at, until)?;
     }
     if at.bytes < data.len() {
         return Err(svb::leftover(keys.len() + at.bytes, data.len() - at.bytes, samples));
     }
-    // SAFETY: `samples` elements beyond the length are reserved, and both steps above initialised all of them.
+    // SAFETY: `samples` elements beyond the length are reserved, and both steps above initialised
+    // all of them.
     unsafe { out.set_len(out.len() + samples) };
     Ok(())
 }
@@ -97,19 +112,26 @@ pub fn encode_exact_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
     let (keys, data) = out.spare_capacity_mut().split_at_mut(key_bytes);
     let mut at = Progress::default();
     while at.samples < samples.len() {
-        // The first sample has none before it; later, where the kernel stops is a difference of three bytes, or the end.
-        let until = if kernel == Kernel::Scalar { samples.len() } else { samples.len().min(at.samples + BLOCK) };
+        // The first sample has none before it; later, where the kernel stops is a difference of
+        // three bytes, or the end.
+        let until = if kernel == Kernel::Scalar {
+            samples.len()
+        } else {
+            samples.len().min(at.samples + BLOCK)
+        };
         pack_scalar(samples, keys, data, &mut at, until);
         at = kernel.pack_zd(samples, keys, data, at);
     }
-    // SAFETY: both steps above initialised the keys of all samples and `at.bytes` bytes of data behind them.
+    // SAFETY: both steps above initialised the keys of all samples and `at.bytes` bytes of data
+    // behind them.
     unsafe { out.set_len(out.len() + key_bytes + at.bytes) };
 }
 
 /// The most bytes that a difference of two samples takes.
 const MOST_BYTES: usize = 3;
 
-/// Encodes up to sample `until`. `at` must be a multiple of four samples, as keys are written whole.
+/// Encodes up to sample `until`. `at` must be a multiple of four samples, as keys are written
+/// whole.
 fn pack_scalar(
     samples: &[i16],
     keys: &mut [MaybeUninit<u8>],
@@ -124,7 +146,9 @@ fn pack_scalar(
             at.previous = sample;
             let len = if value > 0xffff { MOST_BYTES } else { 1 + usize::from(value > 0xff) };
             codes |= (len as u8 - 1) << (2 * i);
-            for (byte, place) in value.to_le_bytes().into_iter().zip(&mut data[at.bytes..at.bytes + len]) {
+            for (byte, place) in
+                value.to_le_bytes().into_iter().zip(&mut data[at.bytes..at.bytes + len])
+            {
                 place.write(byte);
             }
             at.bytes += len;

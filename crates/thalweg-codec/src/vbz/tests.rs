@@ -27,7 +27,8 @@ fn decodes_what_the_plugin_wrote() {
         (signed, 4, 1, true, "2c0000000005000a1714c27b01540150ef02050a"),
     ] {
         let params = Params { version, integer_size: size, zigzag, level: 0 };
-        let want: Vec<u8> = integers.iter().flat_map(|i| i.to_le_bytes()[..size as usize].to_vec()).collect();
+        let want: Vec<u8> =
+            integers.iter().flat_map(|i| i.to_le_bytes()[..size as usize].to_vec()).collect();
         let mut got = Vec::new();
         Decompressor::default().bytes(params, &hex(chunk), want.len(), &mut got).unwrap();
         assert_eq!(got, want, "{params:?}");

@@ -87,9 +87,14 @@ mod zstd {
         let (mut codec, mut out) = (Decompressor::new(), Vec::new());
         let bomb = frame(&vec![0; 10 << 20]);
         let fault = codec.decompress(&bomb, &mut out, 1 << 20).unwrap_err();
-        assert!(fault.found.contains("10485760") && fault.expected.contains("1048576"), "{fault:?}");
+        assert!(
+            fault.found.contains("10485760") && fault.expected.contains("1048576"),
+            "{fault:?}"
+        );
         assert!(out.capacity() < 2 << 20);
-        let fault = codec.decompress(&frame_without_size(&vec![0; 10 << 20]), &mut out, 1 << 20).unwrap_err();
+        let fault = codec
+            .decompress(&frame_without_size(&vec![0; 10 << 20]), &mut out, 1 << 20)
+            .unwrap_err();
         assert!(fault.expected.contains("1048576"), "{fault:?}");
         assert!(out.capacity() <= 2 << 20);
         // Magic, descriptor (8-byte size, single segment), size 2^40, one raw block of nothing.

@@ -1,5 +1,5 @@
-//! The signal codecs: every kernel of this machine against the scalar one, which is the definition, and that against
-//! bytes made by hand.
+//! The signal codecs: every kernel of this machine against the scalar one, which is the definition,
+//! and that against bytes made by hand.
 
 use proptest::prelude::*;
 use thalweg_codec::Fault;
@@ -8,7 +8,10 @@ use thalweg_codec::{Kernel, ex_zd, svb, svb16};
 type Decoded = Result<Vec<i16>, Fault>;
 
 /// What every kernel makes of `coded`: all the same, behind samples that were there before.
-fn same_by_all(coded: &[u8], decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>) -> Decoded {
+fn same_by_all(
+    coded: &[u8],
+    decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>,
+) -> Decoded {
     let by = |kernel| {
         let mut out = vec![7, -7];
         let result = decode(kernel, coded, &mut out);
@@ -25,7 +28,10 @@ fn same_by_all(coded: &[u8], decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Re
 }
 
 /// Truncations, changed bytes and extensions of good bytes.
-fn same_on_damage(good: &[u8], decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault> + Copy) {
+fn same_on_damage(
+    good: &[u8],
+    decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault> + Copy,
+) {
     for len in 0..good.len() {
         assert!(same_by_all(&good[..len], decode).is_err(), "cut to {len} bytes");
     }
@@ -178,8 +184,10 @@ mod svb_16 {
 
     #[test]
     fn known_bytes() {
-        // Zigzag differences modulo 2^16: 0, 1, 256, 0xff02 (-32895 is 32641), 1 (65535 is -1), and 2 four times.
-        let samples = [0, -1, 127, i16::MIN, i16::MAX, i16::MIN, i16::MIN + 1, i16::MIN + 2, i16::MIN + 3];
+        // Zigzag differences modulo 2^16: 0, 1, 256, 0xff02 (-32895 is 32641), 1 (65535 is -1), and
+        // 2 four times.
+        let samples =
+            [0, -1, 127, i16::MIN, i16::MAX, i16::MIN, i16::MIN + 1, i16::MIN + 2, i16::MIN + 3];
         let bytes = [9, 0, 0, 0, 0b0000_1100, 0, 0, 1, 0, 1, 0x02, 0xff, 1, 2, 2, 2, 2];
         assert_eq!(coded(&samples), bytes);
         assert_eq!(same_by_all(&bytes, svb16::decode_prefixed_with).unwrap(), samples);
@@ -263,7 +271,8 @@ mod ex_zd_0 {
         // One: difference 1 is 300, zigzag 600 = 256 + 344.
         let one = [0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x58, 1, 0, 0, 2, 1];
         pair(&[1, 2, 302, 301], &one);
-        // Two, at differences 0 and 2: a key byte and the gaps 0 and 1; a key byte, 0x158 and -300's 0x157.
+        // Two, at differences 0 and 2: a key byte and the gaps 0 and 1; a key byte, 0x158 and
+        // -300's 0x157.
         let two = [0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 0, 0];
         let lists = [3, 0, 0, 0, 0, 0, 1, 5, 0, 0, 0, 0b0101, 0x58, 1, 0x57, 1];
         pair(&[1, 301, 300, 0, 1], &[&two[..], &lists, &[1, 2]].concat());
@@ -317,7 +326,8 @@ mod ex_zd_0 {
         }
     }
 
-    /// Five exceptions in the first chunk, then more beyond the end than samples are left, with counts that agree.
+    /// Five exceptions in the first chunk, then more beyond the end than samples are left, with
+    /// counts that agree.
     #[test]
     fn exceptions_beyond_the_end_in_a_later_chunk() {
         let (differences, exceptions) = (4096 + 10, 100_u32);

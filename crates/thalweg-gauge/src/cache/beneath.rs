@@ -1,8 +1,8 @@
 //! Caches beneath this system: in the device, the hypervisor, the server.
 //!
-//! Eviction does not reach them. What can be told from here is whether reading the same bytes again, past the page cache,
-//! is faster than reading them first: then something beneath keeps them. If it is not, either nothing does or all was
-//! there already.
+//! Eviction does not reach them. What can be told from here is whether reading the same bytes
+//! again, past the page cache, is faster than reading them first: then something beneath keeps
+//! them. If it is not, either nothing does or all was there already.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,9 @@ pub struct ReadTwice {
 impl ReadTwice {
     /// How many times as fast the second reads were, by the median.
     pub fn speedup(&self) -> Option<f64> {
-        stats::median(&self.seconds.iter().map(|(first, second)| first / second).collect::<Vec<_>>())
+        stats::median(
+            &self.seconds.iter().map(|(first, second)| first / second).collect::<Vec<_>>(),
+        )
     }
 
     /// Whether a cache beneath shows: most second reads were faster, and by far.
@@ -42,7 +44,8 @@ impl ReadTwice {
     }
 }
 
-/// Reads parts of `path` twice. None where the file is too small or its file system refuses O_DIRECT.
+/// Reads parts of `path` twice. None where the file is too small or its file system refuses
+/// O_DIRECT.
 ///
 /// # Errors
 /// When the file can't be read; [`Error::Cancelled`].
@@ -66,7 +69,8 @@ pub fn read_twice(path: &Path, stop: &AtomicBool) -> Result<Option<ReadTwice>> {
             Ok(before.elapsed().as_secs_f64().max(1e-9))
         };
         seconds.push((read()?, read()?));
-        // Some file systems accept the flag and refuse the read; the store then goes on through the page cache.
+        // Some file systems accept the flag and refuse the read; the store then goes on through the
+        // page cache.
         if !store.is_direct() {
             return Ok(None);
         }
@@ -85,17 +89,26 @@ mod tests {
     #[test]
     fn a_cache_shows_in_most_windows_or_not_at_all() {
         assert!(twice(&[(0.3, 0.1), (0.2, 0.1), (0.25, 0.1), (0.1, 0.11)]).shows_a_cache());
-        assert!(!twice(&[(0.1, 0.1), (0.11, 0.1), (0.1, 0.1), (0.1, 0.12)]).shows_a_cache(), "as fast as before");
-        assert!(!twice(&[(0.9, 0.1), (0.1, 0.2), (0.1, 0.2), (0.9, 0.1)]).shows_a_cache(), "a busy device");
+        assert!(
+            !twice(&[(0.1, 0.1), (0.11, 0.1), (0.1, 0.1), (0.1, 0.12)]).shows_a_cache(),
+            "as fast as before"
+        );
+        assert!(
+            !twice(&[(0.9, 0.1), (0.1, 0.2), (0.1, 0.2), (0.9, 0.1)]).shows_a_cache(),
+            "a busy device"
+        );
         assert!(!twice(&[]).shows_a_cache());
     }
 
     #[test]
     fn small_files_tell_nothing() -> Result<()> {
         let go = AtomicBool::new(false);
-        let file = tempfile::NamedTempFile::new().map_err(|e| Error::io("a temporary file", "creating", e))?;
+        let file = tempfile::NamedTempFile::new()
+            .map_err(|e| Error::io("a temporary file", "creating", e))?;
         assert_eq!(read_twice(file.path(), &go)?, None);
-        file.as_file().set_len(WINDOWS * WINDOW_BYTES).map_err(|e| Error::io("a temporary file", "growing", e))?;
+        file.as_file()
+            .set_len(WINDOWS * WINDOW_BYTES)
+            .map_err(|e| Error::io("a temporary file", "growing", e))?;
         if let Some(twice) = read_twice(file.path(), &go)? {
             assert_eq!(twice.seconds.len() as u64, WINDOWS);
             assert!(twice.seconds.iter().all(|(first, second)| *first > 0.0 && *second > 0.0));

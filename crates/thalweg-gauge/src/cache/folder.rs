@@ -6,11 +6,12 @@ use std::time::SystemTime;
 
 use crate::{Error, Result};
 
-/// The files of a store: all regular ones below a folder, in the order of their paths, or `path` itself. Links in a folder are not
-/// followed.
+/// The files of a store: all regular ones below a folder, in the order of their paths, or `path`
+/// itself. Links in a folder are not followed.
 ///
 /// # Errors
-/// When something can't be looked up, and when a folder has no file: then nothing could be shown of it.
+/// When something can't be looked up, and when a folder has no file: then nothing could be shown of
+/// it.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -28,7 +29,8 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        let empty = std::io::Error::new(std::io::ErrorKind::NotFound, "the folder has no file in it");
+        let empty =
+            std::io::Error::new(std::io::ErrorKind::NotFound, "the folder has no file in it");
         return Err(Error::io(path, "looking up", empty));
     }
     files.sort();
@@ -39,7 +41,8 @@ fn io<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(std::io::Error) ->
     move |e| Error::io(path, doing, e)
 }
 
-/// Size of a file, or of all files of a store, and the latest time of change among them, if the system tells.
+/// Size of a file, or of all files of a store, and the latest time of change among them, if the
+/// system tells.
 ///
 /// # Errors
 /// As [`files_of`].
@@ -75,7 +78,9 @@ mod tests {
         std::os::unix::fs::symlink(dir.path().join("elsewhere"), store.join("link"))?;
         assert_eq!(files_of(&store)?, [store.join("b/c/y"), store.join("z")]);
         assert_eq!(state_of(&store)?.0, 310);
-        let latest = fs::metadata(store.join("z"))?.modified()?.max(fs::metadata(store.join("b/c/y"))?.modified()?);
+        let latest = fs::metadata(store.join("z"))?
+            .modified()?
+            .max(fs::metadata(store.join("b/c/y"))?.modified()?);
         assert_eq!(state_of(&store)?.1, Some(latest));
         assert_eq!(largest_of(&store)?, store.join("b/c/y"));
         assert_eq!(files_of(&store.join("z"))?, [store.join("z")]);

@@ -49,7 +49,10 @@ impl fmt::Display for Holders {
             })
             .collect();
         if self.unseen > 0 {
-            names.push(format!("perhaps one of {} processes that only root can look into", self.unseen));
+            names.push(format!(
+                "perhaps one of {} processes that only root can look into",
+                self.unseen
+            ));
         }
         f.write_str(&names.join(", "))
     }
@@ -63,7 +66,8 @@ pub fn holders(path: &Path) -> Result<Holders> {
     let mut found = Holders::default();
     for entry in proc.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|s| s.parse().ok()) else { continue };
-        let mapped = fs::read(entry.path().join("maps")).map(|maps| is_mapped(&maps, meta.ino(), &full));
+        let mapped =
+            fs::read(entry.path().join("maps")).map(|maps| is_mapped(&maps, meta.ino(), &full));
         let open = fs::read_dir(entry.path().join("fd")).map(|fds| {
             fds.flatten()
                 .filter_map(|fd| fs::metadata(fd.path()).ok())
@@ -79,22 +83,26 @@ pub fn holders(path: &Path) -> Result<Holders> {
             }
             _ => continue,
         };
-        let command = fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
+        let command =
+            fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
         found.seen.push(Holder { pid, command, hold });
     }
     found.seen.sort_by_key(|h| (h.hold == Hold::Open, h.pid));
     Ok(found)
 }
 
-/// Looks for the inode *and* the path: device numbers in `maps` differ from stat(2)'s on btrfs and overlayfs, and an
-/// inode number alone is not unique.
+/// Looks for the inode *and* the path: device numbers in `maps` differ from stat(2)'s on btrfs and
+/// overlayfs, and an inode number alone is not unique.
 fn is_mapped(maps: &[u8], inode: u64, path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let wanted = path.as_os_str().as_bytes();
     maps.split(|&b| b == b'\n').any(|line| {
         // address perms offset dev inode, then the path after spaces (proc_pid_maps(5))
         let mut fields = line.splitn(6, |&b| b == b' ');
-        let at = fields.nth(4).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u64>().ok());
+        let at = fields
+            .nth(4)
+            .and_then(|f| std::str::from_utf8(f).ok())
+            .and_then(|f| f.parse::<u64>().ok());
         at == Some(inode) && fields.next().is_some_and(|rest| rest.trim_ascii_start() == wanted)
     })
 }

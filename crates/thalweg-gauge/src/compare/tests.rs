@@ -22,7 +22,8 @@ fn unpaired_intervals_need_seven_trials_of_each() {
     let slow: Vec<f64> = many.iter().map(|t| t * 2.0).collect();
     let a = against(&entry("x", &slow), &entry("x", &many));
     let ratio = a.ratio.map(|r| (r.median, r.interval));
-    // Smallest over largest, and the other way round: nothing is assumed of how the trials fell together.
+    // Smallest over largest, and the other way round: nothing is assumed of how the trials fell
+    // together.
     assert_eq!(ratio.map(|r| (r.0 * 1000.0).round()), Some(2000.0));
     let (low, high) = ratio.and_then(|r| r.1).unwrap_or_default();
     assert!((low - 2.0 / 1.06).abs() < 1e-9 && (high - 2.12).abs() < 1e-9, "{low} {high}");
@@ -43,7 +44,8 @@ fn a_difference_inside_the_noise_of_either_session_is_none() {
 #[test]
 fn other_data_are_compared_by_the_byte_and_said_so() {
     let base = entry("x", &[1.0]);
-    let double = Entry { digest: Some("other".into()), stored_bytes: Some(2_000_000), ..entry("x", &[2.0]) };
+    let double =
+        Entry { digest: Some("other".into()), stored_bytes: Some(2_000_000), ..entry("x", &[2.0]) };
     let a = against(&double, &base);
     assert_eq!((a.basis, a.ratio.map(|r| r.median)), (Basis::TimePerStoredByte, Some(1.0)));
     let unknown = Entry { digest: None, stored_bytes: None, ..entry("x", &[2.0]) };
@@ -98,6 +100,9 @@ fn conditions_are_refused_with_the_column() {
         ("ratio > nan", 9, "a number"),
     ] {
         let error = Condition::parse(text).err().unwrap_or_default();
-        assert!(error.starts_with(&format!("column {column}: ")) && error.contains(expected), "{text}: {error}");
+        assert!(
+            error.starts_with(&format!("column {column}: ")) && error.contains(expected),
+            "{text}: {error}"
+        );
     }
 }

@@ -95,21 +95,29 @@ const TICKS_S: f64 = 0.02;
 /// A trial whose tasks waited this much more of its time than usual.
 const PRESSURE: f64 = 0.25;
 
-/// A smaller difference between two clocks may be a moment in which nobody looked. (NTP sets a clock that is off by more
-/// than 128 ms, and otherwise bends both alike.)
+/// A smaller difference between two clocks may be a moment in which nobody looked. (NTP sets a
+/// clock that is off by more than 128 ms, and otherwise bends both alike.)
 pub(super) const CLOCK_STEP_S: f64 = 0.05;
 
 /// What is odd about the trials of the first `rounds` rounds, and about the whole run.
-pub(super) fn flags(session: &Session, trials: &[Trial], resumed: &[Resumed], rounds: usize) -> Vec<Flag> {
-    let mut flags: Vec<Flag> = resumed.iter().map(|r| Flag::Interrupted { round: r.round, gap_s: r.gap_s }).collect();
+pub(super) fn flags(
+    session: &Session,
+    trials: &[Trial],
+    resumed: &[Resumed],
+    rounds: usize,
+) -> Vec<Flag> {
+    let mut flags: Vec<Flag> =
+        resumed.iter().map(|r| Flag::Interrupted { round: r.round, gap_s: r.gap_s }).collect();
     let counted = |arm: &Arm| -> Vec<(usize, &Trial, f64)> {
         let round = |t: &Trial| t.round.filter(|&round| round < rounds && t.arm == arm.name);
-        let mut own: Vec<_> = trials.iter().filter_map(|t| Some((round(t)?, t, t.counted_time_s()?))).collect();
+        let mut own: Vec<_> =
+            trials.iter().filter_map(|t| Some((round(t)?, t, t.counted_time_s()?))).collect();
         own.sort_by_key(|&(round, ..)| round);
         own
     };
     let drift = |series: &[(usize, f64)]| {
-        let (at, logs): (Vec<_>, Vec<_>) = series.iter().map(|&(round, x)| (round as f64, x.ln())).unzip();
+        let (at, logs): (Vec<_>, Vec<_>) =
+            series.iter().map(|&(round, x)| (round as f64, x.ln())).unzip();
         trend(&at, &logs).map(|t| t.change).filter(|change| change.abs() > LEAST).map(f64::exp)
     };
     for (i, arm) in session.arms.iter().enumerate() {
@@ -119,8 +127,11 @@ pub(super) fn flags(session: &Session, trials: &[Trial], resumed: &[Resumed], ro
             flags.extend(drift(&times).map(|factor| Flag::BaselineDrift { factor }));
         } else if let Some(baseline) = session.arms.first() {
             let pairs = standing::pairs(trials, &arm.name, &baseline.name);
-            let ratios: Vec<_> =
-                pairs.iter().filter(|p| p.round < rounds).map(|p| (p.round, p.arm_s / p.baseline_s)).collect();
+            let ratios: Vec<_> = pairs
+                .iter()
+                .filter(|p| p.round < rounds)
+                .map(|p| (p.round, p.arm_s / p.baseline_s))
+                .collect();
             let arm = arm.name.clone();
             flags.extend(drift(&ratios).map(|factor| Flag::RatioDrift { arm, factor }));
         }
@@ -130,18 +141,28 @@ pub(super) fn flags(session: &Session, trials: &[Trial], resumed: &[Resumed], ro
     flags.extend(trials.iter().filter_map(stepped));
     let cpus = session.host.cpus_online.unwrap_or(1) as f64;
     let of = |f: fn(&Load) -> Option<f64>, least| busy(trials, cpus, f, least);
-    flags.extend(of(|l| l.stolen_cpu_s, STOLEN).map(|(share, worst)| Flag::Stolen { share, worst }));
-    flags.extend(of(|l| l.other_cpu_s, OTHERS).map(|(share, worst)| Flag::OthersBusy { share, worst }));
+    flags
+        .extend(of(|l| l.stolen_cpu_s, STOLEN).map(|(share, worst)| Flag::Stolen { share, worst }));
+    flags.extend(
+        of(|l| l.other_cpu_s, OTHERS).map(|(share, worst)| Flag::OthersBusy { share, worst }),
+    );
     flags
 }
 
 fn outlying(arm: &Arm, own: &[(usize, &Trial, f64)]) -> Option<Flag> {
     let logs: Vec<f64> = own.iter().map(|(.., time)| time.ln()).collect();
     let middle = median(&logs)?;
-    let far: Vec<(usize, f64)> =
-        outliers(&logs, LEAST).into_iter().filter_map(|i| Some((own.get(i)?.0, *logs.get(i)?))).collect();
-    let farthest = far.iter().map(|(_, log)| log - middle).max_by(|a, b| a.abs().total_cmp(&b.abs()))?.exp();
-    Some(Flag::Outliers { arm: arm.name.clone(), rounds: far.iter().map(|&(round, _)| round).collect(), farthest })
+    let far: Vec<(usize, f64)> = outliers(&logs, LEAST)
+        .into_iter()
+        .filter_map(|i| Some((own.get(i)?.0, *logs.get(i)?)))
+        .collect();
+    let farthest =
+        far.iter().map(|(_, log)| log - middle).max_by(|a, b| a.abs().total_cmp(&b.abs()))?.exp();
+    Some(Flag::Outliers {
+        arm: arm.name.clone(),
+        rounds: far.iter().map(|&(round, _)| round).collect(),
+        farthest,
+    })
 }
 
 fn pressed(arm: &Arm, own: &[(usize, &Trial, f64)], resource: &str) -> Option<Flag> {
@@ -149,9 +170,11 @@ fn pressed(arm: &Arm, own: &[(usize, &Trial, f64)], resource: &str) -> Option<Fl
         let load = &t.outcome.as_ref()?.load;
         if resource == "cpu" { load.cpu_pressure } else { load.io_pressure }
     };
-    let shares: Vec<(usize, f64)> = own.iter().filter_map(|&(round, t, _)| Some((round, share(t)?))).collect();
+    let shares: Vec<(usize, f64)> =
+        own.iter().filter_map(|&(round, t, _)| Some((round, share(t)?))).collect();
     let usual = median(&shares.iter().map(|&(_, share)| share).collect::<Vec<_>>())?;
-    let pressed: Vec<_> = shares.into_iter().filter(|&(_, share)| share > usual + PRESSURE).collect();
+    let pressed: Vec<_> =
+        shares.into_iter().filter(|&(_, share)| share > usual + PRESSURE).collect();
     let worst = pressed.iter().map(|&(_, share)| share).max_by(f64::total_cmp)?;
     let rounds = pressed.iter().map(|&(round, _)| round).collect();
     Some(Flag::Pressure { arm: arm.name.clone(), resource: resource.into(), rounds, worst, usual })
@@ -162,12 +185,20 @@ fn stepped(trial: &Trial) -> Option<Flag> {
     Some(Flag::ClockStep { arm: trial.arm.clone(), round: trial.round, step_s })
 }
 
-/// CPU seconds that did not go to the trials: their share of all trials, and of the worst one, if it is at least `least`.
-fn busy(trials: &[Trial], cpus: f64, seconds: fn(&Load) -> Option<f64>, least: f64) -> Option<(f64, f64)> {
+/// CPU seconds that did not go to the trials: their share of all trials, and of the worst one, if
+/// it is at least `least`.
+fn busy(
+    trials: &[Trial],
+    cpus: f64,
+    seconds: fn(&Load) -> Option<f64>,
+    least: f64,
+) -> Option<(f64, f64)> {
     let outcomes = trials.iter().filter(|t| t.round.is_some()).filter_map(|t| t.outcome.as_ref());
-    let known: Vec<(f64, f64)> = outcomes.filter_map(|o| Some((seconds(&o.load)?, o.usage.wall_s * cpus))).collect();
+    let known: Vec<(f64, f64)> =
+        outcomes.filter_map(|o| Some((seconds(&o.load)?, o.usage.wall_s * cpus))).collect();
     let (lost, all) = known.iter().fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
-    let share = |lost: f64, all: f64| if lost > TICKS_S && all > 0.0 { (lost / all).min(1.0) } else { 0.0 };
+    let share =
+        |lost: f64, all: f64| if lost > TICKS_S && all > 0.0 { (lost / all).min(1.0) } else { 0.0 };
     let worst = known.iter().map(|&(lost, all)| share(lost, all)).fold(0.0, f64::max);
     let share = share(lost, all);
     (share >= least || worst >= least).then_some((share, worst))
@@ -184,7 +215,9 @@ impl fmt::Display for Flag {
             let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
             format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })
         };
-        let when = |round: Option<usize>| round.map_or("the warm-up".into(), |r| format!("round {}", r + 1));
+        let when = |round: Option<usize>| {
+            round.map_or("the warm-up".into(), |r| format!("round {}", r + 1))
+        };
         match self {
             Self::BaselineDrift { factor } => write!(f, "drift: the baseline's times {}", change(*factor)),
             Self::RatioDrift { arm, factor } => {

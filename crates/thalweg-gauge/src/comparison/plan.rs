@@ -18,8 +18,8 @@ use crate::stats::{Look, Ratio, looks};
 pub enum Pairs {
     /// This many.
     Fixed(usize),
-    /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds that are fixed
-    /// beforehand, and hold however the looks turn out ([`crate::stats::looks`]).
+    /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds
+    /// that are fixed beforehand, and hold however the looks turn out ([`crate::stats::looks`]).
     Auto {
         /// Not fewer than these, nor than the first look needs for an interval.
         least: usize,
@@ -63,10 +63,12 @@ impl Pairs {
 pub struct InSuite {
     /// The suite's name.
     pub name: String,
-    /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of the file.
+    /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of
+    /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// What the comparison has in common where the suite sweeps over comparisons, as in `{"threads": 4}`.
+    /// What the comparison has in common where the suite sweeps over comparisons, as in
+    /// `{"threads": 4}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
 }
@@ -82,16 +84,17 @@ pub struct Plan {
     pub pairs: Pairs,
     /// In which order the arms take their turns.
     pub order: Order,
-    /// How long the run may take, from its start (a resumed run starts anew). No round starts that is not expected to
-    /// end in time, so it is overrun by less than a round.
+    /// How long the run may take, from its start (a resumed run starts anew). No round starts that
+    /// is not expected to end in time, so it is overrun by less than a round.
     pub budget: Option<Duration>,
-    /// How much more time there is where preparing (the warm-up, the probe, the runs without a stage) takes of it:
-    /// without, a small share of a suite's time is spent before the first round.
+    /// How much more time there is where preparing (the warm-up, the probe, the runs without a
+    /// stage) takes of it: without, a small share of a suite's time is spent before the first
+    /// round.
     pub reserve: Duration,
     /// How often a rejected trial is tried again.
     pub retries: usize,
-    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms show the noise that
-    /// a claim must clear.
+    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms
+    /// show the noise that a claim must clear.
     pub control: bool,
     /// What evictions may do.
     pub evict: EvictOptions,
@@ -99,7 +102,8 @@ pub struct Plan {
     pub probe: Option<ProbeOptions>,
     /// The suite that it belongs to.
     pub suite: Option<InSuite>,
-    /// What an earlier run of this plan has left in the results file (see [`super::reopen`]): the run goes on from there.
+    /// What an earlier run of this plan has left in the results file (see [`super::reopen`]): the
+    /// run goes on from there.
     pub resume: Option<Earlier>,
 }
 

@@ -1,4 +1,5 @@
-//! Reads results files: of this version, of older and newer ones, and of runs that ended in the middle of a line.
+//! Reads results files: of this version, of older and newer ones, and of runs that ended in the
+//! middle of a line.
 
 use std::io::Read;
 use std::path::Path;
@@ -25,19 +26,24 @@ pub fn read(path: &Path) -> Result<Vec<Comparison>> {
     Ok(parse(path, &read_text(path)?)?.comparisons)
 }
 
-/// The text of a results file, unpacked if it is a gzip file. A gzip file that was cut short yields what is intact.
+/// The text of a results file, unpacked if it is a gzip file. A gzip file that was cut short yields
+/// what is intact.
 pub fn read_text(path: &Path) -> Result<String> {
     let raw = std::fs::read(path).map_err(|e| Error::io(path, "reading", e))?;
     let mut bytes = raw;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
         match flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut unpacked) {
-            Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => return Err(Error::io(path, "unpacking", e)),
+            Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
+                return Err(Error::io(path, "unpacking", e));
+            }
             _ => bytes = unpacked,
         }
     }
-    // A cut may fall inside a character; everywhere else that would be damage, and then the line is no JSON either.
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    // A cut may fall inside a character; everywhere else that would be damage, and then the line is
+    // no JSON either.
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
 /// What a results file holds of one comparison.
@@ -57,8 +63,8 @@ pub struct Earlier {
 
 /// The comparisons in the lines of `text`, which came from `path`.
 ///
-/// Lines of unknown schemas are skipped, and so is what belongs to a session of an unknown version; a last line that was
-/// cut short (the machine stopped) is forgiven.
+/// Lines of unknown schemas are skipped, and so is what belongs to a session of an unknown version;
+/// a last line that was cut short (the machine stopped) is forgiven.
 ///
 /// # Errors
 /// For any other line that is no JSON, lacks a field, or belongs to a session that is not there.
@@ -86,16 +92,25 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         let schema = text_of(&value, "schema");
         if schema == SESSION_SCHEMA {
             let session = typed(value).map_err(wrong)?;
-            open.push(Earlier { session, trials: Vec::new(), probes: Vec::new(), resumed: Vec::new(), ended: None });
+            open.push(Earlier {
+                session,
+                trials: Vec::new(),
+                probes: Vec::new(),
+                resumed: Vec::new(),
+                ended: None,
+            });
             continue;
         }
         if schema.starts_with("thalweg.session/") {
             let name = text_of(&value, "name");
-            notes.push(format!("{name:?} was left out: {schema} is not a version that this thalweg can read"));
+            notes.push(format!(
+                "{name:?} was left out: {schema} is not a version that this thalweg can read"
+            ));
             foreign.push(text_of(&value, "id"));
             continue;
         }
-        let known = [TRIAL_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, COMPARISON_SCHEMA].contains(&schema.as_str());
+        let known = [TRIAL_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, COMPARISON_SCHEMA]
+            .contains(&schema.as_str());
         let id = text_of(&value, if schema == COMPARISON_SCHEMA { "id" } else { "comparison" });
         if !known || foreign.contains(&id) {
             continue;
@@ -109,7 +124,15 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
             PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value).map_err(wrong)?.probe),
             RESUMED_SCHEMA => of.resumed.push(typed(value).map_err(wrong)?),
             // Versions that knew only a fixed number of rounds did not say how it ended.
-            _ => of.ended = Some(value.get("ended").cloned().map_or(Ok(Ended::AllRounds), typed).map_err(wrong)?),
+            _ => {
+                of.ended = Some(
+                    value
+                        .get("ended")
+                        .cloned()
+                        .map_or(Ok(Ended::AllRounds), typed)
+                        .map_err(wrong)?,
+                )
+            }
         }
     }
     Ok((open, notes))
@@ -141,7 +164,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_skipped() {
-        let text = lines(&[SESSION, r#"{"schema":"thalweg.weather/1","comparison":"s"}"#, "", "{}"]);
+        let text =
+            lines(&[SESSION, r#"{"schema":"thalweg.weather/1","comparison":"s"}"#, "", "{}"]);
         let records = parsed(&text).unwrap_or_default();
         assert_eq!((records.comparisons.len(), records.notes.len()), (1, 0));
     }
@@ -152,7 +176,9 @@ mod tests {
         let text = lines(&[newer, r#"{"schema":"thalweg.trial/1","comparison":"t"}"#, SESSION]);
         let records = parsed(&text).unwrap_or_default();
         assert_eq!(records.comparisons.len(), 1);
-        assert!(records.notes.first().is_some_and(|n| n.contains("later") && n.contains("session/2")));
+        assert!(
+            records.notes.first().is_some_and(|n| n.contains("later") && n.contains("session/2"))
+        );
     }
 
     #[test]

@@ -50,7 +50,8 @@ pub struct Session {
     /// How many pairs; none in results of versions that knew only a fixed number, `rounds`.
     #[serde(default)]
     pub pairs: Option<Pairs>,
-    /// When the intervals are looked at; none in results of versions that looked once, after the last round.
+    /// When the intervals are looked at; none in results of versions that looked once, after the
+    /// last round.
     #[serde(default)]
     pub looks: Vec<Look>,
     /// In which order the arms take their turns.
@@ -110,8 +111,8 @@ pub struct Trial {
     pub comparison: String,
     /// Name of the arm.
     pub arm: String,
-    /// The stage that it was made without, for the verdict on an arm; such a trial is in no pair, and its arm is one that
-    /// [`Arm::without`] made. None for all others.
+    /// The stage that it was made without, for the verdict on an arm; such a trial is in no pair,
+    /// and its arm is one that [`Arm::without`] made. None for all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Round, from 0; none for a warm-up, which is never averaged.
@@ -136,7 +137,8 @@ pub struct Trial {
     pub time_s: Option<f64>,
     /// Bytes that it needed of its files.
     pub needed_bytes: Option<u64>,
-    /// How far the wall clock was set forward (or back) while it ran, beside what the steady clock counted.
+    /// How far the wall clock was set forward (or back) while it ran, beside what the steady clock
+    /// counted.
     #[serde(default)]
     pub clock_step_s: Option<f64>,
     /// What was done to the caches before.
@@ -148,7 +150,8 @@ pub struct Trial {
 impl Trial {
     /// The time, if the trial counts: not a warm-up, not rejected, not failed.
     pub fn counted_time_s(&self) -> Option<f64> {
-        self.time_s.filter(|_| self.round.is_some() && self.rejected.is_none() && self.failed.is_none())
+        self.time_s
+            .filter(|_| self.round.is_some() && self.rejected.is_none() && self.failed.is_none())
     }
 }
 

@@ -10,14 +10,20 @@ use serde_json::Value;
 use super::{Earlier, read};
 use crate::{Error, Result};
 
-/// Opens a results file to go on with it, and makes it if it is not there: gives what it holds, and the file, which
-/// appends and is locked against a second run. A last line that was cut short is cut off.
+/// Opens a results file to go on with it, and makes it if it is not there: gives what it holds, and
+/// the file, which appends and is locked against a second run. A last line that was cut short is
+/// cut off.
 ///
 /// # Errors
 /// When it can't be read or changed, when another process writes it, or when a line is damaged.
 pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     let io = |doing| move |e: std::io::Error| Error::io(path, doing, e);
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io("opening"))?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(io("opening"))?;
     if !lock(&file) {
         return Err(Error::Usage(format!("{}: another run is writing to it", path.display())));
     }
@@ -36,7 +42,8 @@ pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
 
 /// Locks `file` for as long as it is open. Some file systems have no locks; then nobody watches.
 fn lock(file: &File) -> bool {
-    // A process that was just being started when its parent was killed holds the lock until it has become its program.
+    // A process that was just being started when its parent was killed holds the lock until it has
+    // become its program.
     const PATIENCE: Duration = Duration::from_secs(1);
     let start = Instant::now();
     while let Err(TryLockError::WouldBlock) = file.try_lock() {

@@ -12,8 +12,8 @@ use super::flags::{CLOCK_STEP_S, LEAST};
 use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session};
 use super::{
-    Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed, TRIAL_SCHEMA, Trial, standing,
-    summarise, summary, without,
+    Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed,
+    TRIAL_SCHEMA, Trial, standing, summarise, summary, without,
 };
 use crate::cache::{self, EvictOptions, ReadTwice};
 use crate::level::{Judgement, Level, judge, prepare};
@@ -24,14 +24,15 @@ use crate::verdict::Role;
 use crate::workload::Workload;
 use crate::{Error, Result};
 
-/// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon as it is known. When
-/// `stop` becomes true the running trial is killed, and what has finished is summarised: what it may still claim is that
-/// of the last planned look that was reached.
+/// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon
+/// as it is known. When `stop` becomes true the running trial is killed, and what has finished is
+/// summarised: what it may still claim is that of the last planned look that was reached.
 ///
 /// An arm that fails is out, and the others go on. Differing digests end the comparison as refused.
 ///
 /// # Errors
-/// When the plan makes no sense, a file can't be read, `out` can't be written, or the earlier run was another's.
+/// When the plan makes no sense, a file can't be read, `out` can't be written, or the earlier run
+/// was another's.
 pub fn run(
     plan: &Plan,
     out: &mut dyn Write,
@@ -44,14 +45,21 @@ pub fn run(
             same(&earlier.session, &session)?;
             earlier.clone()
         }
-        None => Earlier { session, trials: Vec::new(), probes: Vec::new(), resumed: Vec::new(), ended: None },
+        None => Earlier {
+            session,
+            trials: Vec::new(),
+            probes: Vec::new(),
+            resumed: Vec::new(),
+            ended: None,
+        },
     };
     if kept.ended.is_some() {
         return Ok(summarise(kept));
     }
     let extra = without::arms(&kept.session, plan).len() * without::TRIALS;
     let total = kept.session.arms.len() * (kept.session.rounds + 1) + extra;
-    let mut running = Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
+    let mut running =
+        Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
     let ended = match running.everything() {
         Ok(ended) => ended,
         Err(Error::Cancelled) => Ended::Stopped,
@@ -61,7 +69,8 @@ pub fn run(
     };
     let Running { kept, out, .. } = running;
     let comparison = summarise(Earlier { ended: Some(ended), ..kept });
-    // A stopped comparison has no last line: that is how a reader of the file knows, and how it can be resumed.
+    // A stopped comparison has no last line: that is how a reader of the file knows, and how it can
+    // be resumed.
     if !comparison.stopped() {
         write_line(out, &comparison.last_line())?;
     }
@@ -81,14 +90,16 @@ struct Running<'a> {
 
 impl Running<'_> {
     fn everything(&mut self) -> Result<Ended> {
-        let (arms, rounds, order) = (self.kept.session.arms.len(), self.kept.session.rounds, self.kept.session.order);
+        let (arms, rounds, order) =
+            (self.kept.session.arms.len(), self.kept.session.rounds, self.kept.session.order);
         match self.plan.resume {
             None => write_line(self.out, &self.kept.session)?,
             Some(_) => self.say_resumed()?,
         }
         // Before the warm-up, which would bring the files into whatever caches there are.
         let twice = self.read_twice()?;
-        // The warm-up brings programs and libraries into memory, and finds wrong digests before hours are spent.
+        // The warm-up brings programs and libraries into memory, and finds wrong digests before
+        // hours are spent.
         let warm_up = self.started.elapsed();
         for index in 0..arms {
             self.turn(&self.arm(index)?, None, None, index)?;
@@ -97,7 +108,9 @@ impl Running<'_> {
         let mut longest = self.started.elapsed() - warm_up;
         self.probe(twice)?;
         for round in 0..without::TRIALS {
-            for (position, (role, arm)) in without::arms(&self.kept.session, self.plan).into_iter().enumerate() {
+            for (position, (role, arm)) in
+                without::arms(&self.kept.session, self.plan).into_iter().enumerate()
+            {
                 self.turn(&arm, Some(role), Some(round), position)?;
             }
         }
@@ -121,7 +134,8 @@ impl Running<'_> {
     fn say_resumed(&mut self) -> Result<()> {
         let started_unix_s = unix_s(SystemTime::now());
         let last = self.kept.trials.last();
-        let ended = |t: &Trial| t.started_unix_s + t.outcome.as_ref().map_or(0.0, |o| o.usage.wall_s);
+        let ended =
+            |t: &Trial| t.started_unix_s + t.outcome.as_ref().map_or(0.0, |o| o.usage.wall_s);
         let resumed = Resumed {
             schema: RESUMED_SCHEMA.into(),
             comparison: self.kept.session.id.clone(),
@@ -136,7 +150,8 @@ impl Running<'_> {
 
     /// The files whose limit is still to be probed.
     fn unprobed(&self) -> Vec<PathBuf> {
-        let mut files: Vec<_> = self.kept.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
+        let mut files: Vec<_> =
+            self.kept.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
         files.sort();
         files.dedup();
         files.retain(|file| self.kept.probes.iter().all(|p| p.file != file.display().to_string()));
@@ -159,22 +174,35 @@ impl Running<'_> {
         let Some(options) = &self.plan.probe else { return Ok(()) };
         for file in self.unprobed() {
             let progress = &mut *self.progress;
-            let mut probe = probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
-                progress(Progress::Probing { done, total });
-            })?;
+            let mut probe =
+                probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
+                    progress(Progress::Probing { done, total });
+                })?;
             // The arms know a store by its folder.
             probe.file = file.display().to_string();
             probe.twice = twice.remove(&file);
             let comparison = self.kept.session.id.clone();
-            write_line(self.out, &ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() })?;
+            write_line(
+                self.out,
+                &ProbeRecord { schema: PROBE_SCHEMA.into(), comparison, probe: probe.clone() },
+            )?;
             self.kept.probes.push(probe);
         }
         Ok(())
     }
 
-    /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not run twice.
-    fn turn(&mut self, arm: &Arm, role: Option<Role>, round: Option<usize>, position: usize) -> Result<()> {
-        while let Some(attempt) = standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round) {
+    /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not
+    /// run twice.
+    fn turn(
+        &mut self,
+        arm: &Arm,
+        role: Option<Role>,
+        round: Option<usize>,
+        position: usize,
+    ) -> Result<()> {
+        while let Some(attempt) =
+            standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round)
+        {
             self.trial(arm, role, round, (position, attempt))?;
         }
         self.done += 1;
@@ -197,7 +225,12 @@ impl Running<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        (self.progress)(Progress::Starting { arm: &arm.name, round, done: self.done, total: self.total });
+        (self.progress)(Progress::Starting {
+            arm: &arm.name,
+            round,
+            done: self.done,
+            total: self.total,
+        });
         let mut trial = Trial {
             schema: TRIAL_SCHEMA.into(),
             comparison: self.kept.session.id.clone(),
@@ -219,7 +252,8 @@ impl Running<'_> {
             prepared: None,
             outcome: None,
         };
-        // What is left when a stage is taken away is the work's own time, whatever is compared otherwise.
+        // What is left when a stage is taken away is the work's own time, whatever is compared
+        // otherwise.
         let clock = if role.is_some() { Clock::TimeToSamples } else { self.kept.session.clock };
         match fill(&mut trial, arm, clock, self.plan.evict, self.stop) {
             Ok(()) => {}
@@ -245,7 +279,13 @@ fn write_line(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
 }
 
 /// Prepares the caches, runs the workload, judges it.
-fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &AtomicBool) -> Result<()> {
+fn fill(
+    trial: &mut Trial,
+    arm: &Arm,
+    clock: Clock,
+    evict: EvictOptions,
+    stop: &AtomicBool,
+) -> Result<()> {
     for command in &arm.prepare {
         trial::run(command, stop)?;
     }
@@ -268,12 +308,15 @@ fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &
         Clock::Wall => Some(outcome.usage.wall_s),
         Clock::TimeToSamples => outcome.report.as_ref().and_then(|r| r.open_to_last_s),
     };
-    if let (Clock::TimeToSamples, Some(time), Some(step)) = (clock, trial.time_s, trial.clock_step_s)
+    if let (Clock::TimeToSamples, Some(time), Some(step)) =
+        (clock, trial.time_s, trial.clock_step_s)
         && step.abs() > CLOCK_STEP_S.max(LEAST * time)
     {
-        // Nobody knows which clock the workload looked at. What is timed from here has the steady one.
-        trial.rejected =
-            Some(format!("the wall clock was set by {step:+.3} s meanwhile, so its own time can't be trusted"));
+        // Nobody knows which clock the workload looked at. What is timed from here has the steady
+        // one.
+        trial.rejected = Some(format!(
+            "the wall clock was set by {step:+.3} s meanwhile, so its own time can't be trusted"
+        ));
         return Ok(());
     }
     match judge(trial.level_asked, prepared, outcome.usage.device_read_bytes, trial.needed_bytes) {
@@ -286,10 +329,14 @@ fn fill(trial: &mut Trial, arm: &Arm, clock: Clock, evict: EvictOptions, stop: &
     }
 }
 
-/// Reads what the trial wrote. What it finds goes into the trial's own report, to be held against the other arms'.
+/// Reads what the trial wrote. What it finds goes into the trial's own report, to be held against
+/// the other arms'.
 fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Result<()> {
     let found = trial::run(check, stop)?.report.filter(|found| found.digest.is_some());
-    let found = found.ok_or_else(|| Error::Report { command: check.command_line(), what: "has no digest".into() })?;
+    let found = found.ok_or_else(|| Error::Report {
+        command: check.command_line(),
+        what: "has no digest".into(),
+    })?;
     let report = outcome.report.get_or_insert_default();
     (report.digest, report.reads, report.samples) = (found.digest, found.reads, found.samples);
     report.other.extend(found.bytes_stored.map(|bytes| ("bytes_written".to_owned(), bytes.into())));
@@ -324,10 +371,14 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
         // Clocks tick alike on one machine, so a part can't take longer than the whole.
         if !(t > 0.0 && t <= outcome.usage.wall_s) {
             let wall = outcome.usage.wall_s;
-            return Err(wrong(format!("says open_to_last_s = {t}, but the whole process took {wall} s")));
+            return Err(wrong(format!(
+                "says open_to_last_s = {t}, but the whole process took {wall} s"
+            )));
         }
     } else if arm.decoder {
-        return Err(wrong("has no open_to_last_s (a number, in the last line of JSON on standard output)".into()));
+        return Err(wrong(
+            "has no open_to_last_s (a number, in the last line of JSON on standard output)".into(),
+        ));
     }
     let has_values = arm.decoder && arm.values.as_deref() != Some(Arm::NO_VALUES);
     if has_values && report.is_none_or(|r| r.digest.as_deref().unwrap_or_default().is_empty()) {
@@ -345,7 +396,9 @@ mod tests {
     fn a_clock_that_is_set_is_noticed() {
         let (steady, wall) = (Instant::now(), SystemTime::now());
         let second = Duration::from_secs(1);
-        let step = |wall_after| clock_step_s((steady, wall), (steady + second, wall_after)).unwrap_or(f64::NAN);
+        let step = |wall_after| {
+            clock_step_s((steady, wall), (steady + second, wall_after)).unwrap_or(f64::NAN)
+        };
         assert!(step(wall + second).abs() < 1e-5);
         assert!((step(wall + 3600 * second) - 3599.0).abs() < 1e-5);
         assert!((step(wall - 5 * second) + 6.0).abs() < 1e-5, "set back");

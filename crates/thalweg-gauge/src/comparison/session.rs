@@ -1,4 +1,5 @@
-//! The first line of a comparison, made of its plan; and whether an earlier run's may be gone on with.
+//! The first line of a comparison, made of its plan; and whether an earlier run's may be gone on
+//! with.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,7 +74,10 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
     files.sort();
     files.dedup();
     if let Some(file) = files.iter().find(|f| f.to_str().is_none()) {
-        return Err(Error::Usage(format!("{}: JSON results need file names in UTF-8", file.display())));
+        return Err(Error::Usage(format!(
+            "{}: JSON results need file names in UTF-8",
+            file.display()
+        )));
     }
     let place = |f: &std::path::PathBuf| {
         let (bytes, modified) = cache::state_of(f)?;
@@ -89,27 +93,41 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
 
 /// Those that are not found will be missed when they are started.
 fn programs(arms: &[Arm]) -> Vec<Program> {
-    let mut names: Vec<String> = arms.iter().filter_map(|arm| arm.command().argv.into_iter().next()).collect();
+    let mut names: Vec<String> =
+        arms.iter().filter_map(|arm| arm.command().argv.into_iter().next()).collect();
     names.sort();
     names.dedup();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders =
-        |name: &str| if name.contains('/') { vec![PathBuf::new()] } else { std::env::split_paths(&path).collect() };
+    let folders = |name: &str| {
+        if name.contains('/') {
+            vec![PathBuf::new()]
+        } else {
+            std::env::split_paths(&path).collect()
+        }
+    };
     let program = |file: PathBuf| {
         let found = std::fs::metadata(&file).ok().filter(std::fs::Metadata::is_file)?;
         let modified_unix_s = found.modified().ok().map(unix_s);
         Some(Program { file: file.to_str()?.into(), bytes: found.len(), modified_unix_s })
     };
-    names.iter().filter_map(|name| folders(name).into_iter().find_map(|folder| program(folder.join(name)))).collect()
+    names
+        .iter()
+        .filter_map(|name| folders(name).into_iter().find_map(|folder| program(folder.join(name))))
+        .collect()
 }
 
 /// Whether trials of `now` may join those of `then`: the same arms, plan, files and machine.
 pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
     let check = |same: bool, what: &dyn Fn() -> String| {
-        if same { Ok(()) } else { Err(Error::Resume { comparison: now.name.clone(), what: what() }) }
+        if same {
+            Ok(())
+        } else {
+            Err(Error::Resume { comparison: now.name.clone(), what: what() })
+        }
     };
     check(then.arms.len() == now.arms.len() && then.control == now.control, &|| {
-        let names = |s: &Session| s.arms.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
+        let names =
+            |s: &Session| s.arms.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
         format!("its arms were {}; now they are {}", names(then), names(now))
     })?;
     for (a, b) in then.arms.iter().zip(&now.arms) {
@@ -117,19 +135,26 @@ pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
         check(a == b, &|| format!("arm {:?} was {}; now it is {}", a.name, say(a), say(b)))?;
     }
     check(
-        (&then.pairs, &then.looks, then.order, then.retries) == (&now.pairs, &now.looks, now.order, now.retries),
+        (&then.pairs, &then.looks, then.order, then.retries)
+            == (&now.pairs, &now.looks, now.order, now.retries),
         &|| {
-            let say = |s: &Session| format!("{:?} in order {:?}, {:?} retries", s.pairs, s.order, s.retries);
+            let say = |s: &Session| {
+                format!("{:?} in order {:?}, {:?} retries", s.pairs, s.order, s.retries)
+            };
             format!("it was planned as {}; now as {}", say(then), say(now))
         },
     )?;
     let state = |s: &Session| -> Vec<(String, u64, Option<f64>)> {
         let places = s.places.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s));
-        places.chain(s.programs.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s))).collect()
+        places
+            .chain(s.programs.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s)))
+            .collect()
     };
     let (before, after) = (state(then), state(now));
     let say = |file: Option<&(String, u64, Option<f64>)>| match file {
-        Some((file, bytes, Some(t))) => format!("{file} of {bytes} bytes, changed at {t} s since 1970"),
+        Some((file, bytes, Some(t))) => {
+            format!("{file} of {bytes} bytes, changed at {t} s since 1970")
+        }
         Some((file, bytes, None)) => format!("{file} of {bytes} bytes"),
         None => "nothing".into(),
     };
@@ -138,16 +163,23 @@ pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
         check(a == b, &|| format!("it used {}; now it would use {}", say(a), say(b)))?;
     }
     check(then.gauge_version == now.gauge_version, &|| {
-        format!("it was measured by thalweg-gauge {}; this is {}", then.gauge_version, now.gauge_version)
+        format!(
+            "it was measured by thalweg-gauge {}; this is {}",
+            then.gauge_version, now.gauge_version
+        )
     })?;
     let machine = |s: &Session| {
         let h = &s.host;
         let cpu = h.cpu_model.clone().unwrap_or_else(|| h.architecture.clone());
         let number = |n: Option<f64>| n.map_or("?".into(), |n| n.to_string());
         let cpus = number(h.cpus_usable.map(|n| n as f64));
-        let (quota, memory) =
-            (number(h.cgroup_cpus), number(h.memory_bytes.map(|b| (b as f64 / f64::from(1 << 30)).round())));
+        let (quota, memory) = (
+            number(h.cgroup_cpus),
+            number(h.memory_bytes.map(|b| (b as f64 / f64::from(1 << 30)).round())),
+        );
         format!("{cpu}, {cpus} CPUs (quota {quota}), {memory} GiB, kernel {}", h.kernel)
     };
-    check(machine(then) == machine(now), &|| format!("it ran on {}; this is {}", machine(then), machine(now)))
+    check(machine(then) == machine(now), &|| {
+        format!("it ran on {}; this is {}", machine(then), machine(now))
+    })
 }

@@ -6,7 +6,12 @@ use super::{Arm, Session, Trial};
 use crate::stats::{Pair, Ratio, ratio};
 
 /// The next attempt at a trial; none if it has been made, or needs no more.
-pub(super) fn next_attempt(session: &Session, trials: &[Trial], arm: &str, round: Option<usize>) -> Option<usize> {
+pub(super) fn next_attempt(
+    session: &Session,
+    trials: &[Trial],
+    arm: &str,
+    round: Option<usize>,
+) -> Option<usize> {
     let own = || trials.iter().filter(|t| t.arm == arm);
     let before = || own().filter(|t| t.round == round);
     let out = own().any(|t| t.failed.is_some());
@@ -17,18 +22,22 @@ pub(super) fn next_attempt(session: &Session, trials: &[Trial], arm: &str, round
 
 /// Rounds in which each arm has had its turn, or is out.
 pub(super) fn whole_rounds(session: &Session, trials: &[Trial]) -> usize {
-    let out: HashSet<&str> = trials.iter().filter(|t| t.failed.is_some()).map(|t| t.arm.as_str()).collect();
+    let out: HashSet<&str> =
+        trials.iter().filter(|t| t.failed.is_some()).map(|t| t.arm.as_str()).collect();
     let mut attempts: HashMap<(&str, usize), usize> = HashMap::new();
     for t in trials {
         let Some(round) = t.round else { continue };
         let left = attempts.entry((&t.arm, round)).or_insert(session.retries.unwrap_or(0) + 1);
         *left = if t.rejected.is_none() { 0 } else { left.saturating_sub(1) };
     }
-    let over = |arm: &Arm, round| out.contains(arm.name.as_str()) || attempts.get(&(&arm.name, round)) == Some(&0);
+    let over = |arm: &Arm, round| {
+        out.contains(arm.name.as_str()) || attempts.get(&(&arm.name, round)) == Some(&0)
+    };
     (0..session.rounds).take_while(|&round| session.arms.iter().all(|arm| over(arm, round))).count()
 }
 
-/// Whether `rounds` rounds are a planned look, and all intervals there are as narrow as the plan wants them.
+/// Whether `rounds` rounds are a planned look, and all intervals there are as narrow as the plan
+/// wants them.
 pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) -> bool {
     if session.looks.iter().all(|look| look.rounds != rounds) {
         return false;
@@ -41,7 +50,12 @@ pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) 
 }
 
 /// The ratio of an arm to the baseline after `rounds` rounds; none for the baseline.
-pub(super) fn against(session: &Session, trials: &[Trial], arm: &Arm, rounds: usize) -> Option<Ratio> {
+pub(super) fn against(
+    session: &Session,
+    trials: &[Trial],
+    arm: &Arm,
+    rounds: usize,
+) -> Option<Ratio> {
     let baseline = session.arms.first().filter(|b| b.name != arm.name)?;
     ratio(&pairs(trials, &arm.name, &baseline.name), &session.looks(), rounds)
 }

@@ -117,8 +117,8 @@ pub struct Comparison {
     pub ended: Ended,
     /// Rounds that are whole.
     pub rounds: usize,
-    /// The last planned look that was reached: ratios and findings are those of its rounds. None if the run ended before
-    /// the first one; there are then no findings.
+    /// The last planned look that was reached: ratios and findings are those of its rounds. None if
+    /// the run ended before the first one; there are then no findings.
     pub look: Option<Look>,
 }
 
@@ -144,7 +144,8 @@ impl Comparison {
         matches!(self.ended, Ended::Budget | Ended::Stopped)
     }
 
-    /// The line that closes a comparison in a results file. It repeats nothing that only the trials know.
+    /// The line that closes a comparison in a results file. It repeats nothing that only the trials
+    /// know.
     pub fn last_line(&self) -> Value {
         json!({
             "schema": COMPARISON_SCHEMA,
@@ -160,7 +161,8 @@ impl Comparison {
         })
     }
 
-    /// The ratio of any two of its arms, pair by pair, at the last look that was reached; none if it was refused.
+    /// The ratio of any two of its arms, pair by pair, at the last look that was reached; none if
+    /// it was refused.
     pub fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
         let pairs = standing::pairs(&self.trials, arm, baseline);
         stats::ratio(&pairs, &self.session.looks(), self.rounds).filter(|_| self.refused.is_none())
@@ -194,7 +196,11 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
         let (a, b) = (name(other), name(trial));
         let text = |d: &Option<String>| d.clone().unwrap_or_default();
         if before.digest != report.digest {
-            return Some(format!("digest of {a} is {}, of {b} {}", text(&before.digest), text(&report.digest)));
+            return Some(format!(
+                "digest of {a} is {}, of {b} {}",
+                text(&before.digest),
+                text(&report.digest)
+            ));
         }
         if let (Some(x), Some(y)) = (before.samples, report.samples)
             && x != y
@@ -211,7 +217,8 @@ pub fn summarise(kept: Earlier) -> Comparison {
     let refused = disagreement(&session.arms, &trials);
     let rounds = standing::whole_rounds(&session, &trials);
     let look = session.looks().into_iter().rfind(|look| look.rounds <= rounds);
-    let against = |arm: &Arm| standing::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
+    let against =
+        |arm: &Arm| standing::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
     let noise = session.control.and_then(|i| against(session.arms.get(i)?));
     let noise_floor = noise.as_ref().map(stats::noise_floor);
     let mut summaries: Vec<Summary> = session
@@ -219,12 +226,15 @@ pub fn summarise(kept: Earlier) -> Comparison {
         .iter()
         .map(|arm| {
             let ratio = against(arm);
-            let finding = ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, noise_floor.unwrap_or(1.0)));
+            let finding = ratio
+                .filter(|_| look.is_some())
+                .map(|r| Finding::of(&r, noise_floor.unwrap_or(1.0)));
             Summary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
-        // Held against its own noise it could never differ; the bare ratio is what a reader needs to see.
+        // Held against its own noise it could never differ; the bare ratio is what a reader needs
+        // to see.
         control.finding = control.ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, 1.0));
     }
     let ended = ended.unwrap_or(Ended::Stopped);
@@ -232,7 +242,19 @@ pub fn summarise(kept: Earlier) -> Comparison {
     if noise.and_then(|n| n.interval).is_some_and(|(low, high)| low > 1.0 || high < 1.0) {
         flags.insert(0, Flag::IdenticalArmsDiffer);
     }
-    Comparison { session, trials, probes, summaries, noise, noise_floor, flags, refused, ended, rounds, look }
+    Comparison {
+        session,
+        trials,
+        probes,
+        summaries,
+        noise,
+        noise_floor,
+        flags,
+        refused,
+        ended,
+        rounds,
+        look,
+    }
 }
 
 fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> Summary {
@@ -242,18 +264,23 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
     let middle = |f: &dyn Fn(&crate::trial::Outcome) -> Option<f64>| {
         median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
     };
-    let largest = |f: &dyn Fn(&crate::trial::Outcome) -> Option<u64>| outcomes.iter().filter_map(|o| f(o)).max();
+    let largest = |f: &dyn Fn(&crate::trial::Outcome) -> Option<u64>| {
+        outcomes.iter().filter_map(|o| f(o)).max()
+    };
     let report = outcomes.last().and_then(|o| o.report.as_ref());
     let time_s = Spread::of(&counted.iter().filter_map(|t| t.counted_time_s()).collect::<Vec<_>>());
     let level = counted.iter().filter_map(|t| t.level).max();
     let stored_bytes = counted.last().and_then(|t| t.needed_bytes);
     let samples = report.and_then(|r| r.samples);
-    let decoded_bytes =
-        report.and_then(|r| r.bytes_decoded).or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
+    let decoded_bytes = report
+        .and_then(|r| r.bytes_decoded)
+        .or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
     let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
     // A probe of the bare store says nothing about a throttled one, nor the other way round.
     let throttle = report.and_then(|r| r.throttle.as_ref());
-    let of_arm = |p: &&Probe, file: &Path| p.file == file.display().to_string() && p.throttle.as_ref() == throttle;
+    let of_arm = |p: &&Probe, file: &Path| {
+        p.file == file.display().to_string() && p.throttle.as_ref() == throttle
+    };
     let probe = arm.files.first().and_then(|file| probes.iter().find(|p| of_arm(p, file)));
     let stages = stages(&outcomes);
     let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
@@ -270,8 +297,10 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
         cores: cores(arm, session).min(threads),
     };
     let limit = probe.map(|p| p.limit(&work));
-    // Where whole processes are compared, what is held against the limit is still the work's own time, if it tells.
-    let own_s = middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
+    // Where whole processes are compared, what is held against the limit is still the work's own
+    // time, if it tells.
+    let own_s =
+        middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
     let without = without::times(arm, trials);
     let bottleneck = own_s
         .filter(|_| limit.is_some() || without != Without::default())
@@ -292,7 +321,8 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
         peak_anon_bytes: largest(&|o| o.usage.peak_anon_bytes),
         peak_file_bytes: largest(&|o| o.usage.peak_file_bytes),
         max_rss_bytes: largest(&|o| o.usage.max_rss_bytes),
-        device_read_bytes: middle(&|o| o.usage.device_read_bytes.map(|b| b as f64)).map(|b| b as u64),
+        device_read_bytes: middle(&|o| o.usage.device_read_bytes.map(|b| b as f64))
+            .map(|b| b as u64),
         stored_bytes,
         decoded_bytes,
         samples,
@@ -315,8 +345,10 @@ fn cores(arm: &Arm, session: &Session) -> f64 {
 
 /// Medians over the trials of each trial's own distribution; the longest call of all.
 fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
-    let each: Vec<Latency> = outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();
-    let middle = |f: fn(&Latency) -> Option<f64>| median(&each.iter().filter_map(f).collect::<Vec<_>>());
+    let each: Vec<Latency> =
+        outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();
+    let middle =
+        |f: fn(&Latency) -> Option<f64>| median(&each.iter().filter_map(f).collect::<Vec<_>>());
     each.last().map(|last| Latency {
         n: last.n,
         mean: middle(|l| l.mean),
@@ -327,8 +359,11 @@ fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
 }
 
 fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<Stage> {
-    let lists: Vec<Vec<Stage>> =
-        outcomes.iter().filter_map(|o| o.report.as_ref()).map(crate::workload::Report::stage_list).collect();
+    let lists: Vec<Vec<Stage>> = outcomes
+        .iter()
+        .filter_map(|o| o.report.as_ref())
+        .map(crate::workload::Report::stage_list)
+        .collect();
     let Some(names) = lists.last() else { return Vec::new() };
     let middle = |name: &str, f: &dyn Fn(&Stage) -> Option<f64>| {
         median(&lists.iter().flatten().filter(|s| s.name == name).filter_map(f).collect::<Vec<_>>())

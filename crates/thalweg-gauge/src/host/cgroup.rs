@@ -17,7 +17,10 @@ fn path_of(cgroup: &str, controller: &str) -> Option<String> {
 fn smallest<T: PartialOrd>(root: &str, path: &str, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
     let full = Path::new(root).join(path.trim_start_matches('/'));
     let root = Path::new(root);
-    full.ancestors().take_while(|p| p.starts_with(root)).filter_map(read).reduce(|a, b| if b < a { b } else { a })
+    full.ancestors()
+        .take_while(|p| p.starts_with(root))
+        .filter_map(read)
+        .reduce(|a, b| if b < a { b } else { a })
 }
 
 /// Memory limit in bytes.
@@ -56,7 +59,9 @@ pub(super) fn io(cgroup: &str) -> Option<String> {
         let full = Path::new(root).join(path.trim_start_matches('/'));
         let folders = full.ancestors().take_while(|p| p.starts_with(root));
         let lines: Vec<String> = folders
-            .flat_map(|folder| files.iter().map(|file| (*file, folder.join(file))).collect::<Vec<_>>())
+            .flat_map(|folder| {
+                files.iter().map(|file| (*file, folder.join(file))).collect::<Vec<_>>()
+            })
             .filter_map(|(file, path)| Some(format!("{file}: {}", text(path)?.replace('\n', ", "))))
             .collect();
         (!lines.is_empty()).then(|| lines.join("; "))

@@ -31,7 +31,8 @@ pub struct Place {
     pub file_system: String,
     /// Mount point.
     pub mount_point: String,
-    /// What is mounted there. Of a file server, only what it exports: names of machines and people stay out.
+    /// What is mounted there. Of a file server, only what it exports: names of machines and people
+    /// stay out.
     pub source: String,
     /// Options of the mount and of the file system, without addresses and names.
     pub options: String,
@@ -39,7 +40,8 @@ pub struct Place {
     pub remote: bool,
     /// The block device, if there is one.
     pub block: Option<Block>,
-    /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE, Lustre).
+    /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE,
+    /// Lustre).
     pub read_ahead_kib: Option<u64>,
     /// How Lustre spreads the file.
     pub stripe: Option<Stripe>,
@@ -103,7 +105,8 @@ fn find_mount(mountinfo: &str, path: &Path) -> Option<Mount> {
         .max_by_key(|m| PathBuf::from(&m.place.mount_point).components().count())
 }
 
-/// id parent major:minor root mount-point options [tags...] - type source super-options (proc_pid_mountinfo(5))
+/// id parent major:minor root mount-point options [tags...] - type source super-options
+/// (proc_pid_mountinfo(5))
 fn parse_mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
@@ -115,7 +118,8 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let kind = file_system.split('.').next().unwrap_or_default();
     let remote = REMOTE.contains(&kind);
     let mount_point = unescape(left.get(4)?);
-    let (source, options) = if remote { (anonymous(&source), nameless(&options)) } else { (source, options) };
+    let (source, options) =
+        if remote { (anonymous(&source), nameless(&options)) } else { (source, options) };
     let place = Place { file_system, mount_point, source, options, remote, ..Place::default() };
     Some(Mount { place, device: (*left.get(2)?).to_owned() })
 }
@@ -134,7 +138,8 @@ fn anonymous(source: &str) -> String {
 }
 
 /// Options that say who and where, not how.
-const NAMES: &[&str] = &["addr", "clientaddr", "mountaddr", "mon_addr", "username", "user", "domain", "name", "unc"];
+const NAMES: &[&str] =
+    &["addr", "clientaddr", "mountaddr", "mon_addr", "username", "user", "domain", "name", "unc"];
 
 fn nameless(options: &str) -> String {
     let named = |option: &&str| option.split_once('=').is_some_and(|(key, _)| NAMES.contains(&key));
@@ -183,7 +188,9 @@ mod tests {
 
     #[test]
     fn the_longest_mount_point_holds_the_file() {
-        let kind = |path: &str| find_mount(MOUNTS, Path::new(path)).map(|m| (m.place.file_system, m.place.remote));
+        let kind = |path: &str| {
+            find_mount(MOUNTS, Path::new(path)).map(|m| (m.place.file_system, m.place.remote))
+        };
         assert_eq!(kind("/home/x"), Some(("ext4".into(), false)));
         assert_eq!(kind("/data set/x"), Some(("nfs4".into(), true)));
         assert_eq!(kind("/data set/near/x"), Some(("tmpfs".into(), false)));

@@ -23,7 +23,11 @@ const FILES: [(&str, &[&str]); 3] = [
     ),
     (
         "/sys/kernel/mm",
-        &["transparent_hugepage/enabled", "transparent_hugepage/defrag", "transparent_hugepage/shmem_enabled"],
+        &[
+            "transparent_hugepage/enabled",
+            "transparent_hugepage/defrag",
+            "transparent_hugepage/shmem_enabled",
+        ],
     ),
     (
         "/sys/devices/system/cpu",
@@ -33,6 +37,10 @@ const FILES: [(&str, &[&str]); 3] = [
 
 /// Those that this kernel has. Of a choice, "always [madvise] never", the one in force.
 pub(super) fn settings() -> BTreeMap<String, String> {
-    let files = FILES.iter().flat_map(|(root, files)| files.iter().map(move |file| (*file, format!("{root}/{file}"))));
-    files.filter_map(|(file, path)| Some((file.replace('/', "."), super::chosen(&text(path)?)))).collect()
+    let files = FILES
+        .iter()
+        .flat_map(|(root, files)| files.iter().map(move |file| (*file, format!("{root}/{file}"))));
+    files
+        .filter_map(|(file, path)| Some((file.replace('/', "."), super::chosen(&text(path)?))))
+        .collect()
 }

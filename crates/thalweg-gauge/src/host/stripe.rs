@@ -1,4 +1,5 @@
-//! How Lustre spreads a file over its servers: from the extended attribute that `lfs getstripe` reads, too.
+//! How Lustre spreads a file over its servers: from the extended attribute that `lfs getstripe`
+//! reads, too.
 
 use std::path::Path;
 
@@ -11,7 +12,8 @@ pub struct Stripe {
     pub count: u16,
     /// Bytes on one target before the next one's turn.
     pub bytes: u32,
-    /// Whether other parts of the file are spread otherwise (a composite layout): this is then the first part.
+    /// Whether other parts of the file are spread otherwise (a composite layout): this is then the
+    /// first part.
     pub composite: bool,
 }
 
@@ -32,7 +34,8 @@ fn parse(value: &[u8]) -> Option<Stripe> {
     if u32_at(value, 0)? != COMPOSITE {
         return plain(value);
     }
-    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48, of which the offset of their layout stands at 24.
+    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48, of which the offset of their
+    // layout stands at 24.
     let at = u32_at(value, 32 + 24)? as usize;
     Some(Stripe { composite: true, ..plain(value.get(at..)?)? })
 }

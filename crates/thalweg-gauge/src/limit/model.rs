@@ -4,13 +4,13 @@ use thalweg_io::model::StoreModel;
 
 use super::{Point, Probe};
 
-/// The model takes the least in flight that reaches this share of the best: beyond it, more memory buys nothing that
-/// the scatter of the windows would show.
+/// The model takes the least in flight that reaches this share of the best: beyond it, more memory
+/// buys nothing that the scatter of the windows would show.
 const ENOUGH: f64 = 0.95;
 
 impl Probe {
-    /// The point that the engine should read by: the fewest bytes in flight that come within 5 % of the fastest; among
-    /// equals, the fewest requests.
+    /// The point that the engine should read by: the fewest bytes in flight that come within 5 % of
+    /// the fastest; among equals, the fewest requests.
     pub fn chosen(&self) -> Option<&Point> {
         let enough = self.best()?.bytes_per_s * ENOUGH;
         let good = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s >= enough);
@@ -69,9 +69,12 @@ mod tests {
             point(true, 4096, 32, 4096.0 * 50_000.0),
         ]);
         let model = p.store_model();
-        // Two points have 4 MiB in flight; the one with fewer requests wins, though the other is a little faster.
+        // Two points have 4 MiB in flight; the one with fewer requests wins, though the other is a
+        // little faster.
         assert_eq!(model.map(|m| (m.depth, m.block, m.bandwidth)), Some((4, 1 << 20, 1.91e9)));
-        assert!(model.is_some_and(|m| (m.latency_s - 80e-6).abs() < 1e-12 && (m.request_rate - 50e3).abs() < 1e-6));
+        assert!(model.is_some_and(
+            |m| (m.latency_s - 80e-6).abs() < 1e-12 && (m.request_rate - 50e3).abs() < 1e-6
+        ));
     }
 
     #[test]

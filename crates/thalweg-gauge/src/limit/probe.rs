@@ -1,4 +1,5 @@
-//! Measures what the device and the memory give, on the very file, in the same session as the trials.
+//! Measures what the device and the memory give, on the very file, in the same session as the
+//! trials.
 
 use std::fs::File;
 use std::io::Read;
@@ -50,8 +51,12 @@ impl ProbeOptions {
     #[must_use]
     pub fn sweep_within(time: Duration) -> Self {
         let options = Self { single_stream_bytes: 0, ..Self::default() };
-        let sweep = options.blocks.iter().flat_map(|block| options.depths.iter().map(move |depth| (*block, *depth)));
-        let points = sweep.filter(|&(block, depth)| block * depth as u64 <= MAX_IN_FLIGHT).count() + SCATTERED;
+        let sweep = options
+            .blocks
+            .iter()
+            .flat_map(|block| options.depths.iter().map(move |depth| (*block, *depth)));
+        let points = sweep.filter(|&(block, depth)| block * depth as u64 <= MAX_IN_FLIGHT).count()
+            + SCATTERED;
         // Copying in memory takes a window for each of up to three numbers of threads.
         let windows = (points * options.windows + 3) as f64;
         let window = Duration::from_secs_f64(time.as_secs_f64() / windows);
@@ -67,8 +72,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// Larger points spend most of a short window filling and draining the queue, and cost memory.
 const MAX_IN_FLIGHT: u64 = 64 << 20;
-/// What every device and file system that Linux supports accepts for O_DIRECT, 16 KiB sectors aside (blocks are multiples
-/// of more than that anyway).
+/// What every device and file system that Linux supports accepts for O_DIRECT, 16 KiB sectors aside
+/// (blocks are multiples of more than that anyway).
 const ALIGNMENT: usize = 4096;
 const SCATTERED_BLOCK: u64 = 4096;
 
@@ -81,7 +86,9 @@ pub fn probe(
 ) -> Result<Probe> {
     let file_bytes = std::fs::metadata(path).map_err(|e| Error::io(path, "looking up", e))?.len();
     if options.blocks.iter().any(|b| *b == 0 || b % ALIGNMENT as u64 != 0) || options.windows == 0 {
-        return Err(Error::Usage("a probe needs windows, and blocks that are multiples of 4 KiB".into()));
+        return Err(Error::Usage(
+            "a probe needs windows, and blocks that are multiples of 4 KiB".into(),
+        ));
     }
     let mut notes = Vec::new();
     let smallest = options.blocks.iter().copied().min().unwrap_or(SCATTERED_BLOCK);
@@ -93,7 +100,9 @@ pub fn probe(
         notes.push(format!("the store was slowed down on purpose: {limits}"));
     }
     if !direct {
-        notes.push("this file system refuses O_DIRECT: buffered reads, evicted before each window".into());
+        notes.push(
+            "this file system refuses O_DIRECT: buffered reads, evicted before each window".into(),
+        );
     }
 
     let all: Vec<(u64, usize, bool)> = options
@@ -102,7 +111,9 @@ pub fn probe(
         .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)))
         // Few threads would only show the latency of one request, which `depth 1` shows already.
         .chain([(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)])
-        .filter(|&(block, depth, _)| depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes)
+        .filter(|&(block, depth, _)| {
+            depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes
+        })
         .collect();
     let total = all.len() + 2;
     let mut points = Vec::new();
@@ -149,10 +160,21 @@ pub fn probe(
     progress(total, total);
     let file = path.display().to_string();
     let throttle = options.throttle.map(|limits| limits.to_string());
-    Ok(Probe { file, file_bytes, direct, points, single_stream_bytes_per_s, memory, throttle, twice: None, notes })
+    Ok(Probe {
+        file,
+        file_bytes,
+        direct,
+        points,
+        single_stream_bytes_per_s,
+        memory,
+        throttle,
+        twice: None,
+        notes,
+    })
 }
 
-/// Opens for direct reads if one of them works: some file systems accept the flag and refuse the read.
+/// Opens for direct reads if one of them works: some file systems accept the flag and refuse the
+/// read.
 fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)> {
     let store = FileStore::open_direct(path)?;
     if store.size() > 0 {
@@ -191,7 +213,8 @@ fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result
     let next = AtomicU64::new(0);
     let bytes = AtomicU64::new(0);
     let ready = Barrier::new(shape.depth);
-    let len = usize::try_from(shape.block_bytes).map_err(|_| Error::Usage("a block larger than memory".into()))?;
+    let len = usize::try_from(shape.block_bytes)
+        .map_err(|_| Error::Usage("a block larger than memory".into()))?;
     let times = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..shape.depth)
             .map(|_| {
@@ -211,26 +234,35 @@ fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result
                 })
             })
             .collect();
-        let join =
-            |w: std::thread::ScopedJoinHandle<'_, _>| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let join = |w: std::thread::ScopedJoinHandle<'_, _>| {
+            w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
         workers.into_iter().map(join).collect::<Result<Vec<_>>>()
     })?;
     let start = times.iter().map(|t| t.0).min();
     let last = times.iter().map(|t| t.1).max();
     // A window that ends as it starts would make an infinite rate.
-    let seconds = last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
+    let seconds =
+        last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
     let offset_bytes = shape.offset(first, 0);
     Ok(Window { offset_bytes, bytes: bytes.into_inner(), seconds })
 }
 
 /// One buffered reader, as `cat` or `dd` would: not the device's limit, but what most programs get.
-fn single_stream(path: &Path, most: u64, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<Option<f64>> {
+fn single_stream(
+    path: &Path,
+    most: u64,
+    stop: &AtomicBool,
+    notes: &mut Vec<String>,
+) -> Result<Option<f64>> {
     if most == 0 {
         return Ok(None);
     }
     let eviction = evict(path, EvictOptions::default())?;
     if let Some(why) = eviction.objection() {
-        notes.push(format!("no single buffered stream was timed: the file could not be proved cold ({why})"));
+        notes.push(format!(
+            "no single buffered stream was timed: the file could not be proved cold ({why})"
+        ));
         return Ok(None);
     }
     let mut file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
@@ -250,14 +282,15 @@ fn single_stream(path: &Path, most: u64, stop: &AtomicBool, notes: &mut Vec<Stri
     Ok((bytes > 0).then(|| bytes as f64 / start.elapsed().as_secs_f64().max(1e-6)))
 }
 
-/// Twice this a thread is more than the last cache of most machines. Where it is not, the copy is too fast and the limit
-/// too strict, which flatters nobody.
+/// Twice this a thread is more than the last cache of most machines. Where it is not, the copy is
+/// too fast and the limit too strict, which flatters nobody.
 const COPY_BYTES: usize = 64 << 20;
 
 /// Copies with one thread and with all of them. Each touches its own pair of buffers.
 fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
-    // Four threads often saturate what one socket has; beyond 16 (2 GiB of buffers) nothing is learned.
+    // Four threads often saturate what one socket has; beyond 16 (2 GiB of buffers) nothing is
+    // learned.
     let mut counts = vec![1, 4, all.min(16)];
     counts.retain(|&n| n <= all);
     counts.sort_unstable();
@@ -270,7 +303,8 @@ fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
             }
             let ready = Barrier::new(threads);
             let rates: Vec<f64> = std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| copy_rate(time, &ready))).collect();
+                let workers: Vec<_> =
+                    (0..threads).map(|_| scope.spawn(|| copy_rate(time, &ready))).collect();
                 workers.into_iter().filter_map(|w| w.join().ok()).collect()
             });
             Ok(MemoryPoint { threads, bytes_per_s: rates.iter().sum() })

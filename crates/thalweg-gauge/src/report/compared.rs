@@ -12,7 +12,10 @@ const NOTHING: &str = "-";
 
 /// Runs are called A, B, C in tables.
 fn letter(i: usize) -> String {
-    u8::try_from(i).ok().filter(|i| *i < 26).map_or_else(|| format!("#{}", i + 1), |i| char::from(b'A' + i).to_string())
+    u8::try_from(i)
+        .ok()
+        .filter(|i| *i < 26)
+        .map_or_else(|| format!("#{}", i + 1), |i| char::from(b'A' + i).to_string())
 }
 
 /// The comparison as plain text.
@@ -20,8 +23,11 @@ pub fn text(c: &Compared) -> String {
     let mut out = String::new();
     let facts = runs(c);
     for (i, run) in c.runs.iter().enumerate() {
-        let lines = facts.iter().filter_map(|(name, values)| Some(format!("{name:<9}{}", values.get(i)?)));
-        out.push_str(section(&format!("{}  {}", letter(i), run.name), lines.collect()).trim_start());
+        let lines =
+            facts.iter().filter_map(|(name, values)| Some(format!("{name:<9}{}", values.get(i)?)));
+        out.push_str(
+            section(&format!("{}  {}", letter(i), run.name), lines.collect()).trim_start(),
+        );
     }
     let (header, rows) = ratios(c);
     out.push_str(&format!("\n{}", aligned(&header, &rows)));
@@ -41,15 +47,22 @@ pub fn html(c: &Compared) -> String {
     let header: Vec<String> = std::iter::once(String::new())
         .chain(c.runs.iter().enumerate().map(|(i, r)| format!("{}: {}", letter(i), r.name)))
         .collect();
-    let rows: Vec<Vec<String>> =
-        runs(c).into_iter().map(|(name, values)| std::iter::once(name.to_owned()).chain(values).collect()).collect();
+    let rows: Vec<Vec<String>> = runs(c)
+        .into_iter()
+        .map(|(name, values)| std::iter::once(name.to_owned()).chain(values).collect())
+        .collect();
     body.push_str(&table(&header, &rows).replacen("<table", "<table class=\"runs\"", 1));
     let several = c.runs.len() > 1;
     if several || c.runs.iter().all(|r| r.comparisons.is_empty()) {
         if several {
             let rows = intervals(c);
             let first = c.runs.first().map_or("A", |r| r.name.as_str());
-            body.push_str(&page.figures(figure::ratios(&rows, "The same arm in other runs", first, UNPAIRED_NOTE)));
+            body.push_str(&page.figures(figure::ratios(
+                &rows,
+                "The same arm in other runs",
+                first,
+                UNPAIRED_NOTE,
+            )));
             body.push_str(&page.figures(figure::fractions(c)));
         }
         let (header, rows) = ratios(c);
@@ -58,7 +71,9 @@ pub fn html(c: &Compared) -> String {
     }
     body.push_str(&list("Remarks", &remarks(c)));
     for (i, run) in c.runs.iter().enumerate() {
-        body.push_str(&run.published.iter().map(|p| published(&mut page, run, p)).collect::<String>());
+        body.push_str(
+            &run.published.iter().map(|p| published(&mut page, run, p)).collect::<String>(),
+        );
         if run.comparisons.is_empty() {
             continue;
         }
@@ -102,7 +117,11 @@ fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
 
 fn date(run: &Run) -> String {
     let measured = run.comparisons.first().map(|c| facts::date(c.session.started_unix_s));
-    let typed = run.published.first().and_then(|p| p.source.retrieved.as_ref()).map(|d| format!("read {d}"));
+    let typed = run
+        .published
+        .first()
+        .and_then(|p| p.source.retrieved.as_ref())
+        .map(|d| format!("read {d}"));
     measured.or(typed).unwrap_or_else(|| NOTHING.into())
 }
 
@@ -111,7 +130,10 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     let several = c.runs.len() > 1;
     let mut header: Vec<String> = vec!["experiment".into(), "arm".into()];
     let limits = c.rows.iter().flat_map(|r| &r.cells).flatten().any(|e| e.limit_s.is_some());
-    header.extend((0..c.runs.len()).map(|i| if several { format!("time in {}", letter(i)) } else { "time".into() }));
+    header.extend(
+        (0..c.runs.len())
+            .map(|i| if several { format!("time in {}", letter(i)) } else { "time".into() }),
+    );
     if limits {
         let name = |i| if several { format!("of limit, {}", letter(i)) } else { "of limit".into() };
         header.extend((0..c.runs.len()).map(name));
@@ -123,9 +145,12 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     }
     let rows = c.rows.iter().map(|row| {
         let mut cells = vec![row.experiment.clone(), row.arm.clone()];
-        cells.extend(row.cells.iter().map(|e| e.as_ref().and_then(time).unwrap_or_else(|| NOTHING.into())));
+        cells.extend(
+            row.cells.iter().map(|e| e.as_ref().and_then(time).unwrap_or_else(|| NOTHING.into())),
+        );
         if limits {
-            let percent = |e: &Option<Entry>| Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)));
+            let percent =
+                |e: &Option<Entry>| Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)));
             cells.extend(row.cells.iter().map(|e| percent(e).unwrap_or_else(|| NOTHING.into())));
         }
         let each = |f: &dyn Fn(&Against) -> String| {
@@ -139,7 +164,9 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
             None => NOTHING.into(),
         }));
         if limits {
-            cells.push(each(&|a| a.normalised.map_or(NOTHING.into(), |n| format!("{}x", digits(n)))));
+            cells.push(each(&|a| {
+                a.normalised.map_or(NOTHING.into(), |n| format!("{}x", digits(n)))
+            }));
         }
         cells
     });
@@ -150,7 +177,9 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
 fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
     let says = |i: usize| rows.iter().any(|r| r.get(i).is_some_and(|cell| cell != NOTHING));
     let kept: Vec<usize> = (0..header.len()).filter(|&i| says(i)).collect();
-    let pick = |cells: &Vec<String>| kept.iter().filter_map(|&i| cells.get(i).cloned()).collect::<Vec<_>>();
+    let pick = |cells: &Vec<String>| {
+        kept.iter().filter_map(|&i| cells.get(i).cloned()).collect::<Vec<_>>()
+    };
     (pick(&header), rows.iter().map(pick).collect())
 }
 
@@ -178,7 +207,13 @@ fn intervals(c: &Compared) -> Vec<figure::Interval> {
     let of = |row: &Row| -> Vec<figure::Interval> {
         let named = |a: &Against| {
             let name = format!("{}: {} ({})", row.experiment, row.arm, letter(a.run));
-            Some(figure::Interval { name, ratio: a.ratio?, finding: a.finding, noise: a.noise, pairs: Vec::new() })
+            Some(figure::Interval {
+                name,
+                ratio: a.ratio?,
+                finding: a.finding,
+                noise: a.noise,
+                pairs: Vec::new(),
+            })
         };
         row.against.iter().filter_map(named).collect()
     };
@@ -233,22 +268,40 @@ fn published(page: &mut Page, run: &Run, p: &Published) -> String {
         "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured here.</p>\n",
         escape(&s.name)
     );
-    let entries: Vec<Entry> =
-        run.entries().into_iter().filter(|e| e.published && e.suite.as_ref() == Some(&s.name)).collect();
+    let entries: Vec<Entry> = run
+        .entries()
+        .into_iter()
+        .filter(|e| e.published && e.suite.as_ref() == Some(&s.name))
+        .collect();
     out.push_str(&page.figures(figure::steps(&entries)));
     out.push_str(&page.figures(figure::scaling(&entries)));
     out.push_str(&page.figures(figure::table(p)));
     out.push_str(&list("What the table shows", &p.remarks()));
-    let header =
-        ["experiment", "arm", "machine", "time", "of it reading", "rate", "CPU s", "resident", "runs", "remark"];
+    let header = [
+        "experiment",
+        "arm",
+        "machine",
+        "time",
+        "of it reading",
+        "rate",
+        "CPU s",
+        "resident",
+        "runs",
+        "remark",
+    ];
     let dash = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
     let rows: Vec<Vec<String>> = p
         .figures
         .iter()
         .zip(&entries)
         .map(|(f, e)| {
-            let settings: Vec<String> = f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
-            let mut remark = f.command.clone().into_iter().chain((!settings.is_empty()).then(|| settings.join(", ")));
+            let settings: Vec<String> =
+                f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
+            let mut remark = f
+                .command
+                .clone()
+                .into_iter()
+                .chain((!settings.is_empty()).then(|| settings.join(", ")));
             vec![
                 f.experiment.clone(),
                 f.arm.clone(),

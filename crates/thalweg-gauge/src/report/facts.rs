@@ -96,10 +96,17 @@ pub(super) fn alarm(c: &Comparison) -> Option<String> {
         return Some(format!("REFUSED: the arms did not decode the same values. {why}"));
     }
     let used = match c.look {
-        Some(look) => format!("ratios and findings are those of the look planned after {} rounds", look.rounds),
-        None => "nothing is concluded, because the moment of stopping was not decided beforehand".into(),
+        Some(look) => format!(
+            "ratios and findings are those of the look planned after {} rounds",
+            look.rounds
+        ),
+        None => {
+            "nothing is concluded, because the moment of stopping was not decided beforehand".into()
+        }
     };
-    c.stopped().then(|| format!("STOPPED after {} of at most {} rounds: {used}", c.rounds, c.session.rounds))
+    c.stopped().then(|| {
+        format!("STOPPED after {} of at most {} rounds: {used}", c.rounds, c.session.rounds)
+    })
 }
 
 /// What holds each arm back, and how fast it went.
@@ -108,9 +115,14 @@ pub(super) fn verdicts(c: &Comparison) -> Vec<String> {
         .iter()
         .filter_map(|s| {
             let time = s.time_s?.median;
-            let rate = |bytes: Option<u64>, kind: &str| bytes.map(|b| format!("{} {kind}", bandwidth(b as f64 / time)));
+            let rate = |bytes: Option<u64>, kind: &str| {
+                bytes.map(|b| format!("{} {kind}", bandwidth(b as f64 / time)))
+            };
             let mut parts: Vec<String> =
-                [rate(s.stored_bytes, "compressed"), rate(s.decoded_bytes, "decoded")].into_iter().flatten().collect();
+                [rate(s.stored_bytes, "compressed"), rate(s.decoded_bytes, "decoded")]
+                    .into_iter()
+                    .flatten()
+                    .collect();
             if let Some(n) = s.samples {
                 parts.push(format!("{} M samples/s", digits(n as f64 / time / 1e6)));
             }
@@ -130,7 +142,8 @@ fn calls(l: &Latency) -> String {
     format!("{count}calls: {}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// What a careful reader asks about: failures, rejections, noise, other load, doubts about the probe.
+/// What a careful reader asks about: failures, rejections, noise, other load, doubts about the
+/// probe.
 pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     let mut remarks = Vec::new();
     for s in &c.summaries {
@@ -140,7 +153,8 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
         if s.rejected > 0 {
             let why = c.trials.iter().find_map(|t| t.rejected.as_ref().filter(|_| t.arm == s.arm));
             let why = why.map(|w| format!("; the first: {w}")).unwrap_or_default();
-            remarks.push(format!("{}: {} trials rejected and not averaged{why}", s.arm, s.rejected));
+            remarks
+                .push(format!("{}: {} trials rejected and not averaged{why}", s.arm, s.rejected));
         }
         let asked = c.session.arms.iter().find(|a| a.name == s.arm).map(|a| a.level);
         if s.level.is_some() && s.level != asked {
@@ -149,16 +163,21 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
             remarks.push(format!("{}: {asked} was asked for, {got} is what could be shown", s.arm));
         }
     }
-    let mut levels: Vec<String> = c.summaries.iter().filter_map(|s| s.level).map(|l| l.to_string()).collect();
+    let mut levels: Vec<String> =
+        c.summaries.iter().filter_map(|s| s.level).map(|l| l.to_string()).collect();
     levels.sort();
     levels.dedup();
     if levels.len() > 1 {
         let levels = levels.join(" with ");
-        remarks.push(format!("the ratios compare {levels} trials: they are about caches as much as about programs"));
+        remarks.push(format!(
+            "the ratios compare {levels} trials: they are about caches as much as about programs"
+        ));
     }
     if let Some((noise, floor)) = c.noise.zip(c.noise_floor) {
         let percent = digits((floor - 1.0) * 100.0);
-        remarks.push(format!("noise: the baseline against itself gave {noise}; a claim must clear {percent} %"));
+        remarks.push(format!(
+            "noise: the baseline against itself gave {noise}; a claim must clear {percent} %"
+        ));
     } else if c.session.arms.len() > 1 && c.refused.is_none() {
         remarks.push("noise between identical arms was not measured".into());
     }
@@ -179,14 +198,25 @@ fn out_of_sight(c: &Comparison) -> Vec<String> {
     for p in &c.session.places {
         if let Some(place) = p.place.as_ref().filter(|place| place.remote) {
             let kind = &place.file_system;
-            said.push(format!("{}: {kind}: what its server has in memory can't be known from here", p.file));
+            said.push(format!(
+                "{}: {kind}: what its server has in memory can't be known from here",
+                p.file
+            ));
         }
     }
     for p in &c.probes {
-        let Some((twice, speedup)) = p.twice.as_ref().and_then(|t| Some((t, t.speedup()?))) else { continue };
-        let again = format!("read again past the page cache, its parts came {} times as fast", digits(speedup));
+        let Some((twice, speedup)) = p.twice.as_ref().and_then(|t| Some((t, t.speedup()?))) else {
+            continue;
+        };
+        let again = format!(
+            "read again past the page cache, its parts came {} times as fast",
+            digits(speedup)
+        );
         if twice.shows_a_cache() {
-            said.push(format!("{}: {again}: a cache beneath this system answers, and cold is cold only here", p.file));
+            said.push(format!(
+                "{}: {again}: a cache beneath this system answers, and cold is cold only here",
+                p.file
+            ));
         } else if c.session.host.virtual_machine {
             said.push(format!(
                 "{}: {again}: no sign of a cache of the virtual machine's host, or it had all of it",
@@ -209,8 +239,14 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
     say("CPU", h.cpu_model.clone().or_else(|| Some(h.architecture.clone())));
     let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
     say("CPUs", h.cpus_online.map(|n| format!("{n}{usable}")));
-    let cache = |x: &crate::host::CpuCache| format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64));
-    say("caches", (!h.cpu_caches.is_empty()).then(|| h.cpu_caches.iter().map(cache).collect::<Vec<_>>().join(", ")));
+    let cache = |x: &crate::host::CpuCache| {
+        format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64))
+    };
+    say(
+        "caches",
+        (!h.cpu_caches.is_empty())
+            .then(|| h.cpu_caches.iter().map(cache).collect::<Vec<_>>().join(", ")),
+    );
     say("governor", h.governor.clone());
     say("memory", h.memory_bytes.map(|b| binary_bytes(b as f64)));
     say("memory limit of the control group", h.cgroup_memory_bytes.map(|b| binary_bytes(b as f64)));
@@ -218,7 +254,8 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
     say("device limits of the control group", h.cgroup_io.clone());
     say("swap", h.swap_bytes.map(|b| binary_bytes(b as f64)));
     say("kernel", Some(h.kernel.clone()));
-    let settings: Vec<String> = h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let settings: Vec<String> =
+        h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
     say("kernel settings", (!settings.is_empty()).then(|| settings.join("; ")));
     say("distribution", h.distribution.clone());
     say("C library", h.c_library.clone());
@@ -232,12 +269,20 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
                 let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
                 format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
             });
-            let ahead = place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
+            let ahead =
+                place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
             let stripe = place.stripe.as_ref().map_or(String::new(), |s| {
                 let first = if s.composite { " (its first part)" } else { "" };
-                format!(", striped over {} targets by {}{first}", s.count, binary_bytes(f64::from(s.bytes)))
+                format!(
+                    ", striped over {} targets by {}{first}",
+                    s.count,
+                    binary_bytes(f64::from(s.bytes))
+                )
             });
-            format!("{} on {} ({}){block}{ahead}{stripe}", place.file_system, place.source, place.options)
+            format!(
+                "{} on {} ({}){block}{ahead}{stripe}",
+                place.file_system, place.source, place.options
+            )
         });
         say(&p.file, Some(format!("{size}; {place}")));
     }
@@ -263,7 +308,9 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
 fn program(s: &Summary) -> Option<String> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let build: Vec<String> = match &s.build {
-        Some(Value::Object(parts)) => parts.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect(),
+        Some(Value::Object(parts)) => {
+            parts.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect()
+        }
         other => other.iter().map(plain).collect(),
     };
     let all: Vec<String> = s.version.clone().into_iter().chain(build).collect();

@@ -1,7 +1,7 @@
 //! Figures of the HTML page: what Plotly draws, as JSON, with the words that go around it.
 //!
-//! Colours are names of CSS variables (`var(--c0)`), which the page's script replaces: a figure does not know whether it
-//! is shown on a light screen, a dark one or paper.
+//! Colours are names of CSS variables (`var(--c0)`), which the page's script replaces: a figure
+//! does not know whether it is shown on a light screen, a dark one or paper.
 
 mod fractions;
 mod probe;
@@ -157,7 +157,10 @@ mod tests {
     #[test]
     fn names_wrap_and_cannot_be_markup() {
         assert_eq!(wrapped("thalweg"), "thalweg");
-        assert_eq!(wrapped("slow5lib fork-join with many threads"), "slow5lib fork-join<br>with many threads");
+        assert_eq!(
+            wrapped("slow5lib fork-join with many threads"),
+            "slow5lib fork-join<br>with many threads"
+        );
         assert_eq!(wrapped("a<b> & c"), "a&lt;b&gt; &amp; c");
         assert!(wrapped(&"x".repeat(99)).ends_with('…'));
         assert_eq!(wrapped(""), "");

@@ -14,7 +14,11 @@ pub fn html(comparisons: &[Comparison]) -> String {
     if let Some(c) = comparisons.first() {
         body.push_str(&format!("<p class=\"lead\">{}</p>\n", escape(&facts::lead(c))));
     }
-    body.push_str(&run(&mut page, &Run { comparisons: comparisons.to_vec(), ..Run::default() }, "c"));
+    body.push_str(&run(
+        &mut page,
+        &Run { comparisons: comparisons.to_vec(), ..Run::default() },
+        "c",
+    ));
     page.finish(&title, &body)
 }
 
@@ -36,10 +40,18 @@ pub(super) fn run(page: &mut Page, run: &Run, id: &str) -> String {
         let links: String = comparisons
             .iter()
             .enumerate()
-            .map(|(i, c)| format!("<li><a href=\"#{id}{i}\">{}</a></li>\n", escape(&c.session.name)))
+            .map(|(i, c)| {
+                format!("<li><a href=\"#{id}{i}\">{}</a></li>\n", escape(&c.session.name))
+            })
             .collect();
-        let rows: Vec<figure::Interval> = comparisons.iter().flat_map(|c| figure::of_comparison(c, true)).collect();
-        out.push_str(&page.figures(figure::ratios(&rows, "All comparisons", "the baseline of each", RATIO_NOTE)));
+        let rows: Vec<figure::Interval> =
+            comparisons.iter().flat_map(|c| figure::of_comparison(c, true)).collect();
+        out.push_str(&page.figures(figure::ratios(
+            &rows,
+            "All comparisons",
+            "the baseline of each",
+            RATIO_NOTE,
+        )));
         out.push_str(&format!("<nav aria-label=\"Comparisons\"><ul>\n{links}</ul></nav>\n"));
     }
     let entries = run.entries();
@@ -92,14 +104,31 @@ fn commands(c: &Comparison) -> String {
     c.session
         .arms
         .iter()
-        .map(|arm| format!("<p>{}</p>\n<pre>{}</pre>\n", escape(&arm.name), escape(&arm.command().command_line())))
+        .map(|arm| {
+            format!(
+                "<p>{}</p>\n<pre>{}</pre>\n",
+                escape(&arm.name),
+                escape(&arm.command().command_line())
+            )
+        })
         .collect()
 }
 
 fn trials(c: &Comparison) -> String {
-    let header =
-        ["round", "arm", "caches", "time", "wall", "CPU s", "private", "file-backed", "from device", "CPU PSI", "note"]
-            .map(str::to_owned);
+    let header = [
+        "round",
+        "arm",
+        "caches",
+        "time",
+        "wall",
+        "CPU s",
+        "private",
+        "file-backed",
+        "from device",
+        "CPU PSI",
+        "note",
+    ]
+    .map(str::to_owned);
     let rows: Vec<Vec<String>> = c.trials.iter().map(trial).collect();
     table(&header, &rows)
 }
@@ -135,7 +164,8 @@ fn points(c: &Comparison) -> String {
         .iter()
         .flat_map(|probe| {
             probe.points.iter().map(|p| {
-                let rate = |w: &crate::limit::Window| crate::units::bandwidth(w.bytes as f64 / w.seconds);
+                let rate =
+                    |w: &crate::limit::Window| crate::units::bandwidth(w.bytes as f64 / w.seconds);
                 vec![
                     probe.file.clone(),
                     if p.scattered { "scattered" } else { "forward" }.into(),

@@ -25,7 +25,10 @@ pub fn markdown(c: &Comparison) -> String {
     };
     list("What holds them back:", facts::verdicts(c));
     list("Remarks:", facts::remarks(c));
-    list("Machine:", facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect());
+    list(
+        "Machine:",
+        facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+    );
     list("Method:", facts::method(c));
     out
 }

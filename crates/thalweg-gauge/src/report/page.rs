@@ -1,4 +1,5 @@
-//! One HTML file that needs nothing else, and forbids itself everything else: no network, no evaluation of strings.
+//! One HTML file that needs nothing else, and forbids itself everything else: no network, no
+//! evaluation of strings.
 
 use serde_json::{Value, json};
 
@@ -76,9 +77,12 @@ pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
         };
         cells.iter().enumerate().map(cell).collect()
     };
-    let head: String = header.iter().map(|h| format!("<th scope=\"col\">{}</th>", escape(h))).collect();
+    let head: String =
+        header.iter().map(|h| format!("<th scope=\"col\">{}</th>", escape(h))).collect();
     let body: String = rows.iter().map(|r| format!("<tr>{}</tr>\n", row(r))).collect();
-    format!("<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n")
+    format!(
+        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+    )
 }
 
 /// A part that is closed until asked for; printing opens it.
@@ -97,6 +101,9 @@ pub(super) fn list(title: &str, lines: &[String]) -> String {
 
 /// Names and values.
 pub(super) fn definitions(pairs: &[(String, String)]) -> String {
-    let body: String = pairs.iter().map(|(k, v)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(k), escape(v))).collect();
+    let body: String = pairs
+        .iter()
+        .map(|(k, v)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(k), escape(v)))
+        .collect();
     format!("<dl>\n{body}</dl>\n")
 }

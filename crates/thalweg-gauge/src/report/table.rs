@@ -19,24 +19,32 @@ pub fn text(c: &Comparison) -> String {
 
 /// Where it was measured, as plain text; the same for every comparison of a run but for the files.
 pub fn machine(c: &Comparison) -> String {
-    section("Machine", facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect())
+    section(
+        "Machine",
+        facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+    )
 }
 
 pub(super) fn section(title: &str, lines: Vec<String>) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let lines: String = lines.iter().map(|line| format!("  {}\n", line.replace('\n', "\n    "))).collect();
+    let lines: String =
+        lines.iter().map(|line| format!("  {}\n", line.replace('\n', "\n    "))).collect();
     format!("\n{title}\n{lines}")
 }
 
-/// The first column to the left, the others too (they hold words as often as figures); no trailing blanks.
+/// The first column to the left, the others too (they hold words as often as figures); no trailing
+/// blanks.
 pub(super) fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
     let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
-    let width = |i: usize| all().filter_map(|r| r.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |i: usize| {
+        all().filter_map(|r| r.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let line = |row: &[String]| {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
         cells.join("  ").trim_end().to_owned()
     };
     let rule: Vec<String> = widths.iter().map(|&w| "-".repeat(w)).collect();
@@ -55,6 +63,9 @@ mod tests {
     #[test]
     fn columns_align_by_characters_not_bytes() {
         let rows = [vec!["µs".to_owned(), "1".to_owned()], vec!["long".to_owned(), "2".to_owned()]];
-        assert_eq!(aligned(&["a".into(), "b".into()], &rows), "a     b\n----  -\nµs    1\nlong  2\n");
+        assert_eq!(
+            aligned(&["a".into(), "b".into()], &rows),
+            "a     b\n----  -\nµs    1\nlong  2\n"
+        );
     }
 }

@@ -78,7 +78,8 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
         host.cpu_model.clone().unwrap_or_else(|| host.architecture.clone()),
         host.cpus_usable.map_or(String::new(), |n| format!(", {n} CPUs"))
     );
-    let arms = c.session.arms.iter().zip(&c.summaries).filter(|(a, _)| Some(a.name.as_str()) != control);
+    let arms =
+        c.session.arms.iter().zip(&c.summaries).filter(|(a, _)| Some(a.name.as_str()) != control);
     arms.map(|(arm, s)| {
         let own = || c.trials.iter().filter(|t| t.arm == arm.name);
         let mut settings = arm.settings.clone();
@@ -125,7 +126,8 @@ pub(super) fn published(p: &Published) -> Vec<Entry> {
             suite: Some(p.source.name.clone()),
             step: f.step.clone(),
             settings: f.settings.clone(),
-            machine: machine.map_or_else(|| f.machine.clone().unwrap_or_default(), |m| m.cpu.clone()),
+            machine: machine
+                .map_or_else(|| f.machine.clone().unwrap_or_default(), |m| m.cpu.clone()),
             store: f.store.clone().or_else(|| machine.and_then(|m| m.storage.clone())),
             clock: f.clock.clone(),
             times: vec![f.time_s],

@@ -1,4 +1,5 @@
-//! Tables that others published, typed in: facts with their source, in lines that are easy to type and to check.
+//! Tables that others published, typed in: facts with their source, in lines that are easy to type
+//! and to check.
 //!
 //! `docs/results.md` describes the two schemas; `suites/published/` holds the files.
 
@@ -105,7 +106,8 @@ pub struct Figure {
     /// Settings, as in `{"threads": 20}`.
     #[serde(default)]
     pub settings: BTreeMap<String, Value>,
-    /// The part of the time that went into reading from the store, in seconds, where it was told apart.
+    /// The part of the time that went into reading from the store, in seconds, where it was told
+    /// apart.
     pub fetch_s: Option<f64>,
     /// Wall time of the whole process.
     pub wall_s: Option<f64>,
@@ -125,8 +127,8 @@ pub struct Figure {
     pub version: Option<String>,
     /// The command line, if it was given and matters.
     pub command: Option<String>,
-    /// Derived figures as they were printed, for checking what was typed: `speed_up_percent`, `mib_per_s`, `cpu_percent`,
-    /// `cpu_s`, `cpu_ns`.
+    /// Derived figures as they were printed, for checking what was typed: `speed_up_percent`,
+    /// `mib_per_s`, `cpu_percent`, `cpu_s`, `cpu_ns`.
     #[serde(default)]
     pub printed: BTreeMap<String, f64>,
 }
@@ -153,18 +155,19 @@ impl Figure {
 }
 
 impl Published {
-    /// What the table shows beyond what its authors concluded: rows against claims, streams against devices, figures that
-    /// no link can carry.
+    /// What the table shows beyond what its authors concluded: rows against claims, streams against
+    /// devices, figures that no link can carry.
     pub fn remarks(&self) -> Vec<String> {
         super::remarks::of(self)
     }
 }
 
-/// The publications in the lines of `text`, which came from `path`. Lines of other schemas are skipped.
+/// The publications in the lines of `text`, which came from `path`. Lines of other schemas are
+/// skipped.
 ///
 /// # Errors
-/// For a line that is wrong (an unknown field is not: newer files may have more), a time that is not positive, and a
-/// figure whose source or machine is not there.
+/// For a line that is wrong (an unknown field is not: newer files may have more), a time that is
+/// not positive, and a figure whose source or machine is not there.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
     let mut all: Vec<Published> = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -176,14 +179,23 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
                 all.push(Published { source, figures: Vec::new() });
             }
             Some(FIGURE_SCHEMA) => {
-                let figure: Figure = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+                let figure: Figure =
+                    serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
                 if !(figure.time_s > 0.0 && figure.time_s.is_finite()) {
-                    return Err(wrong(format!("time_s is {}, not a positive number of seconds", figure.time_s)));
+                    return Err(wrong(format!(
+                        "time_s is {}, not a positive number of seconds",
+                        figure.time_s
+                    )));
                 }
                 let Some(of) = all.iter_mut().rev().find(|p| p.source.id == figure.source) else {
-                    return Err(wrong(format!("no thalweg.published/1 line before it has the id {:?}", figure.source)));
+                    return Err(wrong(format!(
+                        "no thalweg.published/1 line before it has the id {:?}",
+                        figure.source
+                    )));
                 };
-                if let Some(machine) = figure.machine.as_ref().filter(|m| !of.source.machines.contains_key(*m)) {
+                if let Some(machine) =
+                    figure.machine.as_ref().filter(|m| !of.source.machines.contains_key(*m))
+                {
                     return Err(wrong(format!("its source describes no machine {machine:?}")));
                 }
                 of.figures.push(figure);
@@ -204,16 +216,25 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_named_with_its_line() {
-        let source = r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T","later":1}"#;
+        let source =
+            r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T","later":1}"#;
         let figure = |rest: &str| {
-            format!("{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\"arm\":\"x\",{rest}}}\n")
+            format!(
+                "{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\"arm\":\"x\",{rest}}}\n"
+            )
         };
         assert_eq!(error(&figure(r#""source":"a","time_s":1"#)), "");
-        assert!(error(&figure(r#""source":"b","time_s":1"#)).contains("p.jsonl: line 2: no thalweg.published/1"));
+        assert!(
+            error(&figure(r#""source":"b","time_s":1"#))
+                .contains("p.jsonl: line 2: no thalweg.published/1")
+        );
         assert!(error(&figure(r#""source":"a","time_s":0"#)).contains("line 2: time_s is 0"));
         assert!(
-            error(&figure(r#""source":"a","time_s":1,"machine":"m"#.trim_end()).replace("\"m}", "\"m\"}"))
-                .contains("no machine \"m\"")
+            error(
+                &figure(r#""source":"a","time_s":1,"machine":"m"#.trim_end())
+                    .replace("\"m}", "\"m\"}")
+            )
+            .contains("no machine \"m\"")
         );
         assert!(error(&figure(r#""source":"a""#)).contains("line 2: missing field `time_s`"));
     }

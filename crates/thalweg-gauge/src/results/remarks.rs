@@ -1,4 +1,5 @@
-//! What a published table shows beyond its conclusions. Everything here is arithmetic on the typed figures.
+//! What a published table shows beyond its conclusions. Everything here is arithmetic on the typed
+//! figures.
 
 use serde_json::Value;
 
@@ -20,12 +21,19 @@ pub(super) fn of(p: &Published) -> Vec<String> {
 }
 
 /// Rows that have both arms: the experiment, and the time of the arm over that of the baseline.
-fn rows<'a>(p: &'a Published, arm: &str, baseline: &str, prefix: &str) -> Vec<(&'a Figure, &'a Figure)> {
+fn rows<'a>(
+    p: &'a Published,
+    arm: &str,
+    baseline: &str,
+    prefix: &str,
+) -> Vec<(&'a Figure, &'a Figure)> {
     let figures = || p.figures.iter().filter(|f| f.experiment.starts_with(prefix));
     figures()
         .filter(|f| f.arm == arm)
         .filter_map(|f| {
-            let same = |b: &&Figure| b.arm == baseline && b.experiment == f.experiment && b.settings == f.settings;
+            let same = |b: &&Figure| {
+                b.arm == baseline && b.experiment == f.experiment && b.settings == f.settings
+            };
             Some((f, figures().find(same)?))
         })
         .collect()
@@ -34,7 +42,8 @@ fn rows<'a>(p: &'a Published, arm: &str, baseline: &str, prefix: &str) -> Vec<(&
 /// A conclusion beside every row that it was drawn over.
 fn claim(p: &Published, c: &Claim) -> Option<String> {
     let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
-    let said = format!("Published: {} takes {}x as long as {}.", c.arm, digits(c.ratio), c.baseline);
+    let said =
+        format!("Published: {} takes {}x as long as {}.", c.arm, digits(c.ratio), c.baseline);
     if c.of_total {
         let sum = |f: &dyn Fn(&(&Figure, &Figure)) -> f64| rows.iter().map(f).sum::<f64>();
         let (arm, base) = (sum(&|r| r.0.time_s), sum(&|r| r.1.time_s));
@@ -52,7 +61,10 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
     let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
     let low = ratios.iter().copied().min_by(f64::total_cmp)?;
     let high = ratios.iter().copied().max_by(f64::total_cmp)?;
-    let near = rows.iter().zip(&ratios).min_by(|a, b| (a.1 - c.ratio).abs().total_cmp(&(b.1 - c.ratio).abs()))?;
+    let near = rows
+        .iter()
+        .zip(&ratios)
+        .min_by(|a, b| (a.1 - c.ratio).abs().total_cmp(&(b.1 - c.ratio).abs()))?;
     let runs = match near.0.0.iterations {
         Some(1) => ", one iteration".into(),
         Some(n) => format!(", {n} iterations"),
@@ -128,7 +140,8 @@ fn beyond_link(p: &Published) -> Vec<String> {
 fn streams(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for stream in p.figures.iter().filter(|f| f.one_stream) {
-        let here = p.figures.iter().filter(|f| f.machine == stream.machine && f.bytes == stream.bytes);
+        let here =
+            p.figures.iter().filter(|f| f.machine == stream.machine && f.bytes == stream.bytes);
         for f in here {
             if let Some(fetch) = f.fetch_s.filter(|&s| s > 0.0 && f.store == stream.store) {
                 remarks.push(format!(
@@ -147,9 +160,15 @@ fn streams(p: &Published) -> Vec<String> {
     for f in p.figures.iter().filter(|f| !f.one_stream) {
         let same = |b: &&Figure| b.experiment == f.experiment && b.settings == f.settings;
         let slower = p.figures.iter().filter(same).filter_map(|b| Some((b, b.fetch_s?)));
-        let most = slower.filter(|(b, fetch)| *fetch > f.time_s && b.arm != f.arm).max_by(|x, y| x.1.total_cmp(&y.1));
+        let most = slower
+            .filter(|(b, fetch)| *fetch > f.time_s && b.arm != f.arm)
+            .max_by(|x, y| x.1.total_cmp(&y.1));
         if let Some((b, fetch)) = most {
-            let unless = if f.bytes.is_some() && f.bytes == b.bytes { "" } else { "unless its file is much smaller, " };
+            let unless = if f.bytes.is_some() && f.bytes == b.bytes {
+                ""
+            } else {
+                "unless its file is much smaller, "
+            };
             remarks.push(format!(
                 "{}: {} took {} in all, less than the {} that {} spent on reading alone: {unless}that reading was not at the \
                  device's limit.",
@@ -167,10 +186,18 @@ fn streams(p: &Published) -> Vec<String> {
 /// What several readers got beyond one: the store, not the stream.
 fn more_readers(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
-    for one in p.figures.iter().filter(|f| f.settings.get(READERS).and_then(Value::as_u64) == Some(1)) {
-        let same = |f: &&Figure| f.experiment == one.experiment && f.arm == one.arm && f.machine == one.machine;
+    for one in
+        p.figures.iter().filter(|f| f.settings.get(READERS).and_then(Value::as_u64) == Some(1))
+    {
+        let same = |f: &&Figure| {
+            f.experiment == one.experiment && f.arm == one.arm && f.machine == one.machine
+        };
         let best = p.figures.iter().filter(same).min_by(|a, b| a.time_s.total_cmp(&b.time_s));
-        let Some((best, bytes)) = best.zip(one.decoded_bytes).filter(|(b, _)| b.time_s < one.time_s) else { continue };
+        let Some((best, bytes)) =
+            best.zip(one.decoded_bytes).filter(|(b, _)| b.time_s < one.time_s)
+        else {
+            continue;
+        };
         remarks.push(format!(
             "{}, {}: one rank got {} (decoded), the best was {} ({}x, {} ranks): one stream is not the store.",
             one.experiment,
@@ -189,10 +216,15 @@ const READERS: &str = "ranks";
 
 /// Resident memory of a map is page cache.
 fn mapped(p: &Published) -> Option<String> {
-    let largest = p.figures.iter().filter(|f| f.maps_file).filter_map(|f| Some((f, f.max_rss_bytes?)));
+    let largest =
+        p.figures.iter().filter(|f| f.maps_file).filter_map(|f| Some((f, f.max_rss_bytes?)));
     let (f, rss) = largest.max_by_key(|x| x.1)?;
-    let others: Vec<f64> =
-        p.figures.iter().filter(|o| !o.maps_file).filter_map(|o| Some(o.max_rss_bytes? as f64)).collect();
+    let others: Vec<f64> = p
+        .figures
+        .iter()
+        .filter(|o| !o.maps_file)
+        .filter_map(|o| Some(o.max_rss_bytes? as f64))
+        .collect();
     Some(format!(
         "Resident memory of arms that map their file is page cache, not need: {}, {} has {} (the median of the others is {}).",
         f.experiment,

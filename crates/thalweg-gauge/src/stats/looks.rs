@@ -1,10 +1,11 @@
 //! Looking at the interval more than once, and still missing no more often than promised.
 //!
-//! Of the first n values, the number that lie below the median is a walk of n fair coin tosses, whatever their
-//! distribution. An interval of order statistics misses the median when that number is too small or too large, so the
-//! chance that *any* of the looks misses can be computed exactly, look by look. Each look may spend its share of the 5 %
-//! (Lan and DeMets, Biometrika 1983), and what it leaves, because ranks are whole numbers, goes to those that follow.
-//! Since all the intervals hold at once with 95 %, a run may end at any look, for whatever reason.
+//! Of the first n values, the number that lie below the median is a walk of n fair coin tosses,
+//! whatever their distribution. An interval of order statistics misses the median when that number
+//! is too small or too large, so the chance that *any* of the looks misses can be computed exactly,
+//! look by look. Each look may spend its share of the 5 % (Lan and DeMets, Biometrika 1983), and
+//! what it leaves, because ranks are whole numbers, goes to those that follow. Since all the
+//! intervals hold at once with 95 %, a run may end at any look, for whatever reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +20,17 @@ pub struct Look {
     pub alpha: f64,
 }
 
-/// Looks from `least` to `most` rounds, each half as many rounds again as the one before, with equal shares of the 5 %.
-/// The first is after as many more rounds as its share needs for an interval; one look if the two are the same.
+/// Looks from `least` to `most` rounds, each half as many rounds again as the one before, with
+/// equal shares of the 5 %. The first is after as many more rounds as its share needs for an
+/// interval; one look if the two are the same.
 pub fn looks(least: usize, most: usize) -> Vec<Look> {
-    let useful =
-        |looks: &Vec<Look>| looks.first().is_some_and(|l| matches!(ranks(&[(l.rounds, l.alpha)])[..], [Some(_)]));
-    (least..most).map(|first| shared(first, most)).find(useful).unwrap_or_else(|| shared(most, most))
+    let useful = |looks: &Vec<Look>| {
+        looks.first().is_some_and(|l| matches!(ranks(&[(l.rounds, l.alpha)])[..], [Some(_)]))
+    };
+    (least..most)
+        .map(|first| shared(first, most))
+        .find(useful)
+        .unwrap_or_else(|| shared(most, most))
 }
 
 fn shared(first: usize, most: usize) -> Vec<Look> {
@@ -39,12 +45,14 @@ fn shared(first: usize, most: usize) -> Vec<Look> {
     rounds.into_iter().enumerate().map(|(i, rounds)| Look { rounds, alpha: share(i) }).collect()
 }
 
-/// For each look, given as (pairs that it has, its `alpha`), the k for which the interval [k-th smallest, k-th largest]
-/// is the narrowest that keeps the promise; none if it has too few pairs for any.
+/// For each look, given as (pairs that it has, its `alpha`), the k for which the interval [k-th
+/// smallest, k-th largest] is the narrowest that keeps the promise; none if it has too few pairs
+/// for any.
 ///
 /// The numbers of pairs must not depend on what the pairs say, and must not fall.
 pub(crate) fn ranks(looks: &[(usize, f64)]) -> Vec<Option<usize>> {
-    // walk[i]: the chance that i of the values lie below the median, and that no look before missed.
+    // walk[i]: the chance that i of the values lie below the median, and that no look before
+    // missed.
     let mut walk = vec![1.0];
     let mut missed = 0.0;
     let mut ranks = Vec::with_capacity(looks.len());

@@ -6,7 +6,11 @@ use super::looks::ranks;
 use super::{CONFIDENCE, Look, Pair, looks, ratio, sign_interval};
 
 fn pairs_of(times: &[(f64, f64)]) -> Vec<Pair> {
-    times.iter().enumerate().map(|(round, &(arm_s, baseline_s))| Pair { round, arm_s, baseline_s }).collect()
+    times
+        .iter()
+        .enumerate()
+        .map(|(round, &(arm_s, baseline_s))| Pair { round, arm_s, baseline_s })
+        .collect()
 }
 
 fn times(pairs: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<(f64, f64)>> {
@@ -81,7 +85,8 @@ proptest! {
         prop_assert!(intervals.is_none_or(|((low, high), (l, h))| close(low, 1.0 / h) && close(high, 1.0 / l)));
     }
 
-    /// What came after the last look that was reached changes nothing; nor does how much farther an outlier lies.
+    /// What came after the last look that was reached changes nothing; nor does how much farther an
+    /// outlier lies.
     #[test]
     fn only_whole_looks_count(times in times(8..=40), later in times(1..=3), factor in 1.0..1e6) {
         let looks = [Look { rounds: 8, alpha: 0.02 }, Look { rounds: 44, alpha: 0.05 }];

@@ -88,7 +88,11 @@ fn in_step(m: &mut Machine) -> f64 {
 }
 
 fn all_at_once(m: &mut Machine) -> f64 {
-    (0.3 * m.trial as f64 / 120.0).exp() * wandering(m) * pareto_spikes(m) * bursts(m) * log_normal(m)
+    (0.3 * m.trial as f64 / 120.0).exp()
+        * wandering(m)
+        * pareto_spikes(m)
+        * bursts(m)
+        * log_normal(m)
 }
 
 const MACHINES: [(&str, Noise); 10] = [
@@ -121,8 +125,15 @@ fn claims(ratio: &Ratio, floor: f64) -> bool {
     matches!(Finding::of(ratio, floor), Finding::Faster | Finding::Slower)
 }
 
-/// Rounds of `arms` arms, each with its times; the second takes `truth` times as long as the others.
-fn rounds(noise: Noise, order: Order, arms: usize, truth: f64, seed: u64) -> impl Iterator<Item = Vec<f64>> {
+/// Rounds of `arms` arms, each with its times; the second takes `truth` times as long as the
+/// others.
+fn rounds(
+    noise: Noise,
+    order: Order,
+    arms: usize,
+    truth: f64,
+    seed: u64,
+) -> impl Iterator<Item = Vec<f64>> {
     let random = Random(SplitMix(seed.wrapping_mul(SEED)));
     let mut machine = Machine { random, trial: 0, arms, drift: 0.0, busy: false };
     let order = match order {
@@ -153,7 +164,8 @@ fn run(noise: Noise, order: Order, pairs: Pairs, truth: f64, seed: u64) -> Run {
         if looks.iter().all(|look| look.rounds != times.len()) {
             continue;
         }
-        if let (Some(arm), Some(control)) = (ratio_of(&times, 1, &looks), ratio_of(&times, 2, &looks))
+        if let (Some(arm), Some(control)) =
+            (ratio_of(&times, 1, &looks), ratio_of(&times, 2, &looks))
             && (pairs.enough(&[arm, control]) || times.len() == pairs.most())
         {
             return Run { pairs: times.len(), arm, control };
@@ -184,7 +196,8 @@ fn tally(noise: Noise, order: Order, pairs: Pairs, truth: f64, runs: u64) -> Tal
     }
 }
 
-/// False claims, without the floor, of somebody who looks at every planned look and stops at the first claim.
+/// False claims, without the floor, of somebody who looks at every planned look and stops at the
+/// first claim.
 fn impatient(noise: Noise, order: Order, runs: u64) -> f64 {
     let looks = AUTO.looks();
     let claim = |seed: &u64| {
@@ -210,10 +223,12 @@ fn bootstrap_claims(logs: &[f64], random: &mut Random) -> bool {
     medians[10] > 0.0 || medians[389] < 0.0
 }
 
-/// False claims of the bootstrap after `pairs` pairs, or when it looks after each from the sixth on.
+/// False claims of the bootstrap after `pairs` pairs, or when it looks after each from the sixth
+/// on.
 fn bootstrap(noise: Noise, order: Order, pairs: usize, runs: u64, often: bool) -> f64 {
     let claim = |seed: &u64| {
-        let logs: Vec<f64> = rounds(noise, order, 3, 1.0, *seed).take(pairs).map(|t| (t[1] / t[0]).ln()).collect();
+        let logs: Vec<f64> =
+            rounds(noise, order, 3, 1.0, *seed).take(pairs).map(|t| (t[1] / t[0]).ln()).collect();
         let mut random = Random(SplitMix(*seed));
         let first = if often { 6 } else { pairs };
         (first..=pairs).any(|n| bootstrap_claims(&logs[..n], &mut random))
@@ -230,7 +245,8 @@ fn identical_arms_are_rarely_told_apart() {
                 let tally = tally(noise, order, pairs, 1.0, 2000);
                 let context = format!("{name}, {order_name}, {pairs:?}: {tally:?}");
                 assert!(tally.claims <= 0.05, "{context}");
-                // The interval alone keeps the promise; 2,000 runs have a standard error of half a percent.
+                // The interval alone keeps the promise; 2,000 runs have a standard error of half a
+                // percent.
                 assert!(tally.without_floor <= 0.055 && tally.missed <= 0.055, "{context}");
             }
             let impatient = impatient(noise, order, 2000);
@@ -285,10 +301,14 @@ fn full_tables() {
     for (name, noise) in MACHINES {
         for (order_name, order) in ORDERS {
             let auto = tally(noise, order, AUTO, 1.0, RUNS);
-            let fixed = [6, 10, 20].map(|n| percent(tally(noise, order, Pairs::Fixed(n), 1.0, RUNS).without_floor));
+            let fixed = [6, 10, 20]
+                .map(|n| percent(tally(noise, order, Pairs::Fixed(n), 1.0, RUNS).without_floor));
             let (claims, without) = (percent(auto.claims), percent(auto.without_floor));
             let (pairs, first) = (auto.pairs, percent(impatient(noise, order, RUNS)));
-            println!("| {name} | {order_name} | {pairs:.1} | {claims} | {without} | {first} | {} |", fixed.join(" | "));
+            println!(
+                "| {name} | {order_name} | {pairs:.1} | {claims} | {without} | {first} | {} |",
+                fixed.join(" | ")
+            );
         }
     }
     println!("\n| machine | automatic | its pairs | 6 pairs | 8 | 10 | 15 | 20 | 30 | 40 | 80 |");
@@ -304,7 +324,8 @@ fn full_tables() {
     println!("|---|---:|---:|---:|---:|");
     for (name, noise) in MACHINES {
         let order = Order::Random { seed: 0 };
-        let once = [6, 10, 20].map(|n| percent(bootstrap(noise, order, n, RUNS / 5, false))).join(" | ");
+        let once =
+            [6, 10, 20].map(|n| percent(bootstrap(noise, order, n, RUNS / 5, false))).join(" | ");
         println!("| {name} | {once} | {} |", percent(bootstrap(noise, order, 20, RUNS / 5, true)));
     }
 }

@@ -33,7 +33,11 @@ fn ranks_agree_with_the_published_table() {
 /// Compares pairs of (arm, baseline) at one look, after the last of them.
 fn at_the_end(pairs: &[(f64, f64)]) -> Option<Ratio> {
     let pair = |(round, &(arm_s, baseline_s))| Pair { round, arm_s, baseline_s };
-    ratio(&pairs.iter().enumerate().map(pair).collect::<Vec<_>>(), &looks(pairs.len(), pairs.len()), pairs.len())
+    ratio(
+        &pairs.iter().enumerate().map(pair).collect::<Vec<_>>(),
+        &looks(pairs.len(), pairs.len()),
+        pairs.len(),
+    )
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::median;
 
-/// Fewest values for which a trend is looked for: five in perfect order come by chance once in sixty.
+/// Fewest values for which a trend is looked for: five in perfect order come by chance once in
+/// sixty.
 const FEWEST: usize = 6;
 
 /// More values than these are thinned out.
@@ -22,7 +23,8 @@ pub(crate) struct Trend {
 pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
     // Slopes grow with the square of the points: of a long series evenly spaced ones will do.
     let step = values.len().div_ceil(MOST).max(1);
-    let points: Vec<(f64, f64)> = at.iter().copied().zip(values.iter().copied()).step_by(step).collect();
+    let points: Vec<(f64, f64)> =
+        at.iter().copied().zip(values.iter().copied()).step_by(step).collect();
     let n = points.len() as f64;
     if points.len() < FEWEST {
         return None;
@@ -35,15 +37,16 @@ pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
             slopes.push((value - y) / (later - x));
         }
     }
-    // Without the correction for ties it is the larger variance, so that ties make it harder to find one.
+    // Without the correction for ties it is the larger variance, so that ties make it harder to
+    // find one.
     let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     let z = (score.abs() - 1.0) / variance.sqrt();
     let span = points.last()?.0 - points.first()?.0;
     (z > Z).then_some(Trend { change: median(&slopes)? * span })
 }
 
-/// Which of `values` lie far from the others: more than 3.5 times the normal distribution's spread, found from the median
-/// absolute deviation (Iglewicz and Hoaglin 1993), and more than `least`.
+/// Which of `values` lie far from the others: more than 3.5 times the normal distribution's spread,
+/// found from the median absolute deviation (Iglewicz and Hoaglin 1993), and more than `least`.
 pub(crate) fn outliers(values: &[f64], least: f64) -> Vec<usize> {
     let Some(middle) = median(values) else { return Vec::new() };
     let far: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
@@ -63,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_trend_is_found_with_its_size() {
-        let noisy: Vec<f64> = (0..20).map(|i| f64::from(i) * 0.01 + if i % 2 == 0 { 0.02 } else { -0.02 }).collect();
+        let noisy: Vec<f64> =
+            (0..20).map(|i| f64::from(i) * 0.01 + if i % 2 == 0 { 0.02 } else { -0.02 }).collect();
         let found = trend(&at(20), &noisy);
         assert!(found.is_some_and(|t| (t.change - 0.19).abs() < 0.03), "{found:?}");
         let falling: Vec<f64> = (0..6).map(|i| -f64::from(i)).collect();

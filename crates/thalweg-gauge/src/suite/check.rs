@@ -6,7 +6,10 @@ use super::node::{Problems, suggestion};
 use super::parse::{always_there, heeded};
 use super::sweep::MOST_POINTS;
 use super::template::Template;
-use super::{ArmDecl, ComparisonDecl, FileSource, Located, Scalar, Settings, Span, Suite, Sweep, WorkloadDecl};
+use super::{
+    ArmDecl, ComparisonDecl, FileSource, Located, Scalar, Settings, Span, Suite, Sweep,
+    WorkloadDecl,
+};
 
 /// Finds everything that refers to something which is not there.
 pub(super) fn references(suite: &Suite, problems: &mut Problems) {
@@ -38,7 +41,9 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
     }
     for comparison in &suite.comparisons {
         used.extend(comparison.name.names());
-        used.extend(comparison.arms.iter().filter_map(|arm| arm.name.as_ref()).flat_map(Template::names));
+        used.extend(
+            comparison.arms.iter().filter_map(|arm| arm.name.as_ref()).flat_map(Template::names),
+        );
     }
     unused(&suite.set, &used, problems);
     values(suite, &suite.set, problems);
@@ -48,7 +53,10 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
         let each: usize = comparison.arms.iter().map(|arm| arm.sweep.points(LARGE).len()).sum();
         arms = arms.saturating_add(comparison.sweep.points(LARGE).len().saturating_mul(each));
         if arms > MOST_POINTS {
-            problems.add(&comparison.at, format!("with this, the suite has more than {MOST_POINTS} arms"));
+            problems.add(
+                &comparison.at,
+                format!("with this, the suite has more than {MOST_POINTS} arms"),
+            );
             return;
         }
     }
@@ -70,15 +78,20 @@ fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Prob
         } else {
             known("workload", &arm.workload, suite.workloads.keys(), problems);
         }
-        let plain = |name: &str| setting(suite, comparison, arm, name) || matches!(name, "threads" | "place");
+        let plain = |name: &str| {
+            setting(suite, comparison, arm, name) || matches!(name, "threads" | "place")
+        };
         arm.name.iter().for_each(|name| names(suite, name, &plain, problems));
         unused(&arm.set, &of_arm, problems);
         swept(suite, &arm.sweep, &arm.set, &of_arm, problems);
         values(suite, &arm.set, problems);
         used.extend(of_arm);
     }
-    let plain =
-        |name: &str| has(&suite.set, name) || has(&comparison.set, name) || comparison.sweep.names().any(|n| n == name);
+    let plain = |name: &str| {
+        has(&suite.set, name)
+            || has(&comparison.set, name)
+            || comparison.sweep.names().any(|n| n == name)
+    };
     names(suite, &comparison.name, &plain, problems);
     unused(&comparison.set, &used, problems);
     swept(suite, &comparison.sweep, &comparison.set, &used, problems);
@@ -123,7 +136,12 @@ fn known<'a>(
 }
 
 /// Complains of names in braces that stand for nothing.
-fn names(suite: &Suite, template: &Template, there: &dyn Fn(&str) -> bool, problems: &mut Problems) {
+fn names(
+    suite: &Suite,
+    template: &Template,
+    there: &dyn Fn(&str) -> bool,
+    problems: &mut Problems,
+) {
     for name in template.names() {
         if let Some(file) = name.strip_prefix("file:").filter(|_| there(name)) {
             let file = Located { value: file.to_owned(), at: template.at.clone() };
@@ -135,8 +153,9 @@ fn names(suite: &Suite, template: &Template, there: &dyn Fn(&str) -> bool, probl
                 .filter(|n| there(n))
                 .collect();
             let hint = suggestion(name, all);
-            let what =
-                format!("{{{name}}} stands for nothing here{hint}; for the braces themselves write {{{{{name}}}}}");
+            let what = format!(
+                "{{{name}}} stands for nothing here{hint}; for the braces themselves write {{{{{name}}}}}"
+            );
             problems.add(&template.at, what);
         }
     }
@@ -156,7 +175,13 @@ fn without_use(name: &str, at: &Span, used: &BTreeSet<&str>, problems: &mut Prob
     }
 }
 
-fn swept(suite: &Suite, sweep: &Sweep, set: &Settings, used: &BTreeSet<&str>, problems: &mut Problems) {
+fn swept(
+    suite: &Suite,
+    sweep: &Sweep,
+    set: &Settings,
+    used: &BTreeSet<&str>,
+    problems: &mut Problems,
+) {
     for (name, values) in &sweep.over {
         without_use(name, &values.at, used, problems);
         if has(set, name) {
@@ -179,7 +204,10 @@ fn swept(suite: &Suite, sweep: &Sweep, set: &Settings, used: &BTreeSet<&str>, pr
         if let (Some((_, first)), false) = (point.first(), missing.is_empty()) {
             problems.add(
                 &first.at,
-                format!("an included point gives every swept setting; missing: {}", missing.join(", ")),
+                format!(
+                    "an included point gives every swept setting; missing: {}",
+                    missing.join(", ")
+                ),
             );
         }
     }

@@ -14,7 +14,8 @@ const PROBE_S: f64 = 8.0;
 /// What making a synthetic file gives.
 const MADE_BYTES_PER_S: f64 = 60e6;
 
-/// A guess from file sizes. It errs by the machine's speed; from the first trials on, what was measured takes its place.
+/// A guess from file sizes. It errs by the machine's speed; from the first trials on, what was
+/// measured takes its place.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Guess {
     /// One trial, what is around it included.
@@ -28,11 +29,20 @@ pub struct Guess {
 }
 
 impl Guess {
-    pub(super) fn new(bytes_of_arms: &[u64], pairs: usize, needed: &[Needed], probed: usize) -> Self {
+    pub(super) fn new(
+        bytes_of_arms: &[u64],
+        pairs: usize,
+        needed: &[Needed],
+        probed: usize,
+    ) -> Self {
         let arms = bytes_of_arms.len().max(1);
         let bytes: u64 = bytes_of_arms.iter().sum();
         let trial_s = EACH_S + bytes as f64 / arms as f64 / BYTES_PER_S;
-        let made: f64 = needed.iter().filter(|n| !n.path.exists()).map(|n| n.about_bytes().unwrap_or(0) as f64).sum();
+        let made: f64 = needed
+            .iter()
+            .filter(|n| !n.path.exists())
+            .map(|n| n.about_bytes().unwrap_or(0) as f64)
+            .sum();
         let probe_s = PROBE_S * probed as f64;
         Self { trial_s, trials: arms * (pairs + 1), files_s: made / MADE_BYTES_PER_S, probe_s }
     }
@@ -45,7 +55,8 @@ impl Guess {
 }
 
 impl Needed {
-    /// Its size: that of the file which is there, else about what a synthetic one will have; none if it is not known.
+    /// Its size: that of the file which is there, else about what a synthetic one will have; none
+    /// if it is not known.
     pub fn about_bytes(&self) -> Option<u64> {
         match (cache::state_of(&self.path), &self.make) {
             (Ok((bytes, _)), _) => Some(bytes),

@@ -85,17 +85,26 @@ pub enum Synthetic {
 impl Synthetic {
     pub(super) fn parse(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<Self> {
         let kind = table.required("kind", problems);
-        let seed = table.read("seed", problems, |v| super::node::whole(v, 0)).map_or(1, |s| s.value);
+        let seed =
+            table.read("seed", problems, |v| super::node::whole(v, 0)).map_or(1, |s| s.value);
         let made = match kind.as_ref().map(|k| k.value.as_str()) {
             Some("blow5") => {
-                let samples = table.read("samples", problems, count).map_or(1_200_000_000, |n| n.value);
-                let record = table.read("record", problems, |v| press(v)).map_or(RecordPress::Zstd, |p| p.value);
-                let signal = table.read("signal", problems, |v| press(v)).map_or(SignalPress::SvbZd, |p| p.value);
+                let samples =
+                    table.read("samples", problems, count).map_or(1_200_000_000, |n| n.value);
+                let record = table
+                    .read("record", problems, |v| press(v))
+                    .map_or(RecordPress::Zstd, |p| p.value);
+                let signal = table
+                    .read("signal", problems, |v| press(v))
+                    .map_or(SignalPress::SvbZd, |p| p.value);
                 Some(Self::Blow5 { samples, seed, record, signal })
             }
             Some("pod5") => {
-                let samples = table.read("samples", problems, count).map_or(1_200_000_000, |n| n.value);
-                let signal = table.read("signal", problems, pod5_signal).map_or(SignalCoding::default(), |s| s.value);
+                let samples =
+                    table.read("samples", problems, count).map_or(1_200_000_000, |n| n.value);
+                let signal = table
+                    .read("signal", problems, pod5_signal)
+                    .map_or(SignalCoding::default(), |s| s.value);
                 Some(Self::Pod5 { samples, seed, signal })
             }
             Some("fastq") => {
@@ -120,7 +129,9 @@ impl Synthetic {
     /// A name that says all of the recipe, so that a file that is there is the right one.
     pub fn file_name(&self) -> String {
         let seeded = |seed: &u64| if *seed == 1 { String::new() } else { format!("-seed{seed}") };
-        let round = |n: u64| if n.is_multiple_of(1_000_000) { format!("{}M", n / 1_000_000) } else { n.to_string() };
+        let round = |n: u64| {
+            if n.is_multiple_of(1_000_000) { format!("{}M", n / 1_000_000) } else { n.to_string() }
+        };
         match self {
             Self::Blow5 { samples, seed, record, signal } => {
                 let (samples, seed) = (round(*samples), seeded(seed));
@@ -193,7 +204,8 @@ fn neuroglial(table: &mut Table<'_, '_>, seed: u64, problems: &mut Problems) -> 
     if let Some(neurons) = table.read("neurons", problems, |v| super::node::whole(v, 1)) {
         recipe.neurons = neurons.value;
     }
-    recipe.astrocytes = table.read("astrocytes", problems, |v| super::node::whole(v, 0)).map(|count| count.value);
+    recipe.astrocytes =
+        table.read("astrocytes", problems, |v| super::node::whole(v, 0)).map(|count| count.value);
     if let Err(wrong) = recipe.check() {
         problems.add(&table.at, format!("`synth`: {wrong}"));
         return None;
@@ -232,7 +244,7 @@ fn pod5_signal(value: &DeValue<'_>) -> Result<SignalCoding, String> {
 }
 
 fn press<T: std::str::FromStr<Err = thalweg::Fault>>(value: &DeValue<'_>) -> Result<T, String> {
-    string(value)?
-        .parse()
-        .map_err(|fault: thalweg::Fault| format!("found {}, expected {}", fault.found, fault.expected))
+    string(value)?.parse().map_err(|fault: thalweg::Fault| {
+        format!("found {}, expected {}", fault.found, fault.expected)
+    })
 }

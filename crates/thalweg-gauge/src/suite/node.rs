@@ -1,5 +1,5 @@
-//! Reads TOML with positions: a table is taken apart key by key, and what nobody asked for is a mistake. All mistakes of
-//! a text are gathered, so that they can be mended in one go.
+//! Reads TOML with positions: a table is taken apart key by key, and what nobody asked for is a
+//! mistake. All mistakes of a text are gathered, so that they can be mended in one go.
 
 use std::borrow::Cow;
 
@@ -18,12 +18,16 @@ impl Problems {
         self.0.push((at.clone(), what.into()));
     }
 
-    /// `source:line:column: what`, one a line, in the order of the text; none if there is nothing to say.
+    /// `source:line:column: what`, one a line, in the order of the text; none if there is nothing
+    /// to say.
     pub(super) fn render(mut self, source: &str, text: &str) -> Option<String> {
         self.0.sort_by_key(|(at, _)| at.start);
         self.0.dedup();
-        let lines: Vec<String> =
-            self.0.iter().map(|(at, what)| format!("{}: {what}", position(source, text, at.start))).collect();
+        let lines: Vec<String> = self
+            .0
+            .iter()
+            .map(|(at, what)| format!("{}: {what}", position(source, text, at.start)))
+            .collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
@@ -72,11 +76,16 @@ impl<'a, 't> Table<'a, 't> {
     }
 
     /// `value` as a table.
-    pub(super) fn of(what: &'static str, value: &'a Value<'t>, problems: &mut Problems) -> Option<Self> {
+    pub(super) fn of(
+        what: &'static str,
+        value: &'a Value<'t>,
+        problems: &mut Problems,
+    ) -> Option<Self> {
         match value.get_ref() {
             DeValue::Table(entries) => Some(Self::new(what, entries, value.span())),
             other => {
-                problems.add(&value.span(), format!("{what} is a table, found {}", described(other)));
+                problems
+                    .add(&value.span(), format!("{what} is a table, found {}", described(other)));
                 None
             }
         }
@@ -113,12 +122,20 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    pub(super) fn string(&mut self, key: &'static str, problems: &mut Problems) -> Option<Located<String>> {
+    pub(super) fn string(
+        &mut self,
+        key: &'static str,
+        problems: &mut Problems,
+    ) -> Option<Located<String>> {
         self.read(key, problems, string)
     }
 
     /// Like [`Table::string`], but its absence is a mistake.
-    pub(super) fn required(&mut self, key: &'static str, problems: &mut Problems) -> Option<Located<String>> {
+    pub(super) fn required(
+        &mut self,
+        key: &'static str,
+        problems: &mut Problems,
+    ) -> Option<Located<String>> {
         if !self.has(key) {
             problems.add(&self.at, format!("{} needs a `{key}`", self.what));
         }
@@ -126,7 +143,8 @@ impl<'a, 't> Table<'a, 't> {
     }
 
     pub(super) fn flag(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
-        let read = |value: &DeValue<'_>| value.as_bool().ok_or_else(|| expected("true or false", value));
+        let read =
+            |value: &DeValue<'_>| value.as_bool().ok_or_else(|| expected("true or false", value));
         self.read(key, problems, read).map(|flag| flag.value)
     }
 
@@ -142,8 +160,11 @@ impl<'a, 't> Table<'a, 't> {
         let mut settings = Vec::new();
         for (key, value) in self.entries() {
             match Scalar::from_toml(value.get_ref()) {
-                Ok(scalar) => settings.push((key.get_ref().to_string(), Located { value: scalar, at: key.span() })),
-                Err(why) => problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref())),
+                Ok(scalar) => settings
+                    .push((key.get_ref().to_string(), Located { value: scalar, at: key.span() })),
+                Err(why) => {
+                    problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref()))
+                }
             }
         }
         settings
@@ -156,7 +177,10 @@ impl<'a, 't> Table<'a, 't> {
             if !self.asked.contains(&name) {
                 let hint = suggestion(name, self.asked.iter().copied());
                 let known = listed(&self.asked);
-                problems.add(&key.span(), format!("unknown key `{name}` of {}{hint} (known: {known})", self.what));
+                problems.add(
+                    &key.span(),
+                    format!("unknown key `{name}` of {}{hint} (known: {known})", self.what),
+                );
             }
         }
     }
@@ -170,7 +194,9 @@ pub(super) fn string(value: &DeValue<'_>) -> Result<String, String> {
 /// A whole number from `least` on.
 pub(super) fn whole(value: &DeValue<'_>, least: u64) -> Result<u64, String> {
     let number = value.as_integer().and_then(|i| u64::from_str_radix(i.as_str(), i.radix()).ok());
-    number.filter(|n| *n >= least).ok_or_else(|| expected(&format!("a whole number, at least {least}"), value))
+    number
+        .filter(|n| *n >= least)
+        .ok_or_else(|| expected(&format!("a whole number, at least {least}"), value))
 }
 
 pub(super) fn expected(what: &str, found: &DeValue<'_>) -> String {

@@ -13,7 +13,10 @@ use super::make::Synthetic;
 use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::template::Template;
 use super::value::{KNOWN, Scalar, check, level};
-use super::{ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite, Sweep};
+use super::{
+    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite,
+    Sweep,
+};
 use crate::comparison::Pairs;
 use crate::stats::MIN_PAIRS;
 use crate::units::parse_duration;
@@ -39,12 +42,19 @@ impl Suite {
         }
         match (problems.render(source, text), parsed) {
             (None, Some(suite)) => Ok(suite),
-            (message, _) => Err(Error::Suite(message.unwrap_or_else(|| format!("{source}: not a suite")))),
+            (message, _) => {
+                Err(Error::Suite(message.unwrap_or_else(|| format!("{source}: not a suite"))))
+            }
         }
     }
 }
 
-fn suite(table: &toml::Spanned<DeTable<'_>>, source: &str, text: &str, problems: &mut Problems) -> Option<Suite> {
+fn suite(
+    table: &toml::Spanned<DeTable<'_>>,
+    source: &str,
+    text: &str,
+    problems: &mut Problems,
+) -> Option<Suite> {
     let mut top = Table::new("a suite", table.get_ref(), 0..0);
     let name = top.required("name", problems);
     let about = top.string("about", problems);
@@ -63,7 +73,8 @@ fn suite(table: &toml::Spanned<DeTable<'_>>, source: &str, text: &str, problems:
     if comparisons.is_empty() {
         problems.add(&(0..0), "a suite needs at least one [[comparison]]");
     }
-    let comparisons = comparisons.into_iter().filter_map(|value| comparison(value, problems)).collect();
+    let comparisons =
+        comparisons.into_iter().filter_map(|value| comparison(value, problems)).collect();
     top.finish(problems);
     Some(Suite {
         source: source.to_owned(),
@@ -91,7 +102,8 @@ fn named<T>(
     problems: &mut Problems,
     one: impl Fn(Table<'_, '_>, &mut Problems) -> Option<T>,
 ) -> BTreeMap<String, T> {
-    let Some(all) = top.get(key).and_then(|value| Table::of("a table of tables", value, problems)) else {
+    let Some(all) = top.get(key).and_then(|value| Table::of("a table of tables", value, problems))
+    else {
         return BTreeMap::new();
     };
     let mut found = BTreeMap::new();
@@ -106,7 +118,11 @@ fn named<T>(
 }
 
 /// `[[key]]` tables, or a list of them.
-fn list<'a, 't>(table: &mut Table<'a, 't>, key: &'static str, problems: &mut Problems) -> Vec<&'a Value<'t>> {
+fn list<'a, 't>(
+    table: &mut Table<'a, 't>,
+    key: &'static str,
+    problems: &mut Problems,
+) -> Vec<&'a Value<'t>> {
     match table.get(key).map(|value| (value.get_ref(), value.span())) {
         None => Vec::new(),
         Some((DeValue::Array(items), _)) => items.iter().collect(),
@@ -122,7 +138,8 @@ fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl>
     let path = table.string("path", problems).map(|path| Template::new(&path));
     let optional = table.flag("optional", problems).unwrap_or(false);
     if optional && path.is_some() {
-        problems.add(&table.at, "a place with a `path` is there in any case: it can't be `optional`");
+        problems
+            .add(&table.at, "a place with a `path` is there in any case: it can't be `optional`");
     }
     let at = table.at.clone();
     table.finish(problems);
@@ -135,15 +152,22 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
     let sources = ["path", "synth", "ids", "command", "peer"];
     let given: Vec<&str> = sources.into_iter().filter(|key| table.has(key)).collect();
     if given.len() > 1 {
-        problems
-            .add(&table.at, format!("a file comes from one of {}, not from {}", listed(&sources), given.join(" and ")));
+        problems.add(
+            &table.at,
+            format!(
+                "a file comes from one of {}, not from {}",
+                listed(&sources),
+                given.join(" and ")
+            ),
+        );
     }
     let path = table.string("path", problems).map(|path| FileSource::Path(Template::new(&path)));
     let synth = table.get("synth").and_then(|value| Table::of("`synth`", value, problems));
     let synth = synth.and_then(|table| Synthetic::parse(table, problems)).map(FileSource::Synth);
     let ids = table.get("ids").and_then(|value| Table::of("`ids`", value, problems));
     let ids = ids.and_then(|table| ids_of(table, problems));
-    let command = command(&mut table, "command", problems).map(|command| (Program::Command, command));
+    let command =
+        command(&mut table, "command", problems).map(|command| (Program::Command, command));
     let made = command.or(peer(&mut table, problems));
     if let Some((_, command)) = &made
         && !command.templates().any(|t| t.names().any(|name| name == "out"))
@@ -152,7 +176,10 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
     }
     let at = table.at.clone();
     table.finish(problems);
-    let source = path.or(synth).or(ids).or(made.map(|(program, command)| FileSource::Command(program, command)));
+    let source = path
+        .or(synth)
+        .or(ids)
+        .or(made.map(|(program, command)| FileSource::Command(program, command)));
     // What is there but wrong has been complained of; it is not a file to ask for.
     if source.is_none() && !given.is_empty() {
         return None;
@@ -185,11 +212,15 @@ fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
         DeValue::String(text) if text == "auto" => Some(AUTO),
         DeValue::Table(_) => {
             let mut auto = Table::of("`pairs`", value, problems)?;
-            let mut number = |key, default| auto.read(key, problems, some_pairs).map_or(default, |n| n.value);
+            let mut number =
+                |key, default| auto.read(key, problems, some_pairs).map_or(default, |n| n.value);
             let (least, most) = (number("least", 10), number("most", 20));
             let half_width = auto.read("half_width", problems, |v| {
-                let share = Scalar::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
-                share.filter(|x| *x > 0.0 && *x < 1.0).ok_or_else(|| expected("a share between 0 and 1, as in 0.05", v))
+                let share =
+                    Scalar::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
+                share
+                    .filter(|x| *x > 0.0 && *x < 1.0)
+                    .ok_or_else(|| expected("a share between 0 and 1, as in 0.05", v))
             });
             if least < MIN_PAIRS || most < least {
                 problems.add(
@@ -203,8 +234,9 @@ fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
         other => match some_pairs(other) {
             Ok(n) => Some(Pairs::Fixed(n)),
             Err(_) => {
-                let what =
-                    format!("\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and half_width");
+                let what = format!(
+                    "\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and half_width"
+                );
                 problems.add(&value.span(), format!("`pairs`: {}", expected(&what, other)));
                 None
             }
@@ -220,7 +252,8 @@ fn some_pairs(value: &DeValue<'_>) -> Result<usize, String> {
 /// Settings below `key`; the values of those that the harness knows are checked.
 fn settings(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
     let Some(value) = table.get(key) else { return Settings::new() };
-    let set = Table::of("`set`", value, problems).map(|set| set.settings(problems)).unwrap_or_default();
+    let set =
+        Table::of("`set`", value, problems).map(|set| set.settings(problems)).unwrap_or_default();
     for (name, value) in &set {
         complain(name, value, problems);
     }
@@ -249,7 +282,8 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
             DeValue::String(text) if super::sweep::doublings(text, 1).is_some() => vec![value],
             other => {
                 let what = "a list of values, or doublings as in \"1..all\"";
-                problems.add(&value.span(), format!("sweep over `{name}`: {}", expected(what, other)));
+                problems
+                    .add(&value.span(), format!("sweep over `{name}`: {}", expected(what, other)));
                 continue;
             }
         };
@@ -259,7 +293,11 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
                 Ok(scalar) => {
                     let range = matches!(&scalar, Scalar::Text(t) if super::sweep::doublings(t, 1).is_some());
                     if !range {
-                        complain(&name, &Located { value: scalar.clone(), at: item.span() }, problems);
+                        complain(
+                            &name,
+                            &Located { value: scalar.clone(), at: item.span() },
+                            problems,
+                        );
                     }
                     values.push(scalar);
                 }
@@ -270,8 +308,10 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
     }
     let mut points = |key: &'static str| -> Vec<Settings> {
         let items = list(table, key, problems);
-        let tables =
-            items.into_iter().filter_map(|item| Table::of("a point of a sweep", item, problems)).collect::<Vec<_>>();
+        let tables = items
+            .into_iter()
+            .filter_map(|item| Table::of("a point of a sweep", item, problems))
+            .collect::<Vec<_>>();
         tables.iter().map(|table| table.settings(problems)).collect()
     };
     let (exclude, include) = (points("exclude"), points("include"));
@@ -313,9 +353,16 @@ fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDe
 fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     if let Some(name) = value.get_ref().as_str() {
         let workload = Located { value: name.to_owned(), at: value.span() };
-        return Some(ArmDecl { at: value.span(), workload, name: None, set: Settings::new(), sweep: Sweep::default() });
+        return Some(ArmDecl {
+            at: value.span(),
+            workload,
+            name: None,
+            set: Settings::new(),
+            sweep: Sweep::default(),
+        });
     }
-    let mut table = Table::of("an arm (the name of a workload, or a table that names one)", value, problems)?;
+    let mut table =
+        Table::of("an arm (the name of a workload, or a table that names one)", value, problems)?;
     let workload = table.required("workload", problems);
     let name = table.string("name", problems).map(|name| Template::new(&name));
     let set = settings(&mut table, "set", problems);
@@ -327,7 +374,8 @@ fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
 
 /// Settings that need not be set.
 pub(super) fn always_there(name: &str) -> bool {
-    matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place" | "thalweg") || name.starts_with("file:")
+    matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place" | "thalweg")
+        || name.starts_with("file:")
 }
 
 /// Whether the harness itself heeds a setting.

@@ -13,7 +13,9 @@ use super::node::{Problems, suggestion};
 use super::parse::DEFAULT_PLACE;
 use super::sweep::Point;
 use super::template::Template;
-use super::{ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value};
+use super::{
+    ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value,
+};
 use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, Pairs, Plan};
 use crate::level::Level;
 use crate::limit::ProbeOptions;
@@ -85,8 +87,8 @@ impl Suite {
     /// Resolves the suite on this machine. Nothing is run, made or changed.
     ///
     /// # Errors
-    /// [`Error::Suite`] with all that is absent or makes no sense here; [`Error::Usage`] for a place, file or setting of
-    /// the command line that the suite does not have.
+    /// [`Error::Suite`] with all that is absent or makes no sense here; [`Error::Usage`] for a
+    /// place, file or setting of the command line that the suite does not have.
     pub fn plan(&self, context: &Context<'_>) -> Result<Vec<Job>> {
         let set = self.checked_set(context)?;
         let mut resolver = Resolver { suite: self, context, set, problems: Problems::default() };
@@ -99,7 +101,10 @@ impl Suite {
         let mut names = BTreeSet::new();
         for job in &jobs {
             if !names.insert(job.plan.name.as_str()) {
-                return Err(Error::Suite(format!("{}: two comparisons are called {:?}", self.source, job.plan.name)));
+                return Err(Error::Suite(format!(
+                    "{}: two comparisons are called {:?}",
+                    self.source, job.plan.name
+                )));
             }
         }
         match resolver.problems.render(&self.source, &self.text) {
@@ -122,7 +127,8 @@ impl Suite {
         let mut set = self.set.clone();
         for (name, scalar) in &context.set {
             value::check(name, scalar).map_err(Error::Usage)?;
-            let known: Vec<&str> = set.iter().map(|(n, _)| n.as_str()).chain(value::KNOWN).collect();
+            let known: Vec<&str> =
+                set.iter().map(|(n, _)| n.as_str()).chain(value::KNOWN).collect();
             if !known.contains(&name.as_str()) {
                 return unknown("setting", name, known);
             }
@@ -154,11 +160,19 @@ impl Resolver<'_> {
                 let layers = [&self.set, &comparison.set];
                 let mut settings = self.settings(&layers, point);
                 settings.extend(self.settings(&[&decl.set], &arm_point));
-                let own: Point =
-                    decl.set.iter().map(|(n, v)| (n.clone(), v.value.clone())).chain(arm_point.clone()).collect();
+                let own: Point = decl
+                    .set
+                    .iter()
+                    .map(|(n, v)| (n.clone(), v.value.clone()))
+                    .chain(arm_point.clone())
+                    .collect();
                 let own = self.resolved(&own, &settings);
                 let arm_name = match &decl.name {
-                    Some(template) => titled(template, &self.named(&settings), &self.resolved(&arm_point, &settings)),
+                    Some(template) => titled(
+                        template,
+                        &self.named(&settings),
+                        &self.resolved(&arm_point, &settings),
+                    ),
                     None => untitled(&decl.workload.value, &self.resolved(&arm_point, &settings)),
                 };
                 if let Some(why) = self.not_given(&settings) {
@@ -178,17 +192,25 @@ impl Resolver<'_> {
                     Err(None) => continue,
                 };
                 if arms.iter().any(|arm| arm.name == arm_name) {
-                    self.problems.add(&decl.at, format!("two arms of {name:?} are called {arm_name:?}; give a `name`"));
+                    self.problems.add(
+                        &decl.at,
+                        format!("two arms of {name:?} are called {arm_name:?}; give a `name`"),
+                    );
                     continue;
                 }
                 let mut scope = self.scope(settings, decl, &format!("{name}\0{arm_name}"))?;
                 let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
                 arm.settings = own.into_iter().map(|(name, value)| (name, json(&value))).collect();
                 if self.suite.places.len() > 1 && !arm.files.is_empty() {
-                    arm.settings.entry("place".into()).or_insert_with(|| scope.place.clone().into());
+                    arm.settings
+                        .entry("place".into())
+                        .or_insert_with(|| scope.place.clone().into());
                 }
-                for (command, list) in [(&workload.setup, &mut setup), (&workload.cleanup, &mut cleanup)] {
-                    let made = command.as_ref().and_then(|command| self.command(command, &[], &mut scope));
+                for (command, list) in
+                    [(&workload.setup, &mut setup), (&workload.cleanup, &mut cleanup)]
+                {
+                    let made =
+                        command.as_ref().and_then(|command| self.command(command, &[], &mut scope));
                     list.extend(made.filter(|made| !list.contains(made)));
                 }
                 if scope.out_used {
@@ -229,7 +251,10 @@ impl Resolver<'_> {
 
     /// The later layers over the earlier ones, and the point over all.
     fn settings(&self, layers: &[&Settings], point: &Point) -> BTreeMap<String, Scalar> {
-        let set = layers.iter().flat_map(|layer| layer.iter()).map(|(name, value)| (name.clone(), value.value.clone()));
+        let set = layers
+            .iter()
+            .flat_map(|layer| layer.iter())
+            .map(|(name, value)| (name.clone(), value.value.clone()));
         set.chain(point.iter().cloned()).collect()
     }
 
@@ -247,7 +272,8 @@ impl Resolver<'_> {
     /// The settings as names show them, those included that need not be set.
     fn named(&self, settings: &BTreeMap<String, Scalar>) -> BTreeMap<String, Scalar> {
         let mut named = settings.clone();
-        let threads = named.entry("threads".into()).or_insert_with(|| Scalar::Text("all".into())).clone();
+        let threads =
+            named.entry("threads".into()).or_insert_with(|| Scalar::Text("all".into())).clone();
         named.extend(self.resolved(&vec![("threads".into(), threads)], settings));
         named.entry("place".into()).or_insert_with(|| Scalar::Text(DEFAULT_PLACE.into()));
         named
@@ -270,7 +296,10 @@ impl Resolver<'_> {
                     let known: Vec<&str> = known.iter().map(String::as_str).collect();
                     let hint = suggestion(&name.value, known.iter().copied());
                     let all = super::node::listed(&known);
-                    self.problems.add(&name.at, format!("no peer is called {:?}{hint} (known: {all})", name.value));
+                    self.problems.add(
+                        &name.at,
+                        format!("no peer is called {:?}{hint} (known: {all})", name.value),
+                    );
                     Err(None)
                 }
             },
@@ -322,7 +351,8 @@ impl Resolver<'_> {
             _ if files.is_empty() => Level::Lukewarm,
             _ => Level::Cold,
         };
-        let mut arm = Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
+        let mut arm =
+            Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
         arm.workload = command;
         arm.files = files;
         arm.decoder = workload.report;
@@ -347,7 +377,8 @@ fn throttle(argv: &[String]) -> Option<Limits> {
 /// How `thalweg read` runs without a stage; other verbs and programs have no way to.
 fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals> {
     let has = |word: &str| argv.iter().any(|arg| arg == word);
-    (matches!(program, Program::Thalweg) && has("read") && has("--json")).then(Counterfactuals::of_thalweg)
+    (matches!(program, Program::Thalweg) && has("read") && has("--json"))
+        .then(Counterfactuals::of_thalweg)
 }
 
 fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
@@ -371,12 +402,15 @@ fn titled(template: &Template, settings: &BTreeMap<String, Scalar>, point: &Poin
     };
     let name = template.fill(value).unwrap_or_default();
     let said: Vec<&str> = template.names().collect();
-    let unsaid: Point = point.iter().filter(|(n, _)| !said.contains(&n.as_str())).cloned().collect();
+    let unsaid: Point =
+        point.iter().filter(|(n, _)| !said.contains(&n.as_str())).cloned().collect();
     untitled(&name, &unsaid)
 }
 
 fn untitled(name: &str, point: &Point) -> String {
-    point.iter().fold(name.to_owned(), |name, (setting, value)| format!("{name}, {setting}={value}"))
+    point
+        .iter()
+        .fold(name.to_owned(), |name, (setting, value)| format!("{name}, {setting}={value}"))
 }
 
 fn json(scalar: &Scalar) -> Value {

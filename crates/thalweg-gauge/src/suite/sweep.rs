@@ -14,8 +14,8 @@ impl Sweep {
         self.over.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Every combination, the last setting changing fastest, less those that an `exclude` matches, plus the `include`s.
-    /// One empty point if nothing is swept. `all` is the number of cores.
+    /// Every combination, the last setting changing fastest, less those that an `exclude` matches,
+    /// plus the `include`s. One empty point if nothing is swept. `all` is the number of cores.
     pub(super) fn points(&self, all: usize) -> Vec<Point> {
         let mut points: Vec<Point> = vec![Vec::new()];
         for (name, values) in &self.over {
@@ -23,7 +23,9 @@ impl Sweep {
             points = points
                 .into_iter()
                 .flat_map(|point| {
-                    let with = |value: &Scalar| [point.as_slice(), &[(name.clone(), value.clone())]].concat();
+                    let with = |value: &Scalar| {
+                        [point.as_slice(), &[(name.clone(), value.clone())]].concat()
+                    };
                     values.iter().map(with).collect::<Vec<_>>()
                 })
                 .take(MOST_POINTS + 1)
@@ -31,7 +33,10 @@ impl Sweep {
         }
         points.retain(|point| !self.exclude.iter().any(|settings| matches(settings, point, all)));
         let included = self.include.iter().map(|settings| {
-            settings.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect::<Point>()
+            settings
+                .iter()
+                .map(|(name, value)| (name.clone(), value.value.clone()))
+                .collect::<Point>()
         });
         points.extend(included);
         points
@@ -42,7 +47,8 @@ fn matches(settings: &Settings, point: &Point, all: usize) -> bool {
     settings.iter().all(|(name, wanted)| {
         let same = |value: &Scalar| {
             *value == wanted.value
-                || (name == "threads" && value::threads(value, all) == value::threads(&wanted.value, all))
+                || (name == "threads"
+                    && value::threads(value, all) == value::threads(&wanted.value, all))
         };
         point.iter().any(|(n, value)| n == name && same(value))
     })
@@ -88,7 +94,10 @@ mod tests {
     fn sweep(over: &[(&str, &[&str])]) -> Sweep {
         let scalar = |s: &&str| s.parse().unwrap_or(Scalar::Flag(false));
         let over = over.iter().map(|(name, values)| {
-            ((*name).to_owned(), Located { value: values.iter().map(scalar).collect::<Vec<_>>(), at: 0..0 })
+            (
+                (*name).to_owned(),
+                Located { value: values.iter().map(scalar).collect::<Vec<_>>(), at: 0..0 },
+            )
         });
         Sweep { over: over.collect(), ..Sweep::default() }
     }
@@ -110,11 +119,18 @@ mod tests {
         let mut s = sweep(&[("store", &["mmap", "direct"]), ("threads", &["1..all"])]);
         assert_eq!(
             shown(&s, 6),
-            ["mmap 1", "mmap 2", "mmap 4", "mmap 6", "direct 1", "direct 2", "direct 4", "direct 6"]
+            [
+                "mmap 1", "mmap 2", "mmap 4", "mmap 6", "direct 1", "direct 2", "direct 4",
+                "direct 6"
+            ]
         );
-        s.exclude = vec![settings(&[("store", "mmap"), ("threads", "all")]), settings(&[("threads", "1")])];
+        s.exclude =
+            vec![settings(&[("store", "mmap"), ("threads", "all")]), settings(&[("threads", "1")])];
         s.include = vec![settings(&[("store", "uring"), ("threads", "3")])];
-        assert_eq!(shown(&s, 6), ["mmap 2", "mmap 4", "direct 2", "direct 4", "direct 6", "uring 3"]);
+        assert_eq!(
+            shown(&s, 6),
+            ["mmap 2", "mmap 4", "direct 2", "direct 4", "direct 6", "uring 3"]
+        );
         assert_eq!(shown(&sweep(&[]), 6), [""]);
     }
 

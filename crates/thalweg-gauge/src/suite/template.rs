@@ -1,7 +1,7 @@
 //! Text with names in braces that stand for values: `{file}`, `{threads}`, `{file:ids}`.
 //!
-//! Only a lower-case name directly within braces counts, so that shell and awk keep theirs: `${HOME}`, `{print $1}`.
-//! `{{name}}` stands for `{name}`.
+//! Only a lower-case name directly within braces counts, so that shell and awk keep theirs:
+//! `${HOME}`, `{print $1}`. `{{name}}` stands for `{name}`.
 
 use super::{Located, Span};
 
@@ -42,7 +42,10 @@ impl Template {
     }
 
     /// The text with each name replaced by what `value` gives for it.
-    pub(super) fn fill<E>(&self, mut value: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
+    pub(super) fn fill<E>(
+        &self,
+        mut value: impl FnMut(&str) -> Result<String, E>,
+    ) -> Result<String, E> {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
@@ -69,7 +72,9 @@ fn pieces(text: &str) -> Vec<Piece> {
         let taken = if let Some((name, length)) = inside(from, "{{", "}}") {
             plain.push_str(&format!("{{{name}}}"));
             length
-        } else if let Some((name, length)) = inside(from, "{", "}").filter(|_| !before.ends_with('$')) {
+        } else if let Some((name, length)) =
+            inside(from, "{", "}").filter(|_| !before.ends_with('$'))
+        {
             if !plain.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
             }
@@ -91,7 +96,11 @@ fn pieces(text: &str) -> Vec<Piece> {
 /// `text` as one word of a POSIX shell.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -109,7 +118,10 @@ mod tests {
     #[test]
     fn names_are_replaced_and_other_braces_stay() {
         assert_eq!(filled("a {file} b{file:ids}"), "a <file> b<file:ids>");
-        assert_eq!(filled("awk '{print $1}' ${HOME} ${x} {} { file }"), "awk '{print $1}' ${HOME} ${x} {} { file }");
+        assert_eq!(
+            filled("awk '{print $1}' ${HOME} ${x} {} { file }"),
+            "awk '{print $1}' ${HOME} ${x} {} { file }"
+        );
         assert_eq!(filled(r#"echo '{"a":{"b":1}}'"#), r#"echo '{"a":{"b":1}}'"#);
         assert_eq!(filled("{{file}} {{{file}}}"), "{file} {{file}}");
         assert_eq!(filled("{file"), "{file");

@@ -115,13 +115,20 @@ fn a_suite_becomes_comparisons() {
     assert_eq!(near.absent, ["gone: not built"]);
     assert_eq!(near.plan.pairs, Pairs::Fixed(7));
     let file = "/cache/near/synth-2M-zstd-svb-zd-v1.blow5";
-    assert_eq!(argv(&near.plan.arms[1]), format!("/bin/thalweg read {file} --threads 2 --store mmap"));
+    assert_eq!(
+        argv(&near.plan.arms[1]),
+        format!("/bin/thalweg read {file} --threads 2 --store mmap")
+    );
     assert_eq!(near.plan.arms[1].level, Level::Hot);
     assert_eq!(near.plan.arms[1].files, [PathBuf::from(file)]);
     let settings = serde_json::to_string(&near.plan.arms[1].settings).unwrap_or_default();
     assert_eq!(settings, r#"{"level":"hot","place":"near","store":"mmap","threads":2}"#);
     let theirs = &near.plan.arms[6];
-    assert!(argv(theirs).starts_with(&format!("/peers/slow5 get {file} --ids /cache/synth-2M")), "{}", argv(theirs));
+    assert!(
+        argv(theirs).starts_with(&format!("/peers/slow5 get {file} --ids /cache/synth-2M")),
+        "{}",
+        argv(theirs)
+    );
     assert!(argv(theirs).ends_with(".10.ids --batch 1000"));
     assert_eq!(theirs.files, [PathBuf::from(file), PathBuf::from(format!("{file}.idx"))]);
     assert_eq!((theirs.needs, theirs.level), (Needs::Reported, Level::Cold));
@@ -141,7 +148,10 @@ fn commands_get_quoted_paths_and_leave_nothing_behind() {
     assert_eq!(any.workload.cpus, Some(vec![0, 1, 2]));
     assert!(!any.decoder);
     let out = any.prepare[0].argv.last().cloned().unwrap_or_default();
-    assert!(out.starts_with("/it's far/thalweg-out-") && argv(&packing.plan.arms[0]).contains("thalweg-out-"));
+    assert!(
+        out.starts_with("/it's far/thalweg-out-")
+            && argv(&packing.plan.arms[0]).contains("thalweg-out-")
+    );
     assert_eq!(packing.cleanup, any.prepare, "what was written goes away");
     assert_eq!(packing.setup.len(), 1);
     let check = any.check.as_ref().map(|check| check.argv.join(" "));
@@ -165,7 +175,10 @@ fn the_command_line_overrides_the_suite() {
     );
     c.set.clear();
     c.places.insert("fra".into(), "/x".into());
-    assert_eq!(planned(TWO, &c).err().as_deref(), Some(r#"the suite "two" has no place "fra"; did you mean "far"?"#));
+    assert_eq!(
+        planned(TWO, &c).err().as_deref(),
+        Some(r#"the suite "two" has no place "fra"; did you mean "far"?"#)
+    );
 }
 
 #[test]
@@ -173,19 +186,32 @@ fn what_is_absent_here_is_said_before_anything_runs() {
     let mut c = context();
     c.places.clear();
     let message = planned(TWO, &c).err().unwrap_or_default();
-    assert!(message.starts_with("s.toml:12:8: the place \"far\" needs a folder: --place far=FOLDER"), "{message}");
-    let given = TWO.replace("synth = { kind = \"blow5\", samples = \"2M\" }", "path = \"absent.blow5\"");
+    assert!(
+        message.starts_with("s.toml:12:8: the place \"far\" needs a folder: --place far=FOLDER"),
+        "{message}"
+    );
+    let given =
+        TWO.replace("synth = { kind = \"blow5\", samples = \"2M\" }", "path = \"absent.blow5\"");
     let message = planned(&given, &context()).err().unwrap_or_default();
-    assert!(message.starts_with("s.toml:14:7: the file \"reads\": /suites/absent.blow5: No such file"), "{message}");
+    assert!(
+        message.starts_with("s.toml:14:7: the file \"reads\": /suites/absent.blow5: No such file"),
+        "{message}"
+    );
     let asked = TWO.replace("synth = { kind = \"blow5\", samples = \"2M\" }", "");
     let message = planned(&asked, &context()).err().unwrap_or_default();
     assert!(message.contains("--file reads=PATH"), "{message}");
     let few = Context { cpus: vec![0, 1], ..context() };
     let message = planned(TWO, &few).err().unwrap_or_default();
-    assert!(message.contains("CPU 2 is not among those that may be used here: [0, 1]"), "{message}");
+    assert!(
+        message.contains("CPU 2 is not among those that may be used here: [0, 1]"),
+        "{message}"
+    );
     let unknown = TWO.replace("\"slow5lib\"", "\"slow5lb\"");
     let message = planned(&unknown, &context()).err().unwrap_or_default();
-    assert!(message.contains("no peer is called \"slow5lb\"; did you mean \"slow5lib\"?"), "{message}");
+    assert!(
+        message.contains("no peer is called \"slow5lb\"; did you mean \"slow5lib\"?"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -194,10 +220,17 @@ fn lists_of_reads_are_chosen_by_a_setting() {
         "[workload.ours]",
         "[file.some]\nids = { of = \"reads\", share = \"20 %\", run = 4, seed = 2 }\n[workload.ours]",
     );
-    let text = text.replace("{ workload = \"theirs\", name", "{ workload = \"theirs\", set = { ids = \"some\" }, name");
+    let text = text.replace(
+        "{ workload = \"theirs\", name",
+        "{ workload = \"theirs\", set = { ids = \"some\" }, name",
+    );
     let jobs = resolved(&text, &context());
     assert!(argv(&jobs[0].plan.arms[6]).contains(".10.ids "));
-    assert!(argv(&jobs[2].plan.arms[1]).contains(".share0.2.runs4.seed2.ids "), "{}", argv(&jobs[2].plan.arms[1]));
+    assert!(
+        argv(&jobs[2].plan.arms[1]).contains(".share0.2.runs4.seed2.ids "),
+        "{}",
+        argv(&jobs[2].plan.arms[1])
+    );
 }
 
 #[test]
@@ -207,7 +240,8 @@ fn lists_of_reads_are_shuffled_alone_or_in_runs() {
     let list = |many, run| IdList { many, run, seed: 7 }.of(&all);
     let alone = list(Many::Count(20), 1);
     let in_runs = list(Many::Share(0.2), 5);
-    let sorted = |ids: &[&str]| std::collections::BTreeSet::from_iter(ids.iter().map(ToString::to_string));
+    let sorted =
+        |ids: &[&str]| std::collections::BTreeSet::from_iter(ids.iter().map(ToString::to_string));
     assert_eq!((alone.len(), sorted(&alone).len()), (20, 20));
     assert_eq!(sorted(&alone), sorted(&in_runs), "the same reads");
     assert!(in_runs.chunks(5).all(|run| run.is_sorted()) && !in_runs.is_sorted(), "{in_runs:?}");
@@ -237,30 +271,66 @@ fn mistakes_are_shown_where_they_are() {
         ("set = { stroe = \"x\" }", "7:9", "nothing uses the setting `stroe`"),
         ("sweep = { threads = \"1..al\" }", "7:21", "a list of values, or doublings"),
         ("sweep = { threads = [0] }", "7:22", "a number from 1 to 1024"),
-        ("sweep = { threads = [1] }\nexclude = [{ trheads = 1 }]", "8:14", "did you mean \"threads\"?"),
-        ("sweep = { threads = [1], place = [\"data\"] }\ninclude = [{ threads = 1 }]", "8:14", "missing: place"),
+        (
+            "sweep = { threads = [1] }\nexclude = [{ trheads = 1 }]",
+            "8:14",
+            "did you mean \"threads\"?",
+        ),
+        (
+            "sweep = { threads = [1], place = [\"data\"] }\ninclude = [{ threads = 1 }]",
+            "8:14",
+            "missing: place",
+        ),
         ("set = { threads = 1 }\nsweep = { threads = [1] }", "8:11", "both set and swept"),
-        ("[file.x]\nsynth = { kind = \"blow5\", record = \"lzma\" }", "8:36", "expected a record compression"),
+        (
+            "[file.x]\nsynth = { kind = \"blow5\", record = \"lzma\" }",
+            "8:36",
+            "expected a record compression",
+        ),
         (
             "[file.x]\nsynth = { kind = \"bam\" }",
             "8:18",
             "expected \"blow5\", \"pod5\", \"fastq\", \"nexus-live\" or \"neuroglial\", found \"bam\"",
         ),
-        ("[file.x]\nsynth = { kind = \"nexus-live\", order = \"alive\" }", "8:40", "live, interleaved or ordered"),
-        ("[file.x]\nsynth = { kind = \"nexus-live\", size = 3 }", "8:39", "expected a string, found the number 3"),
+        (
+            "[file.x]\nsynth = { kind = \"nexus-live\", order = \"alive\" }",
+            "8:40",
+            "live, interleaved or ordered",
+        ),
+        (
+            "[file.x]\nsynth = { kind = \"nexus-live\", size = 3 }",
+            "8:39",
+            "expected a string, found the number 3",
+        ),
         (
             "[file.x]\nsynth = { kind = \"nexus-live\", chunk = \"contiguous\", filter = \"gzip\" }",
             "8:9",
             "only chunks have filters",
         ),
-        ("[file.x]\nsynth = { kind = \"neuroglial\", neurons = 1000, astrocytes = 65 }", "8:9", "there is room for 64"),
+        (
+            "[file.x]\nsynth = { kind = \"neuroglial\", neurons = 1000, astrocytes = 65 }",
+            "8:9",
+            "there is room for 64",
+        ),
         ("[file.x]\npath = \"a\"\nids = { of = \"x\", count = 3 }", "7:7", "not from path and ids"),
         ("[file.x]\nids = { of = \"x\" }", "8:7", "needs a `count` or a `share`"),
-        ("[file.x]\nids = { of = \"x\", share = \"0 %\" }", "8:27", "a share as in 0.01 or \"1 %\""),
+        (
+            "[file.x]\nids = { of = \"x\", share = \"0 %\" }",
+            "8:27",
+            "a share as in 0.01 or \"1 %\"",
+        ),
         ("set = { ids = \"no\" }", "7:9", "no file is called \"no\""),
-        ("[file.x]\nids = { of = \"y\", count = 3 }", "8:14", "no file is called \"y\"; did you mean \"x\"?"),
+        (
+            "[file.x]\nids = { of = \"y\", count = 3 }",
+            "8:14",
+            "no file is called \"y\"; did you mean \"x\"?",
+        ),
         ("[file.x]\ncommand = \"touch x\"", "7:7", "must write it to {out}"),
-        ("[workload.v]\nthalweg = \"read\"", "8:11", "expected a list of strings, found the string"),
+        (
+            "[workload.v]\nthalweg = \"read\"",
+            "8:11",
+            "expected a list of strings, found the string",
+        ),
         (
             "[workload.v]\ncommand = \"a\"\npeer = [\"b\"]",
             "7:11",
@@ -268,17 +338,30 @@ fn mistakes_are_shown_where_they_are() {
         ),
         ("[workload.v]", "7:11", "found none"),
         ("x = [1, 2", "7:10", ""),
-        ("[[comparison]]\nname = \"d {plaec}\"\narms = [{ workload = \"w\", name = 3 }]", "9:34", "expected a string"),
-        ("[[comparison]]\nname = \"d {plaec}\"\narms = [\"w\"]", "8:8", "{plaec} stands for nothing here"),
+        (
+            "[[comparison]]\nname = \"d {plaec}\"\narms = [{ workload = \"w\", name = 3 }]",
+            "9:34",
+            "expected a string",
+        ),
+        (
+            "[[comparison]]\nname = \"d {plaec}\"\narms = [\"w\"]",
+            "8:8",
+            "{plaec} stands for nothing here",
+        ),
         ("[place.p]\npath = 1", "8:8", "expected a string, found the number 1"),
         ("[[comparison]]\nname = \"d\"\narms = []", "8:8", "at least one arm"),
     ] {
-        let message = Suite::parse("s.toml", &minimal(more)).err().map(|e| e.to_string()).unwrap_or_default();
-        let found = message.lines().any(|line| line.starts_with(&format!("s.toml:{at}: ")) && line.contains(words));
+        let message =
+            Suite::parse("s.toml", &minimal(more)).err().map(|e| e.to_string()).unwrap_or_default();
+        let found = message
+            .lines()
+            .any(|line| line.starts_with(&format!("s.toml:{at}: ")) && line.contains(words));
         assert!(found, "{more}\nexpected {at}: {words}\n{message}");
     }
-    let several =
-        Suite::parse("s.toml", &minimal("lvl = 3\nprob = 1")).err().map(|e| e.to_string()).unwrap_or_default();
+    let several = Suite::parse("s.toml", &minimal("lvl = 3\nprob = 1"))
+        .err()
+        .map(|e| e.to_string())
+        .unwrap_or_default();
     assert_eq!(several.lines().count(), 2, "{several}");
 }
 
@@ -287,19 +370,26 @@ fn events_are_named_by_their_recipe() {
     let context = Context { places: BTreeMap::new(), ..context() };
     let name = |more: &str| {
         let head = "name = \"n\"\nset = { file = \"x\" }\n[workload.w]\ncommand = \"cat {file}\"\n[[comparison]]\nname = \"c\"\n";
-        let text = format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"nexus-live\"{more} }}");
+        let text =
+            format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"nexus-live\"{more} }}");
         let path = resolved(&text, &context)[0].needed[0].path.clone();
         path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     };
     let names = [
         ("", "synth-200000000-events-40-banks-2048-live-v1.nxs"),
-        (", size = \"8MB\", banks = 2, seed = 7", "synth-1000000-events-2-banks-2048-live-seed7-v1.nxs"),
+        (
+            ", size = \"8MB\", banks = 2, seed = 7",
+            "synth-1000000-events-2-banks-2048-live-seed7-v1.nxs",
+        ),
         (
             ", chunk = \"1Mi\", order = \"ordered\", filter = \"shuffle+gzip\", libver = \"latest\", weights = \"even\"",
             "synth-200000000-events-40-banks-1048576-ordered-shuffle+gzip4-even-latest-v1.nxs",
         ),
         (", chunk = \"contiguous\"", "synth-200000000-events-40-banks-contiguous-v1.nxs"),
-        (", chunk = 512, order = \"interleaved\"", "synth-200000000-events-40-banks-512-interleaved-v1.nxs"),
+        (
+            ", chunk = 512, order = \"interleaved\"",
+            "synth-200000000-events-40-banks-512-interleaved-v1.nxs",
+        ),
     ];
     for (more, expected) in names {
         assert_eq!(name(more), expected);
@@ -315,9 +405,13 @@ fn networks_are_named_by_their_recipe() {
         (", neurons = 1000", "synth-64-astrocytes-1000-neurons-v1.h5"),
     ] {
         let head = "name = \"n\"\nset = { file = \"x\" }\n[workload.w]\ncommand = \"cat {file}\"\n[[comparison]]\nname = \"c\"\n";
-        let text = format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"neuroglial\"{more} }}");
+        let text =
+            format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"neuroglial\"{more} }}");
         let path = resolved(&text, &context)[0].needed[0].path.clone();
-        assert_eq!(path.file_name().map(|name| name.to_string_lossy().into_owned()).as_deref(), Some(expected));
+        assert_eq!(
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).as_deref(),
+            Some(expected)
+        );
     }
 }
 
@@ -345,7 +439,8 @@ arms = ["w"]
     assert!(
         matches!(&jobs[0].needed[0].make, Make::Command { partial, .. } if partial.display().to_string().contains("partial-"))
     );
-    // A peer makes it, too; without the peer, the arms that want its file are left out, and said to be.
+    // A peer makes it, too; without the peer, the arms that want its file are left out, and said to
+    // be.
     let by_peer = |peer: &str| {
         text.replace(r#"command = "gzip -c {file:plain.txt} > {out}""#, &format!("peer = {peer}"))
             .replace(r#"{ file = "plain.txt" }"#, r#"{ file = "packed.gz" }"#)
@@ -359,7 +454,10 @@ arms = ["w"]
         other => panic!("{other:?}"),
     }
     let absent = resolved(&by_peer(r#"["pod5", "{out}"]"#), &c);
-    assert!(absent[0].plan.arms.is_empty() && absent[0].absent[0].contains("its file \"packed.gz\""), "{absent:?}");
+    assert!(
+        absent[0].plan.arms.is_empty() && absent[0].absent[0].contains("its file \"packed.gz\""),
+        "{absent:?}"
+    );
     let message = planned(&by_peer(r#"["pod5"]"#), &c).err().unwrap_or_default();
     assert!(message.contains("must write it to {out}"), "{message}");
     // What is made differently is another file.

@@ -54,10 +54,16 @@ impl Scalar {
         let wrong = || expected("a string, a number, true or false", value);
         match value {
             DeValue::String(s) => Ok(Self::Text(s.to_string())),
-            DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).map(Self::Integer).map_err(|_| wrong()),
-            DeValue::Float(x) => {
-                x.as_str().parse().ok().filter(|x: &f64| x.is_finite()).map(Self::Float).ok_or_else(wrong)
+            DeValue::Integer(i) => {
+                i64::from_str_radix(i.as_str(), i.radix()).map(Self::Integer).map_err(|_| wrong())
             }
+            DeValue::Float(x) => x
+                .as_str()
+                .parse()
+                .ok()
+                .filter(|x: &f64| x.is_finite())
+                .map(Self::Float)
+                .ok_or_else(wrong),
             DeValue::Boolean(b) => Ok(Self::Flag(*b)),
             _ => Err(wrong()),
         }
@@ -75,7 +81,9 @@ pub(super) fn threads(value: &Scalar, all: usize) -> Result<usize, String> {
     match value {
         Scalar::Integer(n @ 1..=MOST_THREADS) => Ok(usize::try_from(*n).unwrap_or(1)),
         Scalar::Text(word) if word == "all" => Ok(all),
-        other => Err(format!("threads: {other} is neither \"all\" nor a number from 1 to {MOST_THREADS}")),
+        other => Err(format!(
+            "threads: {other} is neither \"all\" nor a number from 1 to {MOST_THREADS}"
+        )),
     }
 }
 

@@ -20,7 +20,9 @@ impl Tail {
         std::thread::spawn(move || {
             let mut buffer = [0; 16 << 10];
             let mut pipe = pipe;
-            while let Some(n) = pipe.as_mut().and_then(|p| p.read(&mut buffer).ok()).filter(|&n| n > 0) {
+            while let Some(n) =
+                pipe.as_mut().and_then(|p| p.read(&mut buffer).ok()).filter(|&n| n > 0)
+            {
                 let mut kept = keep.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(buffer.get(..n).unwrap_or_default());
                 // Cut at twice the length, so that each byte is moved once at most.
@@ -34,7 +36,8 @@ impl Tail {
         Self { kept, ended }
     }
 
-    /// What was kept once the pipe has closed, or after `patience` (a runaway descendant may hold it open).
+    /// What was kept once the pipe has closed, or after `patience` (a runaway descendant may hold
+    /// it open).
     pub(super) fn finish(self, patience: Duration) -> String {
         let _ = self.ended.recv_timeout(patience);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

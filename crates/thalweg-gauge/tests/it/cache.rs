@@ -99,7 +99,10 @@ fn a_mapping_keeps_the_file_and_its_holder_is_named() {
     assert_eq!(holder.hold, Hold::Mapped);
     let why = eviction.objection().unwrap();
     assert!(why.contains("python") && why.contains(&child.id().to_string()), "{why}");
-    assert!(evict(&path, EvictOptions::default()).unwrap().proved(), "once it is gone, so are the pages");
+    assert!(
+        evict(&path, EvictOptions::default()).unwrap().proved(),
+        "once it is gone, so are the pages"
+    );
 }
 
 #[test]
@@ -117,8 +120,11 @@ struct Mounted(std::path::PathBuf);
 impl Mounted {
     fn new(kind: &str, options: &str, at: std::path::PathBuf) -> Option<Self> {
         std::fs::create_dir_all(&at).unwrap();
-        let mount =
-            Command::new("mount").args(["-t", kind, kind, "-o", options]).arg(&at).stderr(Stdio::null()).status();
+        let mount = Command::new("mount")
+            .args(["-t", kind, kind, "-o", options])
+            .arg(&at)
+            .stderr(Stdio::null())
+            .status();
         if !mount.is_ok_and(|status| status.success()) {
             eprintln!("skipped: {kind} can't be mounted here");
             return None;
@@ -133,7 +139,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Pages of an overlay are those of the file beneath: asked of the overlay itself, the kernel counts none.
+/// Pages of an overlay are those of the file beneath: asked of the overlay itself, the kernel
+/// counts none.
 #[test]
 fn a_cached_file_of_a_container_is_not_called_cold() {
     let dir = scratch();
@@ -141,9 +148,12 @@ fn a_cached_file_of_a_container_is_not_called_cold() {
         std::fs::create_dir(dir.path().join(name)).unwrap();
     }
     let at = |name: &str| dir.path().join(name).display().to_string();
-    let options = format!("lowerdir={},upperdir={},workdir={}", at("lower"), at("upper"), at("work"));
+    let options =
+        format!("lowerdir={},upperdir={},workdir={}", at("lower"), at("upper"), at("work"));
     std::fs::copy(data_file(&dir, "f", 4 << 20), dir.path().join("lower/f")).unwrap();
-    let Some(overlay) = Mounted::new("overlay", &options, dir.path().join("merged")) else { return };
+    let Some(overlay) = Mounted::new("overlay", &options, dir.path().join("merged")) else {
+        return;
+    };
     let path = overlay.0.join("f");
     let warm = warm(&path).unwrap();
     assert_ne!(warm.method, Method::Cachestat);
@@ -167,7 +177,8 @@ fn a_file_in_memory_is_told_to_stay_there() {
     assert!(objection.contains("tmpfs keeps everything in memory"), "{objection}");
 }
 
-/// Results that have no room end in an error that says so, not in a line that is cut short without a word.
+/// Results that have no room end in an error that says so, not in a line that is cut short without
+/// a word.
 #[test]
 fn a_full_disk_is_told() {
     use thalweg_gauge::comparison::{Arm, Plan, run};
@@ -176,9 +187,15 @@ fn a_full_disk_is_told() {
     let filler = std::fs::write(full.0.join("filler"), vec![0; 1 << 20]);
     assert!(filler.is_err());
     let file = data_file(&dir, "f", 1 << 16);
-    let mut out = std::fs::OpenOptions::new().create(true).append(true).open(full.0.join("results.jsonl")).unwrap();
+    let mut out = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(full.0.join("results.jsonl"))
+        .unwrap();
     let plan = Plan::new("full", vec![Arm::new("a", ["true"], &file).foreign()]);
-    let error = run(&plan, &mut out, &std::sync::atomic::AtomicBool::new(false), &mut |_| {}).unwrap_err().to_string();
+    let error = run(&plan, &mut out, &std::sync::atomic::AtomicBool::new(false), &mut |_| {})
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("results: writing") && error.contains("No space left"), "{error}");
     // A workload whose own disk is full fails with what it said.
     let writes = format!("dd if=/dev/zero of={}/out bs=64k count=4", full.0.display());

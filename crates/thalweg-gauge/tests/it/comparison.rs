@@ -33,14 +33,20 @@ fn lines_of(comparison: &Comparison) -> usize {
 fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     let dir = scratch();
     let file = data_file(&dir, "f", 2 << 20);
-    let arms = vec![arm("slow", &file, 0.03, "d").level(Level::Hot), arm("fast", &file, 0.01, "d").level(Level::Hot)];
+    let arms = vec![
+        arm("slow", &file, 0.03, "d").level(Level::Hot),
+        arm("fast", &file, 0.01, "d").level(Level::Hot),
+    ];
     let (c, lines) = go(&Plan::new("hot", arms).rounds(6));
     assert_eq!(c.session.clock, Clock::TimeToSamples);
     assert!(c.refused.is_none() && !c.stopped());
     let rejected: Vec<_> = c.trials.iter().filter_map(|t| t.rejected.as_ref()).collect();
     assert_eq!(c.trials.len(), 3 + 18, "warm-ups, and a control arm; rejected: {rejected:?}");
     let fast = &c.summaries[1];
-    assert_eq!((fast.level, fast.trials, fast.finding), (Some(Level::Hot), 6, Some(Finding::Faster)));
+    assert_eq!(
+        (fast.level, fast.trials, fast.finding),
+        (Some(Level::Hot), 6, Some(Finding::Faster))
+    );
     assert!((fast.ratio.unwrap().median - 1.0 / 3.0).abs() < 1e-9);
     assert!(c.noise.is_some());
     assert_eq!(fast.stages[0].name, "fetch");
@@ -84,16 +90,27 @@ fn cold_trials_prove_their_bytes_and_cheats_are_rejected() {
     let file = data_file(&dir, "f", 4 << 20);
     let honest = arm("honest", &file, 0.01, "d");
     let mut cheat = arm("cheat", &file, 0.01, "d");
-    cheat.workload.argv[2] = cheat.workload.argv[2].replace("cat \"$1\" > /dev/null", "head -c 9000 \"$1\" >/dev/null");
-    let (c, _) = go(&Plan { retries: 1, ..Plan::new("cold", vec![honest, cheat]).rounds(2).control(false) });
+    cheat.workload.argv[2] =
+        cheat.workload.argv[2].replace("cat \"$1\" > /dev/null", "head -c 9000 \"$1\" >/dev/null");
+    let (c, _) =
+        go(&Plan { retries: 1, ..Plan::new("cold", vec![honest, cheat]).rounds(2).control(false) });
     let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
     if first.level != Some(Level::Cold) {
         eprintln!("skipped: cold can't be verified here: {:?} {:?}", first.level, first.rejected);
         return;
     }
     assert_eq!((c.summaries[0].trials, c.summaries[0].rejected), (2, 0));
-    assert_eq!((c.summaries[1].trials, c.summaries[1].rejected), (0, 4), "each round and its retry");
-    assert!(c.trials.iter().filter_map(|t| t.rejected.as_ref()).all(|why| why.contains("came from the device")));
+    assert_eq!(
+        (c.summaries[1].trials, c.summaries[1].rejected),
+        (0, 4),
+        "each round and its retry"
+    );
+    assert!(
+        c.trials
+            .iter()
+            .filter_map(|t| t.rejected.as_ref())
+            .all(|why| why.contains("came from the device"))
+    );
     assert!(c.summaries[1].ratio.is_none());
 }
 
@@ -111,8 +128,12 @@ fn a_store_is_as_cold_as_all_of_its_files() {
         arm.workload.argv[2] = arm.workload.argv[2].replace("cat \"$1\"", &format!("cat {what}"));
         arm
     };
-    let (all, part) = (reads("all", "\"$1\"/log \"$1\"/segments/*"), reads("part", "\"$1\"/segments/*"));
-    let (c, _) = go(&Plan { retries: 0, ..Plan::new("store", vec![all.clone(), part]).rounds(2).control(false) });
+    let (all, part) =
+        (reads("all", "\"$1\"/log \"$1\"/segments/*"), reads("part", "\"$1\"/segments/*"));
+    let (c, _) = go(&Plan {
+        retries: 0,
+        ..Plan::new("store", vec![all.clone(), part]).rounds(2).control(false)
+    });
     assert_eq!(c.session.places[0].bytes, 6 << 20, "all of its files");
     let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
     assert_eq!(first.prepared.as_ref().unwrap().evictions.len(), 4);
@@ -122,8 +143,10 @@ fn a_store_is_as_cold_as_all_of_its_files() {
     } else {
         eprintln!("skipped: cold can't be verified here: {:?} {:?}", first.level, first.rejected);
     }
-    let quick = ProbeOptions { window: Duration::from_millis(10), windows: 1, ..ProbeOptions::default() };
-    let (c, _) = go(&Plan::new("hot", vec![all.level(Level::Hot)]).rounds(1).control(false).probe(quick));
+    let quick =
+        ProbeOptions { window: Duration::from_millis(10), windows: 1, ..ProbeOptions::default() };
+    let (c, _) =
+        go(&Plan::new("hot", vec![all.level(Level::Hot)]).rounds(1).control(false).probe(quick));
     assert_eq!(c.summaries[0].trials, 1, "{:?}", c.trials);
     assert_eq!(c.probes[0].file, store.display().to_string());
 }
@@ -136,11 +159,16 @@ fn an_arm_that_fails_is_out_and_the_others_go_on() {
     let breaks = Arm::new("breaks", ["sh", "-c", "echo broken >&2; exit 1"], &file);
     let mute = Arm::new("mute", ["true"], &file);
     let liar = Arm::new("liar", ["echo", "{\"open_to_last_s\":1000,\"digest\":\"d\"}"], &file);
-    let (c, _) = go(&Plan::new("failing", vec![works, breaks, mute, liar]).rounds(2).control(false));
+    let (c, _) =
+        go(&Plan::new("failing", vec![works, breaks, mute, liar]).rounds(2).control(false));
     assert_eq!(c.summaries[0].trials, 2);
     assert!(c.any_failed());
     for (i, word) in [(1, "broken"), (2, "open_to_last_s"), (3, "1000")] {
-        assert!(c.summaries[i].failed.as_ref().unwrap().contains(word), "{:?}", c.summaries[i].failed);
+        assert!(
+            c.summaries[i].failed.as_ref().unwrap().contains(word),
+            "{:?}",
+            c.summaries[i].failed
+        );
     }
     assert_eq!(c.trials.len(), 4 + 2, "no rounds for those that are out");
 }
@@ -149,7 +177,8 @@ fn an_arm_that_fails_is_out_and_the_others_go_on() {
 fn foreign_commands_are_timed_by_the_wall() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let cat = |name: &str| Arm::new(name, ["cat", "{file}"], &file).level(Level::Lukewarm).foreign();
+    let cat =
+        |name: &str| Arm::new(name, ["cat", "{file}"], &file).level(Level::Lukewarm).foreign();
     let (c, _) = go(&Plan::new("foreign", vec![cat("x"), cat("y")]).rounds(2).control(false));
     assert_eq!(c.session.clock, Clock::Wall);
     assert_eq!(c.summaries[1].finding, Some(Finding::TooFewPairs));
@@ -162,7 +191,8 @@ fn what_decodes_nothing_needs_no_digest_and_is_timed_by_its_own_word() {
     let file = data_file(&dir, "f", 1 << 16);
     let decodes = arm("decodes", &file, 0.004, "d").level(Level::Lukewarm);
     let report = "cat \"$0\" > /dev/null; echo '{\"open_to_last_s\":1e-6}'";
-    let mut device = Arm::new("device", ["sh", "-c", report, "{file}"], &file).level(Level::Lukewarm);
+    let mut device =
+        Arm::new("device", ["sh", "-c", report, "{file}"], &file).level(Level::Lukewarm);
     device.values = Some(Arm::NO_VALUES.into());
     let (c, _) = go(&Plan::new("device", vec![decodes, device]).rounds(2).control(false));
     assert_eq!((c.refused.as_ref(), c.session.clock), (None, Clock::TimeToSamples));
@@ -175,7 +205,9 @@ fn a_stop_keeps_what_has_finished() {
     let file = data_file(&dir, "f", 1 << 16);
     let stop = AtomicBool::new(false);
     let mut lines = Vec::new();
-    let plan = Plan::new("stopped", vec![arm("a", &file, 0.01, "d").level(Level::Hot)]).control(false).rounds(50);
+    let plan = Plan::new("stopped", vec![arm("a", &file, 0.01, "d").level(Level::Hot)])
+        .control(false)
+        .rounds(50);
     let mut finished: Vec<Trial> = Vec::new();
     let c = run(&plan, &mut lines, &stop, &mut |p| {
         if let Progress::Finished(trial) = p {
@@ -222,9 +254,13 @@ fn the_limit_is_probed_in_the_same_session() {
 fn plans_that_make_no_sense_are_told_so() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1);
-    let refuses = |plan: &Plan| run(plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).is_err();
+    let refuses =
+        |plan: &Plan| run(plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).is_err();
     assert!(refuses(&Plan::new("none", Vec::new())));
-    assert!(refuses(&Plan::new("twice", vec![arm("a", &file, 0.0, "d"), arm("a", &file, 0.0, "d")])));
+    assert!(refuses(&Plan::new(
+        "twice",
+        vec![arm("a", &file, 0.0, "d"), arm("a", &file, 0.0, "d")]
+    )));
     assert!(refuses(&Plan::new("no rounds", vec![arm("a", &file, 0.0, "d")]).rounds(0)));
     assert!(refuses(&Plan::new("no file", vec![arm("a", &dir.path().join("absent"), 0.0, "d")])));
 }
@@ -234,8 +270,9 @@ fn plans_that_make_no_sense_are_told_so() {
 fn bad_peers_are_out_and_told() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let peer =
-        |name: &str, script: &str| Arm::new(name, ["sh", "-c", script], &file).timeout(Duration::from_millis(300));
+    let peer = |name: &str, script: &str| {
+        Arm::new(name, ["sh", "-c", script], &file).timeout(Duration::from_millis(300))
+    };
     let arms = vec![
         arm("works", &file, 0.01, "d").level(Level::Hot),
         peer("crashes", "kill -SEGV $$"),
@@ -247,10 +284,21 @@ fn bad_peers_are_out_and_told() {
     ];
     let (c, _) = go(&Plan::new("bad peers", arms).rounds(2).control(false));
     assert_eq!((c.summaries[0].trials, c.refused.as_ref()), (2, None));
-    let words = ["killed by", "still running after 0.3 s", "open_to_last_s", "digest", "-1", "exit status 127"];
+    let words = [
+        "killed by",
+        "still running after 0.3 s",
+        "open_to_last_s",
+        "digest",
+        "-1",
+        "exit status 127",
+    ];
     for (summary, word) in c.summaries.iter().skip(1).zip(words) {
         let told = summary.failed.clone().unwrap_or_default();
-        assert!(told.contains(word) && summary.time_s.is_none() && summary.ratio.is_none(), "{}: {told}", summary.arm);
+        assert!(
+            told.contains(word) && summary.time_s.is_none() && summary.ratio.is_none(),
+            "{}: {told}",
+            summary.arm
+        );
     }
     assert_eq!(c.trials.len(), 7 + 2);
 }

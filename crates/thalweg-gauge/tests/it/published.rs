@@ -1,4 +1,5 @@
-//! The published tables, held against themselves: whatever they derived from their figures follows from what was typed.
+//! The published tables, held against themselves: whatever they derived from their figures follows
+//! from what was typed.
 
 use std::path::PathBuf;
 
@@ -15,7 +16,12 @@ fn all() -> Vec<Published> {
 /// `printed` has `digits` behind its point: what was computed must round, or be cut, to it.
 fn agrees(what: &str, f: &Figure, computed: f64, printed: f64, digits: i32) {
     let unit = 10_f64.powi(-digits);
-    assert!((computed - printed).abs() < unit, "{}, {}: {what} is {computed}, printed {printed}", f.row(), f.arm);
+    assert!(
+        (computed - printed).abs() < unit,
+        "{}, {}: {what} is {computed}, printed {printed}",
+        f.row(),
+        f.arm
+    );
 }
 
 #[test]
@@ -29,15 +35,30 @@ fn what_was_printed_follows_from_what_was_typed() {
                     // time(1) reckons in coarser ticks than it prints.
                     "cpu_percent" => {
                         let percent = cpu.unwrap() / f.wall_s.unwrap() * 100.0;
-                        assert!((percent - printed).abs() < 2.0, "{}, {}: {percent} {printed}", f.row(), f.arm);
+                        assert!(
+                            (percent - printed).abs() < 2.0,
+                            "{}, {}: {percent} {printed}",
+                            f.row(),
+                            f.arm
+                        );
                     }
                     // By the program's own clock, which stops before the process ends.
                     "cpu_s" => agrees(name, f, cpu.unwrap(), printed, 0),
                     "mib_per_s" => {
                         let rate = f.decoded_bytes.unwrap() as f64 / f.time_s / f64::from(1 << 20);
-                        assert!((rate / printed - 1.0).abs() < 1e-5, "{}, {}: {rate} {printed}", f.row(), f.arm);
+                        assert!(
+                            (rate / printed - 1.0).abs() < 1e-5,
+                            "{}, {}: {rate} {printed}",
+                            f.row(),
+                            f.arm
+                        );
                     }
-                    "cpu_ns" => assert!((f.time_s * 1e9 / printed - 1.0).abs() < 2e-3, "{}, {}", f.row(), f.arm),
+                    "cpu_ns" => assert!(
+                        (f.time_s * 1e9 / printed - 1.0).abs() < 2e-3,
+                        "{}, {}",
+                        f.row(),
+                        f.arm
+                    ),
                     "speed_up_percent" => {
                         let base = p.figures.iter().find(|b| b.experiment == f.experiment).unwrap();
                         agrees(name, f, (1.0 - f.time_s / base.time_s) * 100.0, printed, 2);
@@ -46,7 +67,9 @@ fn what_was_printed_follows_from_what_was_typed() {
                 }
                 checked += 1;
             }
-            for part in [f.fetch_s, Some(f.time_s).filter(|_| f.wall_s.is_some())].into_iter().flatten() {
+            for part in
+                [f.fetch_s, Some(f.time_s).filter(|_| f.wall_s.is_some())].into_iter().flatten()
+            {
                 let whole = f.wall_s.unwrap_or(f.time_s);
                 assert!(part <= whole, "{}, {}: {part} is part of {whole}", f.row(), f.arm);
             }
@@ -60,8 +83,11 @@ fn what_was_printed_follows_from_what_was_typed() {
 fn the_steps_add_up_to_the_printed_total() {
     let all = all();
     let p = all.iter().find(|p| p.source.id == "fusion-mountpoint").unwrap();
-    let total = |arm: &str| p.figures.iter().filter(|f| f.arm == arm).map(|f| f.time_s).sum::<f64>();
-    assert!((total("Mountpoint") - 4957.267).abs() < 1e-6 && (total("Fusion") - 4111.73).abs() < 1e-6);
+    let total =
+        |arm: &str| p.figures.iter().filter(|f| f.arm == arm).map(|f| f.time_s).sum::<f64>();
+    assert!(
+        (total("Mountpoint") - 4957.267).abs() < 1e-6 && (total("Fusion") - 4111.73).abs() < 1e-6
+    );
 }
 
 /// What the page on neutron events says of its table.
@@ -71,14 +97,22 @@ fn order_was_the_cost_and_ranks_hide_gzip() {
     let p = all.iter().find(|p| p.source.id == "neutron-hdf5").unwrap();
     let rate = |arm: &str, ranks: Option<u64>| {
         let is = |f: &&Figure| {
-            f.arm == arm && ranks.is_none_or(|n| f.settings.get("ranks").and_then(|v| v.as_u64()) == Some(n))
+            f.arm == arm
+                && ranks.is_none_or(|n| f.settings.get("ranks").and_then(|v| v.as_u64()) == Some(n))
         };
-        let found: Vec<f64> = p.figures.iter().filter(is).map(|f| f.decoded_bytes.unwrap() as f64 / f.time_s).collect();
+        let found: Vec<f64> = p
+            .figures
+            .iter()
+            .filter(is)
+            .map(|f| f.decoded_bytes.unwrap() as f64 / f.time_s)
+            .collect();
         assert_eq!(found.len(), 1, "{arm}, {ranks:?}");
         found[0]
     };
     let recorded = rate("as recorded, chunks of 2,048", None);
-    for (arm, times) in [("repacked, chunks of 1,048,576", 9.03), ("repacked, chunks of 2,048", 8.02)] {
+    for (arm, times) in
+        [("repacked, chunks of 1,048,576", 9.03), ("repacked, chunks of 2,048", 8.02)]
+    {
         assert!((rate(arm, None) / recorded - times).abs() < 0.01, "{arm}");
     }
     for (ranks, times) in [(1, 2.25), (12, 1.11)] {
@@ -103,7 +137,11 @@ fn every_table_has_its_source_and_says_more_than_its_authors() {
         assert!(said.contains(words), "{words} is not in:\n{said}");
     }
     for p in &all {
-        assert!(p.source.url.as_ref().is_some_and(|u| u.starts_with("https://")), "{}", p.source.id);
+        assert!(
+            p.source.url.as_ref().is_some_and(|u| u.starts_with("https://")),
+            "{}",
+            p.source.id
+        );
         assert!(!p.figures.is_empty() && p.source.retrieved.is_some(), "{}", p.source.id);
     }
 }

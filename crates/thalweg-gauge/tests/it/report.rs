@@ -1,4 +1,5 @@
-//! What people get to see of a comparison that has everything: a rejection, a failure, a limit, a hostile name.
+//! What people get to see of a comparison that has everything: a rejection, a failure, a limit, a
+//! hostile name.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,7 +21,9 @@ fn comparison() -> Comparison {
              \"stages\":{{\"fetch\":{{\"busy_s\":0.02,\"exposed_s\":0.01}},\"decode\":0.03}}}}'"
         )
     };
-    let arm = |name: &str, read: &str, s: f64| Arm::new(name, ["sh", "-c", &script(read, s), "sh", "{file}"], &file);
+    let arm = |name: &str, read: &str, s: f64| {
+        Arm::new(name, ["sh", "-c", &script(read, s), "sh", "{file}"], &file)
+    };
     let mut arms = vec![
         arm("plain", "cat", 0.04),
         arm("cheat | <b>&", "head -c 10", 0.01),
@@ -42,7 +45,8 @@ fn comparison() -> Comparison {
         single_stream_bytes: 4 << 20,
         throttle: None,
     };
-    let plan = Plan { retries: 0, ..Plan::new("everything <at> once", arms).rounds(6).probe(probe) };
+    let plan =
+        Plan { retries: 0, ..Plan::new("everything <at> once", arms).rounds(6).probe(probe) };
     run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()
 }
 
@@ -52,7 +56,8 @@ fn nothing_is_left_out_and_nothing_leaks() {
     let page = html(std::slice::from_ref(&c));
     // For whoever changes the report: SHOW=folder keeps the three of them.
     if let Ok(folder) = std::env::var("SHOW") {
-        for (name, body) in [("r.txt", text(&c)), ("r.md", markdown(&c)), ("r.html", page.clone())] {
+        for (name, body) in [("r.txt", text(&c)), ("r.md", markdown(&c)), ("r.html", page.clone())]
+        {
             std::fs::write(std::path::Path::new(&folder).join(name), body).unwrap();
         }
     }
@@ -73,13 +78,22 @@ fn nothing_is_left_out_and_nothing_leaks() {
             assert!(report.contains("rejected"), "{report}");
         }
     }
-    // What the page says of itself ends where the library begins; a browser looks at the whole in tests/interop.
+    // What the page says of itself ends where the library begins; a browser looks at the whole in
+    // tests/interop.
     let own = page.split("plotly.js (basic").next().unwrap_or_default();
     assert!(own.contains("cheat | &lt;b&gt;&amp;") && !own.contains("<b>"), "names are escaped");
-    assert!(own.contains("default-src 'none'") && own.contains("prefers-color-scheme") && own.contains("<noscript>"));
-    assert!(!own.contains("http://") && !own.contains("https://") && !own.contains(" src="), "needs nothing else");
+    assert!(
+        own.contains("default-src 'none'")
+            && own.contains("prefers-color-scheme")
+            && own.contains("<noscript>")
+    );
+    assert!(
+        !own.contains("http://") && !own.contains("https://") && !own.contains(" src="),
+        "needs nothing else"
+    );
     assert!(markdown(&c).contains(r"cheat \| \<b>&"));
-    let rows: Vec<&str> = text(&c).lines().skip(2).take(2).map(|l| if l.is_empty() { "" } else { "x" }).collect();
+    let rows: Vec<&str> =
+        text(&c).lines().skip(2).take(2).map(|l| if l.is_empty() { "" } else { "x" }).collect();
     assert_eq!(rows, ["x", "x"]);
     assert!(text(&c).lines().all(|l| l == l.trim_end()));
 }

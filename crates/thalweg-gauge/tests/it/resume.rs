@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use thalweg_gauge::comparison::{Arm, Comparison, Ended, Flag, Pairs, Plan, Progress, read, reopen, run};
+use thalweg_gauge::comparison::{
+    Arm, Comparison, Ended, Flag, Pairs, Plan, Progress, read, reopen, run,
+};
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
@@ -20,7 +22,12 @@ fn arm(name: &str, file: &Path, seconds: f64) -> Arm {
 }
 
 /// Runs each of `plans`, going on with what `results` holds.
-fn go(plans: &[Plan], results: &Path, stop: &AtomicBool, progress: &mut dyn FnMut(Progress<'_>)) -> Vec<Comparison> {
+fn go(
+    plans: &[Plan],
+    results: &Path,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Vec<Comparison> {
     let (mut out, earlier) = reopen(results).unwrap();
     let resumed = |plan: &Plan| match earlier.iter().find(|e| e.session.name == plan.name) {
         Some(earlier) => plan.clone().resume(earlier.clone()),
@@ -50,7 +57,9 @@ fn fifty(file: &Path) -> Vec<Plan> {
 #[test]
 #[ignore = "a part of another test"]
 fn the_process_that_is_killed() {
-    if let (Some(file), Some(results)) = (std::env::var_os("VICTIM_FILE"), std::env::var_os("VICTIM_RESULTS")) {
+    if let (Some(file), Some(results)) =
+        (std::env::var_os("VICTIM_FILE"), std::env::var_os("VICTIM_RESULTS"))
+    {
         quietly(&fifty(Path::new(&file)), Path::new(&results));
     }
 }
@@ -62,7 +71,11 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
     let results = dir.path().join("results.jsonl");
     let mut victim = Command::new(std::env::current_exe().unwrap());
     victim.args(["--exact", "resume::the_process_that_is_killed", "--ignored"]);
-    victim.env("VICTIM_FILE", &file).env("VICTIM_RESULTS", &results).stdout(Stdio::null()).stderr(Stdio::null());
+    victim
+        .env("VICTIM_FILE", &file)
+        .env("VICTIM_RESULTS", &results)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut chance = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     let seed = chance;
     let mut kills = 0;
@@ -109,24 +122,33 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
         trials += c.trials.len();
     }
     assert_eq!(trials, 60);
-    let started = std::fs::read_to_string(format!("{}.log", file.display())).unwrap().lines().count();
-    assert!((trials..=trials + kills).contains(&started), "seed {seed}: {started} were started for {trials}");
+    let started =
+        std::fs::read_to_string(format!("{}.log", file.display())).unwrap().lines().count();
+    assert!(
+        (trials..=trials + kills).contains(&started),
+        "seed {seed}: {started} were started for {trials}"
+    );
 }
 
-/// Wherever a file ends, what follows is what would have followed: with retries, and with an arm that fails.
+/// Wherever a file ends, what follows is what would have followed: with retries, and with an arm
+/// that fails.
 #[test]
 fn every_end_of_a_file_can_be_gone_on_with() {
     let dir = scratch();
     let file = data_file(&dir, "f", 4 << 20);
     let results = dir.path().join("results.jsonl");
-    let cheat =
-        Arm::new("cheat", ["sh", "-c", "sleep 0.004; echo '{\"open_to_last_s\":0.001,\"digest\":\"d\"}'"], &file);
+    let cheat = Arm::new(
+        "cheat",
+        ["sh", "-c", "sleep 0.004; echo '{\"open_to_last_s\":0.001,\"digest\":\"d\"}'"],
+        &file,
+    );
     let fails = Arm::new("fails", ["sh", "-c", &format!("test -e {}.flag", file.display())], &file);
     let arms = vec![arm("a", &file, 0.001), cheat.clone(), fails.level(Level::Lukewarm)];
     let plans = [Plan { retries: 1, ..Plan::new("n", arms).rounds(2).control(false) }];
     let slots = |c: &Comparison| -> BTreeSet<_> {
-        let slot =
-            |t: &thalweg_gauge::comparison::Trial| (t.round, t.position, t.arm.clone(), t.attempt, t.failed.is_some());
+        let slot = |t: &thalweg_gauge::comparison::Trial| {
+            (t.round, t.position, t.arm.clone(), t.attempt, t.failed.is_some())
+        };
         let all: Vec<_> = c.trials.iter().map(slot).collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "twice: {all:?}");
         all.into_iter().collect()
@@ -151,12 +173,11 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
     // Times that jump about between 1 and 2 ms, so that no interval is as narrow as that.
     let mut unsteady = arm("unsteady", &file, 0.001);
     unsteady.workload.argv[2] =
-        "sleep 0.004; echo '{\"open_to_last_s\":0.001'$(date +%N | cut -c 4-9)',\"digest\":\"d\"}'".into();
-    let plans = [Plan::new("n", vec![unsteady, arm("slow", &file, 0.0039)]).control(false).pairs(Pairs::Auto {
-        least: 8,
-        most: 20,
-        half_width: 1e-6,
-    })];
+        "sleep 0.004; echo '{\"open_to_last_s\":0.001'$(date +%N | cut -c 4-9)',\"digest\":\"d\"}'"
+            .into();
+    let plans = [Plan::new("n", vec![unsteady, arm("slow", &file, 0.0039)])
+        .control(false)
+        .pairs(Pairs::Auto { least: 8, most: 20, half_width: 1e-6 })];
     let stop = AtomicBool::new(false);
     let c = &go(&plans, &results, &stop, &mut |p| {
         if let Progress::Finished(t) = p
@@ -176,7 +197,10 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
     assert!(std::fs::read(&results).unwrap().starts_with(&before));
     assert_eq!((again.ended, again.rounds, again.trials.len()), (Ended::AllRounds, 20, 2 + 40));
     assert!(
-        again.flags.iter().any(|f| matches!(f, Flag::Interrupted { round: Some(9), gap_s: Some(_) })),
+        again
+            .flags
+            .iter()
+            .any(|f| matches!(f, Flag::Interrupted { round: Some(9), gap_s: Some(_) })),
         "{:?}",
         again.flags
     );
@@ -205,7 +229,11 @@ fn a_stop_in_the_middle_of_a_trial_ends_it_at_once() {
         go(&plans, &results, &stop, &mut |_| {}).remove(0)
     });
     assert!(start.elapsed() < Duration::from_secs(60), "it waited for the trial");
-    assert_eq!((c.ended, c.trials.len(), c.look), (Ended::Stopped, 1, None), "the warm-up had ended");
+    assert_eq!(
+        (c.ended, c.trials.len(), c.look),
+        (Ended::Stopped, 1, None),
+        "the warm-up had ended"
+    );
     assert!(c.summaries[0].finding.is_none());
 }
 
@@ -214,12 +242,17 @@ fn a_budget_ends_a_run_and_the_next_one_goes_on() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let results = dir.path().join("results.jsonl");
-    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)]).rounds(6).control(false);
+    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)])
+        .rounds(6)
+        .control(false);
     let c = &quietly(&[plan.clone().budget(Duration::from_millis(1))], &results)[0];
     assert_eq!((c.ended, c.trials.len()), (Ended::Budget, 2), "only the warm-up");
     assert!(c.stopped() && read(&results).unwrap()[0].stopped());
     let c = &quietly(&[plan.budget(Duration::from_secs(3600))], &results)[0];
-    assert_eq!((c.ended, c.trials.len(), c.summaries[1].finding), (Ended::AllRounds, 14, Some(Finding::Slower)));
+    assert_eq!(
+        (c.ended, c.trials.len(), c.summaries[1].finding),
+        (Ended::AllRounds, 14, Some(Finding::Slower))
+    );
 }
 
 #[test]
@@ -236,7 +269,11 @@ fn preparing_may_take_from_the_reserve() {
         throttle: None,
     };
     let arms = vec![arm("a", &file, 0.001), arm("b", &file, 0.002)];
-    let mut plan = Plan::new("n", arms).rounds(2).control(false).probe(probe).budget(Duration::from_millis(700));
+    let mut plan = Plan::new("n", arms)
+        .rounds(2)
+        .control(false)
+        .probe(probe)
+        .budget(Duration::from_millis(700));
     let alone = &quietly(&[plan.clone()], &dir.path().join("alone.jsonl"))[0];
     assert_eq!((alone.ended, alone.rounds), (Ended::Budget, 0));
     plan.reserve = Duration::from_secs(60);
@@ -248,8 +285,11 @@ fn preparing_may_take_from_the_reserve() {
 fn a_run_ends_when_its_intervals_are_narrow() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002), Arm::new("out", ["false"], &file)])
-        .pairs(Pairs::Auto { least: 8, most: 100, half_width: 0.05 });
+    let plan = Plan::new(
+        "n",
+        vec![arm("a", &file, 0.001), arm("b", &file, 0.002), Arm::new("out", ["false"], &file)],
+    )
+    .pairs(Pairs::Auto { least: 8, most: 100, half_width: 0.05 });
     let c = &quietly(&[plan], &dir.path().join("results.jsonl"))[0];
     assert_eq!((c.ended, c.rounds), (Ended::Precise, 9), "an arm that is out is not waited for");
     assert_eq!(c.summaries[1].finding, Some(Finding::Slower));
@@ -261,7 +301,9 @@ fn another_run_is_not_gone_on_with() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let results = dir.path().join("results.jsonl");
-    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)]).control(false).rounds(2);
+    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)])
+        .control(false)
+        .rounds(2);
     quietly(std::slice::from_ref(&plan), &results);
     let (_, earlier) = reopen(&results).unwrap();
     let refusal = |plan: Plan| {
@@ -286,7 +328,8 @@ fn another_run_is_not_gone_on_with() {
     quietly(std::slice::from_ref(&rebuilt), &results);
     std::fs::File::options().write(true).open(&program).unwrap().set_modified(UNIX_EPOCH).unwrap();
     let again = rebuilt.resume(reopen(&results).unwrap().1.remove(1));
-    let told = run(&again, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap_err().to_string();
+    let told =
+        run(&again, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap_err().to_string();
     assert!(told.contains("program of") && told.contains("changed at 0 s"), "{told}");
     std::fs::write(&file, [0; 100]).unwrap();
     let told = refusal(plan);

@@ -20,8 +20,10 @@ fn go(workload: &Workload) -> Result<thalweg_gauge::trial::Outcome> {
 
 #[test]
 fn a_report_is_read_and_the_clock_runs() {
-    let outcome =
-        go(&sh("echo noise; echo '{\"open_to_last_s\":0.1,\"digest\":\"d\",\"x\":1}'; sleep 0.2; echo end")).unwrap();
+    let outcome = go(&sh(
+        "echo noise; echo '{\"open_to_last_s\":0.1,\"digest\":\"d\",\"x\":1}'; sleep 0.2; echo end",
+    ))
+    .unwrap();
     let report = outcome.report.unwrap();
     assert_eq!(report.digest.as_deref(), Some("d"));
     assert!(report.other.contains_key("x"));
@@ -31,14 +33,17 @@ fn a_report_is_read_and_the_clock_runs() {
 
 #[test]
 fn cpu_of_children_counts() {
-    let outcome = go(&sh("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; true")).unwrap();
+    let outcome =
+        go(&sh("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; true")).unwrap();
     assert!(outcome.usage.cpu_s() > 0.02, "{:?}", outcome.usage);
     assert!(outcome.usage.user_s > 0.0);
 }
 
 #[test]
 fn failures_are_told_with_what_was_said() {
-    let Err(Error::Failed { how, stderr, .. }) = go(&sh("echo why >&2; exit 3")) else { panic!("not a failure") };
+    let Err(Error::Failed { how, stderr, .. }) = go(&sh("echo why >&2; exit 3")) else {
+        panic!("not a failure")
+    };
     assert_eq!((how.as_str(), stderr.trim()), ("exit status 3", "why"));
     let Err(Error::Failed { how, .. }) = go(&sh("kill -9 $$")) else { panic!("not a failure") };
     assert!(how.contains('9'), "{how}");
@@ -108,7 +113,8 @@ fn device_bytes_are_those_of_the_child_and_its_children() {
     assert!(warm < 1 << 20, "{warm}");
 }
 
-/// The accounts of a zombie belong to root: reading ours instead would count what other children do meanwhile.
+/// The accounts of a zombie belong to root: reading ours instead would count what other children do
+/// meanwhile.
 #[test]
 fn device_bytes_of_others_do_not_count() {
     let dir = scratch();
@@ -137,7 +143,9 @@ fn memory_of_the_parent_is_not_the_childs() {
 
 #[test]
 fn a_killed_grandchild_is_told() {
-    let Err(Error::Failed { how, .. }) = go(&sh("sh -c 'kill -9 $$'; exit $?")) else { panic!("not a failure") };
+    let Err(Error::Failed { how, .. }) = go(&sh("sh -c 'kill -9 $$'; exit $?")) else {
+        panic!("not a failure")
+    };
     assert!(how.contains("exit status 137") && how.contains("killed by signal 9"), "{how}");
 }
 
@@ -161,14 +169,19 @@ fn garbage_is_no_report_and_no_crash() {
     ] {
         assert_eq!(go(&sh(script)).unwrap().report, None, "{script}");
     }
-    for script in ["echo '{\"open_to_last_s\":\"soon\"}'", "echo '{\"samples\":-1}'", "echo '{\"requests\":1.5}'"] {
+    for script in [
+        "echo '{\"open_to_last_s\":\"soon\"}'",
+        "echo '{\"samples\":-1}'",
+        "echo '{\"requests\":1.5}'",
+    ] {
         let told = go(&sh(script));
         assert!(matches!(told, Err(Error::Report { .. })), "{script}: {told:?}");
     }
 }
 
-/// What the harness adds to the time of an empty command is within a millisecond; `scripts/overhead.py` sets it beside the
-/// kernel's own account. The quickest of many runs hardly depends on what else the machine does.
+/// What the harness adds to the time of an empty command is within a millisecond;
+/// `scripts/overhead.py` sets it beside the kernel's own account. The quickest of many runs hardly
+/// depends on what else the machine does.
 #[test]
 fn an_empty_command_takes_what_it_takes_without_us() {
     let (mut ours, mut plain) = (f64::INFINITY, f64::INFINITY);

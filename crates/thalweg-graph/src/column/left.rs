@@ -8,8 +8,8 @@ use super::{Coding, Column, Meta, RAW, RUN, Span};
 use crate::segment::Segment;
 
 impl Column {
-    /// Opens a column whose pages may be damaged. Where those are that say what is in which page, it is counted anew. `None` if its
-    /// parts do not fit each other.
+    /// Opens a column whose pages may be damaged. Where those are that say what is in which page,
+    /// it is counted anew. `None` if its parts do not fit each other.
     pub(crate) fn open_left(meta: &Meta, segment: &Segment) -> Option<Self> {
         if let Ok(whole) = Self::open(meta, segment) {
             return Some(whole);
@@ -31,10 +31,14 @@ impl Column {
         Some(column)
     }
 
-    /// Where pages begin, as far as it was written down or follows from what the page before holds. One of which neither is known
-    /// holds nothing, and the one before it is damaged.
+    /// Where pages begin, as far as it was written down or follows from what the page before holds.
+    /// One of which neither is known holds nothing, and the one before it is damaged.
     fn places_left(&self, segment: &Segment, pages: u64) -> Option<Vec<u64>> {
-        let below = Self { meta: (**self.meta.places.as_ref()?).clone(), places: Vec::new(), keys: Vec::new() };
+        let below = Self {
+            meta: (**self.meta.places.as_ref()?).clone(),
+            places: Vec::new(),
+            keys: Vec::new(),
+        };
         let (mut places, mut are_known) = (vec![0; pages as usize], vec![false; pages as usize]);
         below.read_left(segment, 0..pages, &mut places, &mut are_known);
         for page in 0..pages as usize {
@@ -45,7 +49,9 @@ impl Column {
                 None => Some(0),
                 Some(last) if are_known[last] => {
                     let in_file = self.meta.runs.get(last / RUN)? + (last % RUN) as u64;
-                    let numbers = segment.with(in_file..in_file + 1, |page| Ok(u16::from_le_bytes([page[2], page[3]])));
+                    let numbers = segment.with(in_file..in_file + 1, |page| {
+                        Ok(u16::from_le_bytes([page[2], page[3]]))
+                    });
                     numbers.ok().map(|numbers| places[last] + u64::from(numbers))
                 }
                 Some(_) => None,
@@ -61,11 +67,19 @@ impl Column {
             }
             next = *place;
         }
-        (places.is_sorted() && places.last().is_none_or(|last| *last <= self.meta.len)).then_some(places)
+        (places.is_sorted() && places.last().is_none_or(|last| *last <= self.meta.len))
+            .then_some(places)
     }
 
-    /// Reads what can be read of numbers, one after the other in the column, into as much room; and says which they are.
-    pub(crate) fn read_left(&self, segment: &Segment, numbers: Range<u64>, out: &mut [u64], are_read: &mut [bool]) {
+    /// Reads what can be read of numbers, one after the other in the column, into as much room; and
+    /// says which they are.
+    pub(crate) fn read_left(
+        &self,
+        segment: &Segment,
+        numbers: Range<u64>,
+        out: &mut [u64],
+        are_read: &mut [bool],
+    ) {
         if self.read(segment, numbers.clone(), out).is_ok() {
             are_read.fill(true);
             return;
@@ -74,7 +88,8 @@ impl Column {
         let first = numbers.start;
         for span in self.spans(numbers) {
             for (page, in_file) in (span.page..).zip(span.pages) {
-                let numbers = span.numbers.start.max(self.first(page))..span.numbers.end.min(self.first(page + 1));
+                let numbers = span.numbers.start.max(self.first(page))
+                    ..span.numbers.end.min(self.first(page + 1));
                 if numbers.is_empty() {
                     continue;
                 }

@@ -29,7 +29,9 @@ fn column(values: &[u64], coding: Coding, is_keyed: bool, in_pieces: usize) -> (
 /// Numbers as columns have them: all alike, ascending, in lists that ascend, or any.
 fn numbers() -> impl Strategy<Value = Vec<u64>> {
     (0..4_u8, 0..60_u32, any::<u64>(), 0..6000_usize).prop_map(|(kind, bits, seed, len)| {
-        let any = |i: usize| thalweg_codec::splitmix::mix(seed.wrapping_add(i as u64)) >> (63 - bits.min(63));
+        let any = |i: usize| {
+            thalweg_codec::splitmix::mix(seed.wrapping_add(i as u64)) >> (63 - bits.min(63))
+        };
         let mut values: Vec<u64> = (0..len).map(any).collect();
         match kind {
             0 => values = (seed >> 1..).take(len).collect(),
@@ -96,7 +98,8 @@ proptest! {
 
 #[test]
 fn a_column_longer_than_a_run_of_pages_comes_back() {
-    let values: Vec<u64> = (0..600_000_u64).map(|i| thalweg_codec::splitmix::mix(i) >> 20).collect();
+    let values: Vec<u64> =
+        (0..600_000_u64).map(|i| thalweg_codec::splitmix::mix(i) >> 20).collect();
     for coding in [Coding::Raw, Coding::Packed] {
         let (segment, column) = column(&values, coding, false, 4096);
         let mut out = vec![0; values.len()];

@@ -4,10 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{
+    ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
+};
 use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use thalweg_hdf5::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
@@ -67,10 +69,18 @@ impl Making {
     }
 
     /// Adds a dataset, whose elements are codes if there are names for them; or says why not.
-    pub(super) fn add(&mut self, name: &str, dataset: Dataset, names: Option<&Dataset>) -> Result<Result<(), String>> {
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        dataset: Dataset,
+        names: Option<&Dataset>,
+    ) -> Result<Result<(), String>> {
         let kind = match &dataset.found {
             Found::Array(array) if array.shape != [self.rows] => {
-                return Ok(Err(format!("the shape {:?}, not an element for each of {}", array.shape, self.rows)));
+                return Ok(Err(format!(
+                    "the shape {:?}, not an element for each of {}",
+                    array.shape, self.rows
+                )));
             }
             Found::Array(array) => {
                 let (name, size) = (array.dtype.to_string(), array.dtype.size());
@@ -87,7 +97,10 @@ impl Making {
             Found::Other(what) => match self.file.variable(&dataset)? {
                 Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => Kind::Texts,
                 Some(texts) if texts.item.is_none() => {
-                    return Ok(Err(format!("the shape {:?}, not an element for each of {}", texts.shape, self.rows)));
+                    return Ok(Err(format!(
+                        "the shape {:?}, not an element for each of {}",
+                        texts.shape, self.rows
+                    )));
                 }
                 _ => return Ok(Err(what.clone())),
             },
@@ -115,7 +128,11 @@ impl Making {
     }
 
     pub(super) fn done(self) -> Columns {
-        Columns { file: self.file, columns: self.columns, schema: Arc::new(Schema::new(self.fields)) }
+        Columns {
+            file: self.file,
+            columns: self.columns,
+            schema: Arc::new(Schema::new(self.fields)),
+        }
     }
 }
 
@@ -182,17 +199,24 @@ impl Columns {
             return Ok(None);
         }
         let len = (rows.end - rows.start) as usize;
-        let columns = self.columns.iter().map(|column| self.column(column, rows, len)).collect::<Result<Vec<_>>>()?;
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| self.column(column, rows, len))
+            .collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(len));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
-        batch.map(Some).map_err(|wrong| Error::Usage(format!("{}: {wrong}", self.file.store().name()).into()))
+        batch
+            .map(Some)
+            .map_err(|wrong| Error::Usage(format!("{}: {wrong}", self.file.store().name()).into()))
     }
 
     fn column(&self, column: &Column, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
         let Column { dataset, kind } = column;
         let bytes = |size: usize| {
             let mut bytes = MutableBuffer::from_len_zeroed(len * size);
-            let (selection, out) = (Selection::Slab(vec![Slab::from(rows.clone())]), bytes.as_slice_mut());
+            let (selection, out) =
+                (Selection::Slab(vec![Slab::from(rows.clone())]), bytes.as_slice_mut());
             self.file.read(&mut [Want { dataset, selection, out }]).map(|_| bytes)
         };
         Ok(match kind {
@@ -203,7 +227,9 @@ impl Columns {
                 }
                 numbers(kind, bytes.into(), len)
             }
-            Kind::Boolean => Arc::new(bytes(1)?.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>()),
+            Kind::Boolean => {
+                Arc::new(bytes(1)?.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>())
+            }
             Kind::Text(size) => {
                 let bytes = bytes(*size)?;
                 let texts = bytes.chunks_exact((*size).max(1)).map(|text| {
@@ -223,7 +249,9 @@ impl Columns {
             Kind::Codes(kind, size, names) => {
                 let bytes = bytes(*size)?;
                 // A code without a name is no value.
-                let name = |bytes: &[u8]| names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str);
+                let name = |bytes: &[u8]| {
+                    names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str)
+                };
                 Arc::new(bytes.chunks_exact((*size).max(1)).map(name).collect::<StringArray>())
             }
         })

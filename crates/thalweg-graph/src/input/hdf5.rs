@@ -9,7 +9,8 @@ use thalweg_io::{Error, Result};
 use super::ngv::Contents;
 use super::{Input, Options, sonata};
 
-/// What an HDF5 file brings: SONATA's edges and nodes, or connectivity of neurons, glia and blood vessels ([`ngv`](super::ngv)).
+/// What an HDF5 file brings: SONATA's edges and nodes, or connectivity of neurons, glia and blood
+/// vessels ([`ngv`](super::ngv)).
 ///
 /// # Errors
 /// [`Error::Io`] about the path; [`Error::Unsupported`] for HDF5 of another kind; the first defect.
@@ -29,6 +30,7 @@ pub(super) fn unknown(file: &ArrayFile) -> Error {
     Error::Unsupported {
         file: file.store().name().clone(),
         what: "HDF5 without edges or vertices that are known".into(),
-        advice: "SONATA has them in /edges and /nodes, NGV connectivity in groups with offsets".into(),
+        advice: "SONATA has them in /edges and /nodes, NGV connectivity in groups with offsets"
+            .into(),
     }
 }

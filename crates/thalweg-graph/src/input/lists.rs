@@ -65,7 +65,8 @@ impl Offsets {
         Ok(block.get((vertex - *first) as usize).copied().unwrap_or_default())
     }
 
-    /// Looks at all of them: they begin at 0, never fall, and end where the `len` elements of `what` do.
+    /// Looks at all of them: they begin at 0, never fall, and end where the `len` elements of
+    /// `what` do.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) with the first that is wrong.
@@ -77,15 +78,21 @@ impl Offsets {
                 () if vertex == 0 && here != 0 => "0, where the first list begins".into(),
                 () if here < before => format!("at least {before}, the offset before it"),
                 () if here > len => format!("at most {len}, the elements of {what}"),
-                () if vertex == self.count && here != len => format!("{len}, for {what} has so many elements"),
+                () if vertex == self.count && here != len => {
+                    format!("{len}, for {what} has so many elements")
+                }
                 () => {
                     before = here;
                     continue;
                 }
             };
             return Err(match &self.from {
-                Some((numbers, column)) => numbers.wrong(vertex * numbers.columns + column, here.to_string(), expected),
-                None => thalweg_io::Error::Usage(format!("{what}: {here} rows, expected {expected}").into()),
+                Some((numbers, column)) => {
+                    numbers.wrong(vertex * numbers.columns + column, here.to_string(), expected)
+                }
+                None => thalweg_io::Error::Usage(
+                    format!("{what}: {here} rows, expected {expected}").into(),
+                ),
             });
         }
         Ok(())
@@ -176,7 +183,14 @@ impl Lists {
         offsets.check(targets.len(), targets.name())?;
         let sources = sources.start.min(offsets.count)..sources.end.min(offsets.count);
         let edges = offsets.at(sources.start)?..offsets.at(sources.end.max(sources.start))?;
-        Ok(Self { population, offsets, targets, total: edges.end - edges.start, edges, source: sources.start })
+        Ok(Self {
+            population,
+            offsets,
+            targets,
+            total: edges.end - edges.start,
+            edges,
+            source: sources.start,
+        })
     }
 }
 
@@ -206,7 +220,8 @@ impl EdgeSource for Lists {
         let mut at = start;
         while at < stop {
             let list_end = self.offsets.at(self.source + 1)?;
-            // A list that is split costs whoever stores it more than a piece that is a little shorter.
+            // A list that is split costs whoever stores it more than a piece that is a little
+            // shorter.
             if list_end > stop && !in_chunks && at > start {
                 stop = at;
                 break;
@@ -226,7 +241,8 @@ impl EdgeSource for Lists {
     }
 }
 
-/// Edges that a list gives from their other ends: element `i` leads from its number to the vertex `i`.
+/// Edges that a list gives from their other ends: element `i` leads from its number to the vertex
+/// `i`.
 #[derive(Debug)]
 pub(super) struct Turned {
     population: Population,

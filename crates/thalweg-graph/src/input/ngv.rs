@@ -1,12 +1,14 @@
-//! Connectivity of neurons, glia and blood vessels in HDF5, as the circuits that basalt imported have it.
+//! Connectivity of neurons, glia and blood vessels in HDF5, as the circuits that basalt imported
+//! have it.
 //!
-//! Each kind of vertex has a group that is named like it. What its vertices are linked to stands in lists: `offsets` says where
-//! each vertex's begin, in a column for each dataset of lists, and its attribute `column_names` says for which. So
-//! `/Astrocyte/offsets`, of the columns `synapse` and `neuron`, divides `/Astrocyte/synapse` and `/Astrocyte/neuron`. Or
-//! `connectivity` has a column for each kind of vertex that is linked to, with `offsets` or with a row for each vertex.
+//! Each kind of vertex has a group that is named like it. What its vertices are linked to stands in
+//! lists: `offsets` says where each vertex's begin, in a column for each dataset of lists, and its
+//! attribute `column_names` says for which. So `/Astrocyte/offsets`, of the columns `synapse` and
+//! `neuron`, divides `/Astrocyte/synapse` and `/Astrocyte/neuron`. Or `connectivity` has a column
+//! for each kind of vertex that is linked to, with `offsets` or with a row for each vertex.
 //!
-//! Links have no direction, and the files tell some of them from either side: these are brought in once, and [`check`] says
-//! whether both sides agree.
+//! Links have no direction, and the files tell some of them from either side: these are brought in
+//! once, and [`check`] says whether both sides agree.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -69,8 +71,12 @@ impl Listing {
 
     fn edges(self, sources: &Range<u64>) -> Result<Box<dyn EdgeSource>> {
         Ok(match self.form {
-            Form::Lists(offsets, targets) => Box::new(Lists::new(self.population, offsets, targets, sources)?),
-            Form::Turned(numbers) => Box::new(Turned::new(self.population, numbers, sources.clone())),
+            Form::Lists(offsets, targets) => {
+                Box::new(Lists::new(self.population, offsets, targets, sources)?)
+            }
+            Form::Turned(numbers) => {
+                Box::new(Turned::new(self.population, numbers, sources.clone()))
+            }
         })
     }
 }
@@ -117,7 +123,8 @@ impl Contents {
     pub(super) fn input(self, options: &Options) -> Result<Input> {
         let mut input = Input::default();
         for (vertex_type, count) in self.vertices {
-            let is_source = self.listings.iter().any(|listing| listing.population.source == vertex_type);
+            let is_source =
+                self.listings.iter().any(|listing| listing.population.source == vertex_type);
             let ids = match &options.sources {
                 _ if options.is_all() => 0..count,
                 // A part of the edges brings their vertices along, and no others.
@@ -126,7 +133,9 @@ impl Contents {
             };
             input.vertices.push(Box::new(Numbered::new(vertex_type, ids)));
         }
-        let other_side = |again: &Listing| format!("{}: links that the file tells from their other side", again.path);
+        let other_side = |again: &Listing| {
+            format!("{}: links that the file tells from their other side", again.path)
+        };
         input.left_out.extend(self.again.iter().map(other_side));
         for listing in self.listings {
             input.edges.push(listing.edges(&options.sources)?);
@@ -168,12 +177,19 @@ impl Found<'_> {
             }
             (None, Some(table)) => {
                 let count = table.rows;
-                if let Some(Value::Signed(1.., _) | Value::Unsigned(1.., _)) =
-                    self.dataset(CONNECTIVITY)?.map(|table| table.attribute(c"min_index")).transpose()?.flatten()
+                if let Some(Value::Signed(1.., _) | Value::Unsigned(1.., _)) = self
+                    .dataset(CONNECTIVITY)?
+                    .map(|table| table.attribute(c"min_index"))
+                    .transpose()?
+                    .flatten()
                 {
                     return Err(Error::Unsupported {
                         file: self.file.store().name().clone(),
-                        what: format!("{}: rows that do not begin with the first vertex", table.path()).into(),
+                        what: format!(
+                            "{}: rows that do not begin with the first vertex",
+                            table.path()
+                        )
+                        .into(),
                         advice: "write a row for each vertex".into(),
                     });
                 }
@@ -201,18 +217,27 @@ impl Found<'_> {
         for (column, name) in (0..).zip(self.columns(OFFSETS)?) {
             let mut offsets = Offsets::new(self.required(OFFSETS)?, column)?;
             let missing = || self.missing(&name);
-            let targets = match self.numbers(&CString::new(name.as_str()).map_err(|_| missing())?)? {
-                Some(numbers) => Targets::Column(numbers, 0),
-                None if self.names.contains(&self.kind(&name)) => Targets::Places(offsets.at(offsets.count)?),
-                None => return Err(missing()),
-            };
+            let targets =
+                match self.numbers(&CString::new(name.as_str()).map_err(|_| missing())?)? {
+                    Some(numbers) => Targets::Column(numbers, 0),
+                    None if self.names.contains(&self.kind(&name)) => {
+                        Targets::Places(offsets.at(offsets.count)?)
+                    }
+                    None => return Err(missing()),
+                };
             let path = format!("/{}/{name}", self.name);
-            found.push(Listing::of(self.name, &self.kind(&name), &path, Form::Lists(offsets, targets)));
+            found.push(Listing::of(
+                self.name,
+                &self.kind(&name),
+                &path,
+                Form::Lists(offsets, targets),
+            ));
         }
         Ok(())
     }
 
-    /// Datasets that are named like another kind of vertex, and have an element for each of the group's.
+    /// Datasets that are named like another kind of vertex, and have an element for each of the
+    /// group's.
     fn turned(&self, vertices: &mut Vec<(String, u64)>, found: &mut Vec<Listing>) -> Result<()> {
         for link in self.group.links()? {
             let kind = self.kind(&link.name);
@@ -242,11 +267,19 @@ impl Found<'_> {
         match names {
             Some(names) if names.len() as u64 == count => Ok(names),
             // As neuroglial files have them, with or without the attribute.
-            None if self.has_all(&["synapse", "neuron"])? && count == 2 => Ok(vec!["synapse".into(), "neuron".into()]),
+            None if self.has_all(&["synapse", "neuron"])? && count == 2 => {
+                Ok(vec!["synapse".into(), "neuron".into()])
+            }
             None if self.has_all(&["astrocyte"])? && count == 1 => Ok(vec!["astrocyte".into()]),
             names => {
-                let found = names.map_or("no attribute column_names".into(), |names| format!("the names {names:?}"));
-                Err(numbers.wrong(0, found, format!("names for {count} columns in the attribute column_names")))
+                let found = names.map_or("no attribute column_names".into(), |names| {
+                    format!("the names {names:?}")
+                });
+                Err(numbers.wrong(
+                    0,
+                    found,
+                    format!("names for {count} columns in the attribute column_names"),
+                ))
             }
         }
     }
@@ -256,7 +289,8 @@ impl Found<'_> {
         Ok(names.iter().all(|name| links.iter().any(|link| link.name == *name)))
     }
 
-    /// The kind of vertex that a column is named after: `vasculature_segment` is `Vasculature Segment`.
+    /// The kind of vertex that a column is named after: `vasculature_segment` is `Vasculature
+    /// Segment`.
     fn kind(&self, column: &str) -> String {
         let words = column.replace('_', " ");
         if let Some(known) = self.names.iter().find(|name| name.eq_ignore_ascii_case(&words)) {
@@ -264,7 +298,9 @@ impl Found<'_> {
         }
         let capital = |word: &str| {
             let mut letters = word.chars();
-            letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+            letters
+                .next()
+                .map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
         };
         words.split(' ').map(capital).collect::<Vec<_>>().join(" ")
     }
@@ -295,7 +331,8 @@ pub struct Agreement {
     pub is_same: bool,
 }
 
-/// Reads all links that a file tells from either side, and compares them. Nothing is kept in memory.
+/// Reads all links that a file tells from either side, and compares them. Nothing is kept in
+/// memory.
 ///
 /// # Errors
 /// The first defect; [`Error::Unsupported`] for a file of another kind.
@@ -312,9 +349,17 @@ pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
     let mut agreements = Vec::new();
     for again in contents.again {
         let (pair, path) = (again.pair(), again.path.clone());
-        let Some((_, population, first, one)) = sums.iter().find(|(known, ..)| *known == pair) else { continue };
+        let Some((_, population, first, one)) = sums.iter().find(|(known, ..)| *known == pair)
+        else {
+            continue;
+        };
         let two = sum(again.edges(&(0..u64::MAX))?, first)?;
-        let agreement = Agreement { population: population.clone(), path, links: [one.0, two.0], is_same: *one == two };
+        let agreement = Agreement {
+            population: population.clone(),
+            path,
+            links: [one.0, two.0],
+            is_same: *one == two,
+        };
         agreements.push(agreement);
     }
     Ok(agreements)

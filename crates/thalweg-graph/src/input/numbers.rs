@@ -8,10 +8,12 @@ use thalweg_hdf5::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
 use thalweg_hdf5::libhdf5::{Found, Place};
 use thalweg_io::{Error, Result};
 
-/// A file that says it has more than so many bytes of values for each of its own is not believed: deflate can do no more.
+/// A file that says it has more than so many bytes of values for each of its own is not believed:
+/// deflate can do no more.
 const MOST_BYTES_PER_BYTE: u64 = 1032;
 
-/// What is read at a time is at most this part of the memory budget, where chunks are long, or the more the better.
+/// What is read at a time is at most this part of the memory budget, where chunks are long, or the
+/// more the better.
 const SHARE: usize = 8;
 
 /// A list of whole numbers, or a table of them.
@@ -107,17 +109,20 @@ fn whole(number: f64) -> Result<u64, String> {
     if fits { Ok(number as u64) } else { Err(number.to_string()) }
 }
 
-/// The same, of the x86's 80-bit numbers: 64 bits of which the first is the one before the point, then 15 of exponent (less 16,383)
-/// and a sign. The other bytes mean nothing. (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 4.2.2.)
+/// The same, of the x86's 80-bit numbers: 64 bits of which the first is the one before the point,
+/// then 15 of exponent (less 16,383) and a sign. The other bytes mean nothing. (Intel 64 and IA-32
+/// Architectures Software Developer's Manual, volume 1, 4.2.2.)
 fn long_double(bytes: &[u8; 16]) -> Result<u64, String> {
     let bits = u128::from_le_bytes(*bytes);
-    let (mantissa, exponent, is_negative) = (bits as u64, (bits >> 64) as u32 & 0x7fff, bits >> 79 & 1 == 1);
+    let (mantissa, exponent, is_negative) =
+        (bits as u64, (bits >> 64) as u32 & 0x7fff, bits >> 79 & 1 == 1);
     if mantissa == 0 && exponent < 0x7fff {
         return Ok(0);
     }
     let words = || format!("the 80-bit number {:#022x}", bits & ((1 << 80) - 1));
     // How many of the mantissa's bits are behind the point.
-    let fraction = (16_383_u32 + 63).checked_sub(exponent).filter(|&bits| bits <= 63).ok_or_else(words)?;
+    let fraction =
+        (16_383_u32 + 63).checked_sub(exponent).filter(|&bits| bits <= 63).ok_or_else(words)?;
     let number = mantissa >> fraction;
     let is_whole = number << fraction == mantissa && mantissa >> 63 == 1;
     if is_whole && !is_negative { Ok(number) } else { Err(words()) }
@@ -141,7 +146,15 @@ impl Numbers {
         let (rows, columns) = match array.shape[..] {
             [rows] => (rows, 1),
             [rows, columns] if columns > 0 => (rows, columns),
-            _ => return Err(malformed(file, &dataset, 0, format!("the shape {:?}", array.shape), expected)),
+            _ => {
+                return Err(malformed(
+                    file,
+                    &dataset,
+                    0,
+                    format!("the shape {:?}", array.shape),
+                    expected,
+                ));
+            }
         };
         let size = file.store().size();
         if array.bytes() / MOST_BYTES_PER_BYTE > size {
@@ -156,7 +169,8 @@ impl Numbers {
         self.dataset.path()
     }
 
-    /// Rows to be read at a time, at most about `most`: whole chunks, where there are any. And whether there are.
+    /// Rows to be read at a time, at most about `most`: whole chunks, where there are any. And
+    /// whether there are.
     pub(super) fn step(&self, most: u64) -> (u64, bool) {
         let most = (most / self.columns).max(1);
         let Found::Array(array) = &self.dataset.found else { return (most, false) };
@@ -164,7 +178,11 @@ impl Numbers {
             Place::Chunked(chunk, _) => chunk.first().copied().unwrap_or(1).max(1),
             _ => return (most, false),
         };
-        let step = if chunk <= most { most - most % chunk } else { chunk.min((self.room() / self.columns).max(most)) };
+        let step = if chunk <= most {
+            most - most % chunk
+        } else {
+            chunk.min((self.room() / self.columns).max(most))
+        };
         (step, true)
     }
 
@@ -212,7 +230,13 @@ impl Numbers {
     }
 }
 
-fn want(file: &ArrayFile, dataset: &Dataset, rows: &Range<u64>, columns: u64, out: &mut [u8]) -> Result<()> {
+fn want(
+    file: &ArrayFile,
+    dataset: &Dataset,
+    rows: &Range<u64>,
+    columns: u64,
+    out: &mut [u8],
+) -> Result<()> {
     let mut slabs = vec![Slab::from(rows.clone())];
     if matches!(&dataset.found, Found::Array(array) if array.shape.len() == 2) {
         slabs.push(Slab::from(0..columns));
@@ -230,7 +254,9 @@ pub(super) fn malformed(
 ) -> Error {
     let at = match &dataset.found {
         Found::Array(array) => match array.place {
-            Place::Contiguous(Some(start)) => start.saturating_add(element.saturating_mul(array.dtype.size() as u64)),
+            Place::Contiguous(Some(start)) => {
+                start.saturating_add(element.saturating_mul(array.dtype.size() as u64))
+            }
             _ => 0,
         },
         Found::Other(_) => 0,
@@ -290,7 +316,10 @@ mod tests {
             assert!(whole(wrong).is_err(), "{wrong}");
         }
         let mut out = Vec::new();
-        assert_eq!(Kind::I32.convert(&[5, 0, 0, 0, 255, 255, 255, 255], &mut out), Err("-1".into()));
+        assert_eq!(
+            Kind::I32.convert(&[5, 0, 0, 0, 255, 255, 255, 255], &mut out),
+            Err("-1".into())
+        );
         assert_eq!(out, [5]);
     }
 }

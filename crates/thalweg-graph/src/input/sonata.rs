@@ -1,7 +1,9 @@
-//! SONATA's edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes in their group `0`.
+//! SONATA's edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes in
+//! their group `0`.
 //!
-//! Edges come in the order of the file, and vertices are numbered as SONATA numbers nodes. The file's own indices are not needed:
-//! the store makes its own. A code that the file has no name for is a missing value.
+//! Edges come in the order of the file, and vertices are numbered as SONATA numbers nodes. The
+//! file's own indices are not needed: the store makes its own. A code that the file has no name for
+//! is a missing value.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -72,15 +74,24 @@ impl Group<'_> {
     fn edges(&self, options: &Options, left_out: &mut Vec<String>) -> Result<SonataEdges> {
         let ends = (self.list("source_node_id")?, self.list("target_node_id")?);
         let kind = |name: &str, end: &str| -> Result<String> {
-            let named = self.dataset(name)?.map_or(Ok(None), |dataset| dataset.attribute(c"node_population"))?;
+            let named = self
+                .dataset(name)?
+                .map_or(Ok(None), |dataset| dataset.attribute(c"node_population"))?;
             Ok(text(named).unwrap_or_else(|| format!("{}_{end}", self.name)))
         };
-        let (source, target) = (kind("source_node_id", "source")?, kind("target_node_id", "target")?);
+        let (source, target) =
+            (kind("source_node_id", "source")?, kind("target_node_id", "target")?);
         let ends = match ends {
-            (Some(sources), Some(targets)) if sources.rows == targets.rows => Some((sources, targets)),
+            (Some(sources), Some(targets)) if sources.rows == targets.rows => {
+                Some((sources, targets))
+            }
             (Some(sources), Some(targets)) => {
                 let found = format!("{} elements", targets.rows);
-                return Err(targets.wrong(targets.rows, found, format!("{}, as source_node_id has", sources.rows)));
+                return Err(targets.wrong(
+                    targets.rows,
+                    found,
+                    format!("{}, as source_node_id has", sources.rows),
+                ));
             }
             (None, None) => None,
             (sources, _) => {
@@ -136,13 +147,18 @@ impl Group<'_> {
         for name in self.node.links()?.iter().map(|link| &link.name) {
             let is_group = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
             if is_group && name != "0" {
-                left_out.push(format!("{}/{name}: groups of attributes other than 0", self.node.path()));
+                left_out.push(format!(
+                    "{}/{name}: groups of attributes other than 0",
+                    self.node.path()
+                ));
             }
         }
         if let Some(dataset) = self.dataset("edge_type_id")?.or(self.dataset("node_type_id")?) {
             left_out.push(format!("{}: types, which other files describe", dataset.path()));
         }
-        let Some(group) = self.node.child(c"0")?.filter(Node::is_group) else { return Ok(making.done()) };
+        let Some(group) = self.node.child(c"0")?.filter(Node::is_group) else {
+            return Ok(making.done());
+        };
         let library = group.child(c"@library")?.filter(Node::is_group);
         for link in group.links()? {
             let node = self.file.hdf5().follow(&link)?;
@@ -154,7 +170,13 @@ impl Group<'_> {
             } else if link.name == "dynamics_params" {
                 for link in node.links()? {
                     let node = self.file.hdf5().follow(&link)?;
-                    self.add(&mut making, &format!("dynamics_params/{}", link.name), node, None, left_out)?;
+                    self.add(
+                        &mut making,
+                        &format!("dynamics_params/{}", link.name),
+                        node,
+                        None,
+                        left_out,
+                    )?;
                 }
             } else if link.name != "@library" {
                 left_out.push(format!("{}: a group", node.path()));
@@ -182,11 +204,16 @@ impl Group<'_> {
 
     /// Which group has the attributes of which edge or node, and where in it.
     fn places(&self, of: &str, rows: u64) -> Result<Places> {
-        let [group, index] = ["group_id", "group_index"].map(|what| self.list(&format!("{of}_{what}")));
+        let [group, index] =
+            ["group_id", "group_index"].map(|what| self.list(&format!("{of}_{what}")));
         let places = Places { group: group?, index: index?, found: Vec::new() };
         for numbers in [&places.group, &places.index].into_iter().flatten() {
             if numbers.rows != rows {
-                return Err(numbers.wrong(numbers.rows, format!("{} elements", numbers.rows), rows.to_string()));
+                return Err(numbers.wrong(
+                    numbers.rows,
+                    format!("{} elements", numbers.rows),
+                    rows.to_string(),
+                ));
             }
         }
         Ok(places)
@@ -211,9 +238,15 @@ impl Places {
             let Some(numbers) = numbers else { continue };
             numbers.read(rows.clone(), &mut self.found)?;
             let expected = |at: u64| if is_index { at } else { 0 };
-            if let Some((at, found)) = (rows.start..).zip(&self.found).find(|(at, found)| **found != expected(*at)) {
+            if let Some((at, found)) =
+                (rows.start..).zip(&self.found).find(|(at, found)| **found != expected(*at))
+            {
                 let words = "attributes in one group, in the order of the edges or nodes";
-                return Err(numbers.wrong(at, found.to_string(), format!("{}: {words}", expected(at))));
+                return Err(numbers.wrong(
+                    at,
+                    found.to_string(),
+                    format!("{}: {words}", expected(at)),
+                ));
             }
         }
         Ok(())
@@ -250,21 +283,26 @@ impl EdgeSource for SonataEdges {
             return Ok(false);
         }
         let (step, _) = sources.step(PIECE.min(self.columns.rows()));
-        let rows = self.rows.start..(self.rows.start / step + 1).saturating_mul(step).min(self.rows.end);
+        let rows =
+            self.rows.start..(self.rows.start / step + 1).saturating_mul(step).min(self.rows.end);
         sources.read(rows.clone(), &mut self.sources)?;
         targets.read(rows.clone(), &mut edges.targets)?;
         self.places.check(&rows, &self.columns)?;
         edges.attributes = self.columns.read(&rows)?;
         self.rows.start = rows.end;
         if self.wanted != (0..u64::MAX) {
-            let wanted: Vec<bool> = self.sources.iter().map(|source| self.wanted.contains(source)).collect();
+            let wanted: Vec<bool> =
+                self.sources.iter().map(|source| self.wanted.contains(source)).collect();
             let mut kept = wanted.iter().copied();
             self.sources.retain(|_| kept.next().unwrap_or(false));
             let mut kept = wanted.iter().copied();
             edges.targets.retain(|_| kept.next().unwrap_or(false));
-            edges.attributes = edges.attributes.take().map(|all| filtered(&all, wanted)).transpose()?;
+            edges.attributes =
+                edges.attributes.take().map(|all| filtered(&all, wanted)).transpose()?;
         }
-        edges.runs.extend(self.sources.chunk_by(|one, two| one == two).map(|same| (same[0], same.len())));
+        edges
+            .runs
+            .extend(self.sources.chunk_by(|one, two| one == two).map(|same| (same[0], same.len())));
         Ok(true)
     }
 }

@@ -12,7 +12,12 @@ pub(super) trait End: Copy + Ord {
     fn of(end: (u64, u64)) -> Self;
     fn id(self) -> u64;
     /// Replaces `out` by a part of the lists.
-    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut List<Self>) -> Result<()>;
+    fn read(
+        lists: &Lists,
+        segment: &Segment,
+        range: Range<u64>,
+        out: &mut List<Self>,
+    ) -> Result<()>;
 }
 
 impl End for u64 {
@@ -24,7 +29,12 @@ impl End for u64 {
         self
     }
 
-    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut List<Self>) -> Result<()> {
+    fn read(
+        lists: &Lists,
+        segment: &Segment,
+        range: Range<u64>,
+        out: &mut List<Self>,
+    ) -> Result<()> {
         let out = out.resize((range.end - range.start) as usize);
         lists.ids.read(segment, range, out)
     }
@@ -39,20 +49,28 @@ impl End for (u64, u64) {
         self.0
     }
 
-    fn read(lists: &Lists, segment: &Segment, range: Range<u64>, out: &mut List<Self>) -> Result<()> {
+    fn read(
+        lists: &Lists,
+        segment: &Segment,
+        range: Range<u64>,
+        out: &mut List<Self>,
+    ) -> Result<()> {
         let mut ids = vec![0; (range.end - range.start) as usize];
         let mut numbers = vec![0; ids.len()];
         lists.ids.read(segment, range.clone(), &mut ids)?;
         if let Some(edges) = &lists.edges {
             edges.read(segment, range, &mut numbers)?;
         }
-        out.resize(ids.len()).iter_mut().zip(ids.into_iter().zip(numbers)).for_each(|(out, end)| *out = end);
+        out.resize(ids.len())
+            .iter_mut()
+            .zip(ids.into_iter().zip(numbers))
+            .for_each(|(out, end)| *out = end);
         Ok(())
     }
 }
 
-/// Ends of edges, ascending. What is held beyond the length is overwritten: a vector that grows and shrinks with each list would be
-/// filled with zeros again and again.
+/// Ends of edges, ascending. What is held beyond the length is overwritten: a vector that grows and
+/// shrinks with each list would be filled with zeros again and again.
 #[derive(Debug, Default)]
 pub(super) struct List<T> {
     held: Vec<T>,

@@ -15,7 +15,8 @@ use crate::manifest::Edges;
 use crate::segment::SegmentWriter;
 use crate::sort::Sorter;
 
-/// Bits of a number in a sorter that say which segment knows an edge of that number, and whether as one that came.
+/// Bits of a number in a sorter that say which segment knows an edge of that number, and whether as
+/// one that came.
 const STAMP: u32 = 16;
 
 /// Segments whose ages fit there.
@@ -38,8 +39,11 @@ impl Stream<'_> {
 impl Repair<'_> {
     fn streams(&self, population: usize, side: Side) -> impl Iterator<Item = Stream<'_>> {
         let parts = self.levels().flat_map(move |(age, level)| {
-            let parts =
-                level.footer.edges.iter().filter(move |part| part.population == population && part.side == side);
+            let parts = level
+                .footer
+                .edges
+                .iter()
+                .filter(move |part| part.population == population && part.side == side);
             parts.map(move |part| (age, level, part))
         });
         parts.flat_map(|(age, level, part)| {
@@ -58,7 +62,8 @@ impl Repair<'_> {
         known: &mut Edges,
     ) -> Result<(Vec<EdgePart>, Kept)> {
         let logged = &self.logged[population];
-        let mut holes: [Vec<Holes>; 2] = std::array::from_fn(|_| vec![Holes::default(); 2 * self.levels.len()]);
+        let mut holes: [Vec<Holes>; 2] =
+            std::array::from_fn(|_| vec![Holes::default(); 2 * self.levels.len()]);
         let (mut missing, mut seen) = (Holes::default(), 0_u64);
         for mut stream in self.streams(population, Side::Out) {
             while stream.cursor.next().is_some() {
@@ -76,8 +81,11 @@ impl Repair<'_> {
                     self.look_after(&mut seen)?;
                     sources.clear();
                     numbers.clear();
-                    for (source, number) in
-                        stream.cursor.list.iter().filter(|end| missing.has(end.0) && end.1 >> (64 - STAMP) == 0)
+                    for (source, number) in stream
+                        .cursor
+                        .list
+                        .iter()
+                        .filter(|end| missing.has(end.0) && end.1 >> (64 - STAMP) == 0)
                     {
                         sources.push(*source);
                         numbers.push(number << STAMP | stream.stamp as u64);
@@ -125,7 +133,8 @@ impl Repair<'_> {
         let table = match rows {
             Some(alive) => {
                 let schema = &mut known.population.attributes;
-                let (table, lost) = edge_table(&self.tables(population), &logged.rows, alive, schema, segment)?;
+                let (table, lost) =
+                    edge_table(&self.tables(population), &logged.rows, alive, schema, segment)?;
                 attributes_lost = lost;
                 table
             }
@@ -133,13 +142,16 @@ impl Repair<'_> {
         };
         let sides = [(Side::Out, out, table), (Side::In, into, None)];
         let parts = sides.into_iter().filter(|(_, added, _)| added.is_some());
-        let parts =
-            parts.map(|(side, added, table)| EdgePart { population, side, added, removed: None, table }).collect();
+        let parts = parts
+            .map(|(side, added, table)| EdgePart { population, side, added, removed: None, table })
+            .collect();
         let (lost, is_in_doubt) = self.lost(population, &found, &holes);
         let kept = Kept {
             name: known.population.name.clone(),
             kept: known.count,
-            expected: self.is_complete.then(|| self.old.edges[population].count.saturating_add_signed(logged.more)),
+            expected: self
+                .is_complete
+                .then(|| self.old.edges[population].count.saturating_add_signed(logged.more)),
             restored,
             attributes_lost,
             lost,
@@ -154,7 +166,8 @@ impl Repair<'_> {
         if seen.is_multiple_of(4096) { self.look() } else { Ok(()) }
     }
 
-    /// What was not found in either side's lists; and whether anything is missing that took edges away.
+    /// What was not found in either side's lists; and whether anything is missing that took edges
+    /// away.
     fn lost(&self, population: usize, found: &[u64], holes: &[Vec<Holes>; 2]) -> (Vec<Lost>, bool) {
         let mut lost: Vec<Lost> = self.gone().collect();
         let mut is_in_doubt = !self.has_all();
@@ -162,14 +175,16 @@ impl Repair<'_> {
             let parts = level.footer.edges.iter().filter(|part| part.population == population);
             let [mut removed, mut added] = [0; 2];
             for part in parts {
-                let len = |lists: &Option<ListsMeta>| lists.as_ref().map_or(0, |lists| lists.ids.len());
+                let len =
+                    |lists: &Option<ListsMeta>| lists.as_ref().map_or(0, |lists| lists.ids.len());
                 removed = len(&part.removed).max(removed);
                 added = len(&part.added).max(added);
             }
             is_in_doubt |= found[2 * age] < removed;
             let count = added.saturating_sub(found[2 * age + 1]);
             if count > 0 {
-                let [sources, targets] = [0, 1].map(|side: usize| holes[side][2 * age + 1].ranges.clone());
+                let [sources, targets] =
+                    [0, 1].map(|side: usize| holes[side][2 * age + 1].ranges.clone());
                 lost.push(Lost { file: level.file.clone(), count: Some(count), sources, targets });
             }
         }
@@ -192,7 +207,8 @@ struct Merge<'a> {
     into: Sorter,
     /// Numbers of edges that have attributes.
     rows: Option<Sorter>,
-    /// Of the list at hand: the other vertex, the edge's number, the stamp, and whether another side's list said so.
+    /// Of the list at hand: the other vertex, the edge's number, the stamp, and whether another
+    /// side's list said so.
     events: Vec<(u64, u64, usize, bool)>,
     ids: Vec<u64>,
     numbers: Vec<u64>,
@@ -214,18 +230,32 @@ impl Merge<'_> {
     }
 
     /// Writes a list, of which the other side knows these, with their stamps.
-    fn list(&mut self, segment: &mut SegmentWriter, vertex: u64, ids: &[u64], numbers: &[u64]) -> Result<()> {
+    fn list(
+        &mut self,
+        segment: &mut SegmentWriter,
+        vertex: u64,
+        ids: &[u64],
+        numbers: &[u64],
+    ) -> Result<()> {
         self.repair.look_after(&mut self.seen)?;
         let Self { events, .. } = self;
         events.clear();
         for stream in self.streams.iter_mut().filter(|stream| stream.vertex == Some(vertex)) {
-            events.extend(stream.cursor.list.iter().map(|(id, number)| (*id, *number, stream.stamp, false)));
+            events.extend(
+                stream.cursor.list.iter().map(|(id, number)| (*id, *number, stream.stamp, false)),
+            );
             stream.advance();
         }
         let stamp = |number: u64| (number & ((1 << STAMP) - 1)) as usize;
-        events.extend(ids.iter().zip(numbers).map(|(id, number)| (*id, number >> STAMP, stamp(*number), true)));
+        events.extend(
+            ids.iter()
+                .zip(numbers)
+                .map(|(id, number)| (*id, number >> STAMP, stamp(*number), true)),
+        );
         let logged = self.found.len() - 2;
-        while let Some(((_, id, number), is_there)) = self.logged.next_if(|(edge, _)| edge.0 == vertex) {
+        while let Some(((_, id, number), is_there)) =
+            self.logged.next_if(|(edge, _)| edge.0 == vertex)
+        {
             events.push((*id, *number, logged + usize::from(*is_there), false));
         }
         if !events.is_sorted() {
@@ -236,9 +266,12 @@ impl Merge<'_> {
         let is_multi = self.is_multi;
         self.ids.clear();
         self.numbers.clear();
-        // Of one edge, the last word; where there is one at most between two vertices, on the one that came last.
+        // Of one edge, the last word; where there is one at most between two vertices, on the one
+        // that came last.
         for same in events.chunk_by(|a, b| a.0 == b.0 && (!is_multi || a.1 == b.1)) {
-            let Some((id, number, _, is_restored)) = same.last().copied().filter(|last| last.2 % 2 == 1) else {
+            let Some((id, number, _, is_restored)) =
+                same.last().copied().filter(|last| last.2 % 2 == 1)
+            else {
                 continue;
             };
             self.ids.push(id);

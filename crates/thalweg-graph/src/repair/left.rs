@@ -78,7 +78,8 @@ impl Held {
     /// Holds some numbers at least.
     fn hold(&mut self, column: &Column, segment: &Segment, wanted: &Range<u64>) {
         if wanted.start < self.range.start || wanted.end > self.range.end {
-            self.range = wanted.start..wanted.end.max(wanted.start.saturating_add(PIECE).min(column.len()));
+            self.range =
+                wanted.start..wanted.end.max(wanted.start.saturating_add(PIECE).min(column.len()));
             let len = (self.range.end - self.range.start) as usize;
             self.values.resize(len, 0);
             self.are_read.resize(len, false);
@@ -106,7 +107,14 @@ pub(super) struct Ids<'a> {
 
 impl<'a> Ids<'a> {
     pub(super) fn new(column: &'a Column, segment: &'a Segment) -> Self {
-        Self { column, segment, held: Held::default(), place: 0, last: None, holes: Holes::default() }
+        Self {
+            column,
+            segment,
+            held: Held::default(),
+            place: 0,
+            last: None,
+            holes: Holes::default(),
+        }
     }
 
     /// The next one, and its place.
@@ -163,7 +171,8 @@ pub(super) struct Cursor<'a> {
     held: [Held; 4],
     row: u64,
     last: Option<u64>,
-    /// What could be read of the list of the vertex that came last: other vertices, and the numbers of the edges, or zeros.
+    /// What could be read of the list of the vertex that came last: other vertices, and the numbers
+    /// of the edges, or zeros.
     pub(super) list: Vec<(u64, u64)>,
     /// Vertices with lists that are not whole.
     pub(super) holes: Holes,
@@ -173,7 +182,15 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(meta: &ListsMeta, segment: &'a Segment) -> Self {
         let columns = Columns::open(meta, segment);
         let holes = if columns.is_some() { Holes::default() } else { Holes::all() };
-        Self { segment, columns, held: Default::default(), row: 0, last: None, list: Vec::new(), holes }
+        Self {
+            segment,
+            columns,
+            held: Default::default(),
+            row: 0,
+            last: None,
+            list: Vec::new(),
+            holes,
+        }
     }
 
     /// The next vertex of whose list anything is left.
@@ -185,11 +202,14 @@ impl<'a> Cursor<'a> {
             self.row += 1;
             rows.hold(&columns.rows, self.segment, &(row..row + 1));
             offsets.hold(&columns.offsets, self.segment, &(row..row + 2));
-            let Some(vertex) = rows.get(row).filter(|vertex| self.last.is_none_or(|last| last < *vertex)) else {
+            let Some(vertex) =
+                rows.get(row).filter(|vertex| self.last.is_none_or(|last| last < *vertex))
+            else {
                 self.holes.miss(self.last, None);
                 continue;
             };
-            let (last, range) = (self.last.replace(vertex), (offsets.get(row), offsets.get(row + 1)));
+            let (last, range) =
+                (self.last.replace(vertex), (offsets.get(row), offsets.get(row + 1)));
             let (Some(start), Some(end)) = range else {
                 self.holes.miss(last, Some(vertex));
                 continue;

@@ -29,7 +29,13 @@ pub(super) struct Picked<'a> {
 
 impl<'a> Picked<'a> {
     pub(super) fn new(schema: &'a SchemaRef) -> Self {
-        Self { schema, table: TableWriter::new(), ids: Vec::new(), batches: Vec::new(), rows: Vec::new() }
+        Self {
+            schema,
+            table: TableWriter::new(),
+            ids: Vec::new(),
+            batches: Vec::new(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row of an id that comes after all those before.
@@ -55,8 +61,11 @@ impl<'a> Picked<'a> {
             return Ok(());
         }
         let failed = |e| Error::Usage(format!("{}: {e}", segment.name()).into());
-        let alike = |batch: &Arc<RecordBatch>| RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec());
-        let batches = self.batches.iter().map(alike).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let alike = |batch: &Arc<RecordBatch>| {
+            RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec())
+        };
+        let batches =
+            self.batches.iter().map(alike).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let batches: Vec<&RecordBatch> = batches.iter().collect();
         let batch = attributes::pick(&batches, &self.rows).map_err(failed)?;
         self.table.push(segment, &self.ids, &batch)?;
@@ -97,10 +106,14 @@ pub(super) fn row_of(
 }
 
 impl Repair<'_> {
-    /// Tables of the attributes of a population, the oldest first: later ones are of greater numbers.
+    /// Tables of the attributes of a population, the oldest first: later ones are of greater
+    /// numbers.
     pub(super) fn tables(&self, population: usize) -> Vec<Rows<'_>> {
-        let parts = self.levels().flat_map(|(_, level)| level.footer.edges.iter().map(move |part| (level, part)));
-        let parts = parts.filter(|(_, part)| part.population == population && part.side == Side::Out);
+        let parts = self
+            .levels()
+            .flat_map(|(_, level)| level.footer.edges.iter().map(move |part| (level, part)));
+        let parts =
+            parts.filter(|(_, part)| part.population == population && part.side == Side::Out);
         parts
             .filter_map(|(level, part)| {
                 Some(Rows { level, table: Table::open_left(part.table.as_ref()?, &level.segment) })
@@ -109,8 +122,8 @@ impl Repair<'_> {
     }
 }
 
-/// Writes the attributes of edges that are there, out of tables and the log; how many have none, and get nulls. Then all attributes may be
-/// missing from here on, whatever their schema said.
+/// Writes the attributes of edges that are there, out of tables and the log; how many have none,
+/// and get nulls. Then all attributes may be missing from here on, whatever their schema said.
 pub(super) fn edge_table(
     tables: &[Rows<'_>],
     logged: &BTreeMap<u64, (Arc<RecordBatch>, usize)>,
@@ -126,12 +139,15 @@ pub(super) fn edge_table(
             && (0..table.batches()).all(|number| table.batch(&rows.level.segment, number).is_ok())
     };
     if !tables.iter().all(is_whole) {
-        let fields: Vec<_> = schema.fields().iter().map(|field| (**field).clone().with_nullable(true)).collect();
+        let fields: Vec<_> =
+            schema.fields().iter().map(|field| (**field).clone().with_nullable(true)).collect();
         *schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     }
-    let nulls: Vec<ArrayRef> = schema.fields().iter().map(|field| new_null_array(field.data_type(), 1)).collect();
+    let nulls: Vec<ArrayRef> =
+        schema.fields().iter().map(|field| new_null_array(field.data_type(), 1)).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(1));
-    let missing = RecordBatch::try_new_with_options(schema.clone(), nulls, &options).ok().map(Arc::new);
+    let missing =
+        RecordBatch::try_new_with_options(schema.clone(), nulls, &options).ok().map(Arc::new);
     let of_tables = tables.iter().filter_map(|rows| Some((rows.level, rows.table.as_ref()?)));
     let of_tables = of_tables.flat_map(|(level, table)| {
         let (mut ids, mut held) = (Ids::new(&table.rows, &level.segment), None);
@@ -140,7 +156,8 @@ pub(super) fn edge_table(
             Some((number, row_of(table, level, &mut held, place)))
         })
     });
-    let mut rows = of_tables.chain(logged.iter().map(|(number, row)| (*number, Some(row.clone())))).peekable();
+    let mut rows =
+        of_tables.chain(logged.iter().map(|(number, row)| (*number, Some(row.clone())))).peekable();
     let (mut picked, mut lost) = (Picked::new(schema), 0);
     alive.drain(&mut |lists| {
         for number in &lists.keys {
@@ -153,7 +170,10 @@ pub(super) fn edge_table(
                     picked.push(segment, *number, missing, 0)?;
                 }
                 (None, None) => {
-                    let what = format!("{}: edge {number} has no attributes, and needs some", segment.name());
+                    let what = format!(
+                        "{}: edge {number} has no attributes, and needs some",
+                        segment.name()
+                    );
                     return Err(Error::Usage(what.into()));
                 }
             }

@@ -57,7 +57,8 @@ impl Repair<'_> {
     fn sources(&self, vertex_type: usize) -> Vec<Source<'_>> {
         let mut sources = Vec::new();
         for (_, level) in self.levels() {
-            for part in level.footer.vertices.iter().filter(|part| part.vertex_type == vertex_type) {
+            for part in level.footer.vertices.iter().filter(|part| part.vertex_type == vertex_type)
+            {
                 for (says, meta) in [(Says::Removed, &part.removed), (Says::Added, &part.added)] {
                     let Some(meta) = meta else { continue };
                     let column = Column::open_left(meta, &level.segment);
@@ -65,14 +66,21 @@ impl Repair<'_> {
                 }
                 if let Some(meta) = &part.table {
                     let table = Table::open_left(meta, &level.segment);
-                    sources.push(Source { level, says: Says::Described, column: None, table, len: meta.len() });
+                    sources.push(Source {
+                        level,
+                        says: Says::Described,
+                        column: None,
+                        table,
+                        len: meta.len(),
+                    });
                 }
             }
         }
         sources
     }
 
-    /// Writes the vertices of a type and their attributes; `written` are the edges of the new network.
+    /// Writes the vertices of a type and their attributes; `written` are the edges of the new
+    /// network.
     pub(super) fn vertices(
         &self,
         segment: &mut SegmentWriter,
@@ -87,9 +95,13 @@ impl Repair<'_> {
                 let open = || source.column().map(|column| Ids::new(column, &source.level.segment));
                 let mut ids = open();
                 let next = ids.as_mut().and_then(Ids::next);
-                // Attributes that an older segment has may not be those that this one had in its place.
-                let unsure =
-                    if source.says == Says::Described { missing(open(), source.len) } else { Missing::default() };
+                // Attributes that an older segment has may not be those that this one had in its
+                // place.
+                let unsure = if source.says == Says::Described {
+                    missing(open(), source.len)
+                } else {
+                    Missing::default()
+                };
                 (source, ids, next, None, unsure)
             })
             .collect();
@@ -97,7 +109,8 @@ impl Repair<'_> {
         for part in &written.footer.edges {
             let edges = &self.old.edges[part.population];
             let here = if part.side == Side::Out { edges.source } else { edges.target };
-            let lists = written.edges(part.population, part.side)?.and_then(|edges| edges.added.as_ref());
+            let lists =
+                written.edges(part.population, part.side)?.and_then(|edges| edges.added.as_ref());
             if let Some(lists) = lists.filter(|_| here == vertex_type) {
                 let mut ids = Ids::new(&lists.rows, &written.segment);
                 ends.push((ids.next(), ids));
@@ -109,12 +122,18 @@ impl Repair<'_> {
         };
         let mut of_log = logged.map(of_log).unwrap_or_default().into_iter().peekable();
         let mut added = ColumnWriter::new(Coding::Packed, true);
-        let mut rows = (!known.attributes.fields().is_empty()).then(|| Picked::new(&known.attributes));
+        let mut rows =
+            (!known.attributes.fields().is_empty()).then(|| Picked::new(&known.attributes));
         let mut attributes_lost = streams.iter().map(|stream| stream.4.count).sum::<u64>();
         let (mut restored, mut seen) = (0, 0_u64);
         loop {
-            let least = streams.iter().filter_map(|stream| stream.2).chain(ends.iter().filter_map(|end| end.0));
-            let Some(id) = least.map(|(id, _)| id).chain(of_log.peek().copied()).min() else { break };
+            let least = streams
+                .iter()
+                .filter_map(|stream| stream.2)
+                .chain(ends.iter().filter_map(|end| end.0));
+            let Some(id) = least.map(|(id, _)| id).chain(of_log.peek().copied()).min() else {
+                break;
+            };
             seen += 1;
             if seen.is_multiple_of(4096) {
                 self.look()?;
@@ -146,7 +165,9 @@ impl Repair<'_> {
                 }
             }
             let mut is_end = false;
-            for (next, ids) in ends.iter_mut().filter(|end| end.0.is_some_and(|(next, _)| next == id)) {
+            for (next, ids) in
+                ends.iter_mut().filter(|end| end.0.is_some_and(|(next, _)| next == id))
+            {
                 is_end = true;
                 *next = ids.next();
             }
@@ -163,9 +184,11 @@ impl Repair<'_> {
         let kept = added.len();
         let added = if kept == 0 { None } else { Some(added.finish(segment)?) };
         let table = rows.map_or(Ok(None), |rows| rows.finish(segment))?;
-        let expected =
-            self.is_complete.then(|| known.count.saturating_add_signed(logged.map_or(0, |changes| changes.more)));
-        let (mut lost, mut is_in_doubt): (Vec<Lost>, bool) = (self.gone().collect(), !self.has_all());
+        let expected = self
+            .is_complete
+            .then(|| known.count.saturating_add_signed(logged.map_or(0, |changes| changes.more)));
+        let (mut lost, mut is_in_doubt): (Vec<Lost>, bool) =
+            (self.gone().collect(), !self.has_all());
         for (source, ids, ..) in streams {
             let ranges = ids.map_or_else(|| vec![0..=u64::MAX], |ids| ids.holes.ranges);
             if ranges.is_empty() {
@@ -177,7 +200,15 @@ impl Repair<'_> {
                 lost.push(Lost { file, count: None, sources: ranges, targets: Vec::new() });
             }
         }
-        let kept = Kept { name: known.name.clone(), kept, expected, restored, attributes_lost, lost, is_in_doubt };
+        let kept = Kept {
+            name: known.name.clone(),
+            kept,
+            expected,
+            restored,
+            attributes_lost,
+            lost,
+            is_in_doubt,
+        };
         Ok((VertexPart { vertex_type, added, removed: None, table }, kept))
     }
 }

@@ -14,17 +14,23 @@ use super::{COPY, COPY_HEAD, MAGIC, PAGE, Segment, TOGETHER, TRAILER, tail_of};
 const MOST: u64 = 1 << 30;
 
 impl Segment {
-    /// Opens a file whose end may be damaged, and says what of it is. Checksums of pages that are not all as they were written still
-    /// tell a sound page: it has the one that stands there.
+    /// Opens a file whose end may be damaged, and says what of it is. Checksums of pages that are
+    /// not all as they were written still tell a sound page: it has the one that stands there.
     ///
     /// # Errors
     /// If there is neither a footer nor its copy.
-    pub(crate) fn open_left<T: DeserializeOwned>(store: Arc<dyn Store>) -> Result<(Self, T, Option<Error>)> {
+    pub(crate) fn open_left<T: DeserializeOwned>(
+        store: Arc<dyn Store>,
+    ) -> Result<(Self, T, Option<Error>)> {
         let (mut segment, footer, mut damage) = match Self::open(store.clone()) {
             Ok((segment, footer)) => (segment, footer, None),
-            Err(Error::Unsupported { file, what, advice }) => return Err(Error::Unsupported { file, what, advice }),
+            Err(Error::Unsupported { file, what, advice }) => {
+                return Err(Error::Unsupported { file, what, advice });
+            }
             Err(damage) => {
-                let Some((pages, json)) = at_the_end(&*store).or_else(|| copied(&*store)) else { return Err(damage) };
+                let Some((pages, json)) = at_the_end(&*store).or_else(|| copied(&*store)) else {
+                    return Err(damage);
+                };
                 let footer = serde_json::from_slice(&json).map_err(|e| {
                     let fault = Fault::new(0, e.to_string(), "what this version writes");
                     fault.in_file(store.name(), 0, "footer of a segment")
@@ -42,7 +48,8 @@ impl Segment {
         Ok((segment, footer, damage))
     }
 
-    /// Checksums as they stand in the file. Where it ends before them, their pages count as damaged.
+    /// Checksums as they stand in the file. Where it ends before them, their pages count as
+    /// damaged.
     fn sums_left(&self, part: usize) -> Vec<u8> {
         let start = (self.pages as usize + part) as u64 * PAGE as u64;
         let there = self.store.size().saturating_sub(start).min(PAGE as u64);
@@ -68,7 +75,8 @@ fn at_the_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
     let [pages, len, _, hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
     let bytes = tail_of(pages)?.end.checked_add(len)?;
     let footer = read(store, at.checked_sub(len)?, len)?;
-    (&trailer[32..] == MAGIC && bytes == at && XxHash3_64::oneshot(&footer) == hash).then_some((pages, footer))
+    (&trailer[32..] == MAGIC && bytes == at && XxHash3_64::oneshot(&footer) == hash)
+        .then_some((pages, footer))
 }
 
 /// The same, as the copy in the last pages says.

@@ -44,7 +44,9 @@ fn damaged_checksums_are_named_and_cost_only_their_own_pages() {
     disk.damage("a.seg", |bytes| bytes[at] ^= 1);
     let (segment, _) = open(&disk).unwrap();
     segment.expect(&[0..1000, 2048..2501]);
-    assert!(segment.with(0..1024, |_| Ok(())).is_ok() && segment.with(2048..2501, |_| Ok(())).is_ok());
+    assert!(
+        segment.with(0..1024, |_| Ok(())).is_ok() && segment.with(2048..2501, |_| Ok(())).is_ok()
+    );
     match segment.with(2047..2048, |_| Ok(())) {
         Err(Error::Malformed { offset, .. }) => assert_eq!(offset, (2502 * PAGE) as u64),
         other => panic!("{other:?}"),
@@ -65,7 +67,9 @@ fn a_damaged_byte_is_found_wherever_it_is() {
         disk.damage("a.seg", |bytes| bytes[at] ^= 0x10);
         let read = open(&disk).and_then(|(segment, _)| segment.with(0..4, |_| Ok(())));
         match read {
-            Err(Error::Malformed { offset, .. }) if at < 4 * PAGE => assert_eq!(offset, (at / PAGE * PAGE) as u64),
+            Err(Error::Malformed { offset, .. }) if at < 4 * PAGE => {
+                assert_eq!(offset, (at / PAGE * PAGE) as u64)
+            }
             Err(Error::Malformed { .. }) => {}
             other => panic!("byte {at}: {other:?}"),
         }
@@ -79,7 +83,10 @@ fn a_segment_that_is_cut_short_is_an_error() {
     for at in (0..len).filter(|at| at % 97 == 0 || *at > len - 50) {
         let disk = written(2);
         disk.damage("a.seg", |bytes| bytes.truncate(at));
-        assert!(matches!(open(&disk), Err(Error::Malformed { .. } | Error::Truncated { .. })), "{at}");
+        assert!(
+            matches!(open(&disk), Err(Error::Malformed { .. } | Error::Truncated { .. })),
+            "{at}"
+        );
     }
 }
 
@@ -90,14 +97,18 @@ fn pages_are_told_whatever_byte_is_damaged() {
     for at in (0..len).filter(|at| at % 211 == 0 || *at >= 4 * PAGE) {
         let disk = written(3);
         disk.damage("a.seg", |bytes| bytes[at] ^= 0x10);
-        let (segment, footer, damage) = Segment::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+        let (segment, footer, damage) =
+            Segment::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
         assert_eq!((footer.as_str(), damage.is_some()), ("footer", at >= 4 * PAGE), "byte {at}");
         for page in 0..3 {
             let same = |bytes: &[u8]| Ok(bytes == &expected[page * PAGE..(page + 1) * PAGE]);
             let read = segment.with(page as u64..page as u64 + 1, same);
-            let is_damaged =
-                at / PAGE == page || (4 * PAGE..4 * PAGE + 16).contains(&at) && (at - 4 * PAGE) / 4 == page;
-            assert!(if is_damaged { read.is_err() } else { read.unwrap() }, "byte {at}, page {page}");
+            let is_damaged = at / PAGE == page
+                || (4 * PAGE..4 * PAGE + 16).contains(&at) && (at - 4 * PAGE) / 4 == page;
+            assert!(
+                if is_damaged { read.is_err() } else { read.unwrap() },
+                "byte {at}, page {page}"
+            );
         }
     }
     // The end is gone, up to the checksums.

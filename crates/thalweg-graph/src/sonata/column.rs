@@ -54,7 +54,8 @@ impl Names {
             return Some(*code);
         }
         self.bytes += name.len();
-        let code = u32::try_from(self.codes.len()).ok().filter(|code| (*code as usize) < MOST_NAMES)?;
+        let code =
+            u32::try_from(self.codes.len()).ok().filter(|code| (*code as usize) < MOST_NAMES)?;
         self.codes.insert(name.to_owned(), code);
         (self.bytes <= self.most).then_some(code)
     }
@@ -92,7 +93,8 @@ const INSIDE: &str = "dynamics_params";
 const LIBRARY: &str = "@library";
 
 impl Columns {
-    /// Datasets for these attributes in the group `0`, in chunks of so many rows; names of codes take so much memory.
+    /// Datasets for these attributes in the group `0`, in chunks of so many rows; names of codes
+    /// take so much memory.
     pub(super) fn new(
         writer: &Writer,
         population: &Group,
@@ -108,7 +110,10 @@ impl Columns {
             let inside = name.strip_prefix(INSIDE).and_then(|rest| rest.strip_prefix('/'));
             let own = inside.unwrap_or(name);
             if !is_name(own) || [INSIDE, LIBRARY].contains(&own) {
-                return Err(refused(file, format!("the attribute {name:?}, a name that it cannot have")));
+                return Err(refused(
+                    file,
+                    format!("the attribute {name:?}, a name that it cannot have"),
+                ));
             }
             if inside.is_some() && inner.is_none() {
                 inner = Some(writer.group(Some(&group), INSIDE)?);
@@ -125,7 +130,12 @@ impl Columns {
                 DataType::Utf8 => (writer.texts(parent, own, chunk)?, Kind::Text),
                 kind => match (number(kind), kind.primitive_width()) {
                     (Some(number), Some(size)) => (list(number)?, Kind::Number(size)),
-                    _ => return Err(refused(file, format!("the attribute {name:?} of type {kind}"))),
+                    _ => {
+                        return Err(refused(
+                            file,
+                            format!("the attribute {name:?} of type {kind}"),
+                        ));
+                    }
                 },
             };
             columns.push(Column { name: name.clone(), rows, kind });
@@ -141,18 +151,26 @@ impl Columns {
         first: usize,
         of: &dyn Fn(usize) -> String,
     ) -> Result<()> {
-        for (Column { name, rows, kind }, column) in self.columns.iter_mut().zip(&batch.columns()[first..]) {
+        for (Column { name, rows, kind }, column) in
+            self.columns.iter_mut().zip(&batch.columns()[first..])
+        {
             let missing = || (0..column.len()).find(|row| column.is_null(*row));
             if let (false, Some(row)) = (matches!(kind, Kind::Codes(_)), missing()) {
-                return Err(refused(&self.file, format!("the attribute {name:?}, missing of {}", of(row))));
+                return Err(refused(
+                    &self.file,
+                    format!("the attribute {name:?}, missing of {}", of(row)),
+                ));
             }
             match kind {
                 Kind::Number(size) => writer.push(rows, &bytes(column, *size))?,
                 Kind::Truth => {
-                    let truths: Vec<u8> = column.as_boolean().values().iter().map(u8::from).collect();
+                    let truths: Vec<u8> =
+                        column.as_boolean().values().iter().map(u8::from).collect();
                     writer.push(rows, &truths)?;
                 }
-                Kind::Text => writer.push_texts(rows, column.as_string::<i32>().iter().flatten())?,
+                Kind::Text => {
+                    writer.push_texts(rows, column.as_string::<i32>().iter().flatten())?
+                }
                 Kind::Codes(names) => {
                     let mut codes = Vec::with_capacity(column.len() * 4);
                     for text in column.as_string::<i32>() {

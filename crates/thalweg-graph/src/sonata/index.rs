@@ -28,7 +28,11 @@ struct Pairs {
 impl Pairs {
     fn new(writer: &Writer, group: &Group, name: &str, rows: u64) -> Result<Self> {
         let of = RowsOf { columns: Some(2), chunk: rows.clamp(1, super::CHUNK / 2) };
-        Ok(Self { rows: writer.rows(group, name, Number::U64, None, of)?, waiting: Vec::new(), len: 0 })
+        Ok(Self {
+            rows: writer.rows(group, name, Number::U64, None, of)?,
+            waiting: Vec::new(),
+            len: 0,
+        })
     }
 
     fn push(&mut self, writer: &Writer, range: Range<u64>) -> Result<()> {
@@ -46,13 +50,20 @@ impl Pairs {
 }
 
 impl Index {
-    /// Ids of nodes that an index of so many edges has rows for, at most: one of more would be nothing but empty rows.
+    /// Ids of nodes that an index of so many edges has rows for, at most: one of more would be
+    /// nothing but empty rows.
     pub(super) fn most(edges: u64) -> u64 {
         edges.saturating_mul(64).max(1 << 20)
     }
 
     /// An index of nodes with so many ids, of at most so many edges.
-    pub(super) fn new(writer: &Writer, indices: &Group, name: &str, ids: u64, edges: u64) -> Result<Self> {
+    pub(super) fn new(
+        writer: &Writer,
+        indices: &Group,
+        name: &str,
+        ids: u64,
+        edges: u64,
+    ) -> Result<Self> {
         let group = writer.group(Some(indices), name)?;
         let nodes = Pairs::new(writer, &group, "node_id_to_ranges", ids)?;
         Ok(Self { nodes, ranges: Pairs::new(writer, &group, "range_to_edge_id", edges)?, ids })

@@ -32,8 +32,11 @@ fn values_are_the_same_everywhere() {
 fn as_many_links_as_a_real_circuit_has() {
     let network = network(Recipe::default());
     assert_eq!(network.recipe().astrocytes(), 14_086);
-    for (kind, mean, least, most) in [(0, 16_201.0, 3..40, 55_000..75_000), (1, 1_251.0, 3..20, 2_700..3_100)] {
-        let mut counts: Vec<u64> = (0..14_086).map(|astrocyte| network.counts(astrocyte)[kind]).collect();
+    for (kind, mean, least, most) in
+        [(0, 16_201.0, 3..40, 55_000..75_000), (1, 1_251.0, 3..20, 2_700..3_100)]
+    {
+        let mut counts: Vec<u64> =
+            (0..14_086).map(|astrocyte| network.counts(astrocyte)[kind]).collect();
         counts.sort_unstable();
         let found = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
         assert!((found / mean - 1.0).abs() < 0.02, "{found}");
@@ -97,10 +100,16 @@ fn fewer_astrocytes_are_the_first_ones() {
 fn neighbours_share_neurons() {
     let network = network(Recipe::with_neurons(1, 100_000));
     let own: HashSet<u64> = lists(&network, 0)[1].iter().copied().collect();
-    let shared = |other| lists(&network, other)[1].iter().filter(|neuron| own.contains(neuron)).count();
+    let shared =
+        |other| lists(&network, other)[1].iter().filter(|neuron| own.contains(neuron)).count();
     let mut shares: Vec<usize> = (1..600).map(shared).collect();
     shares.sort_unstable();
-    assert!(shares[300] * 20 < own.len(), "most have few in common: {} of {}", shares[300], own.len());
+    assert!(
+        shares[300] * 20 < own.len(),
+        "most have few in common: {} of {}",
+        shares[300],
+        own.len()
+    );
     assert!(shares[598] * 5 > own.len(), "some have many: {} of {}", shares[598], own.len());
 }
 
@@ -110,7 +119,9 @@ fn small_tissue_is_made_too() {
         let network = network(Recipe::with_neurons(1, neurons));
         for astrocyte in 0..network.recipe().astrocytes() {
             let [synapses, owners] = lists(&network, astrocyte);
-            assert!(synapses.windows(2).all(|pair| pair[0] < pair[1]) && owners.len() as u64 <= neurons);
+            assert!(
+                synapses.windows(2).all(|pair| pair[0] < pair[1]) && owners.len() as u64 <= neurons
+            );
         }
     }
 }
@@ -143,7 +154,8 @@ fn the_same_recipe_is_the_same_file_and_is_brought_in() {
     assert!(bytes[0].len() as u64 > network.bytes() && bytes[0] == bytes[1]);
     let agreed = ngv::check(&paths[0], &Options::default()).unwrap_or_default();
     assert!(agreed.len() == 1 && agreed[0].is_same, "{agreed:?}");
-    let input = open(&paths[0], &Options::default()).unwrap_or_else(|error| unreachable!("{error}"));
+    let input =
+        open(&paths[0], &Options::default()).unwrap_or_else(|error| unreachable!("{error}"));
     let totals: Vec<_> = input.edges.iter().map(|edges| edges.total()).collect();
     assert_eq!(totals, network.totals().map(Some));
 }

@@ -1,8 +1,9 @@
 //! Which neurons pass which astrocyte's domain, and which of their synapses are there.
 //!
-//! A neuron reaches the cells of a block around its own. For each of them, one hash says whether it passes there and with how many
-//! synapses, whether one asks from the neuron's side or from the astrocyte's. A neuron's synapses of one cell have numbers that
-//! follow each other; these go through a permutation of the neuron's own, and become ids.
+//! A neuron reaches the cells of a block around its own. For each of them, one hash says whether it
+//! passes there and with how many synapses, whether one asks from the neuron's side or from the
+//! astrocyte's. A neuron's synapses of one cell have numbers that follow each other; these go
+//! through a permutation of the neuron's own, and become ids.
 
 use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::Result;
@@ -17,14 +18,16 @@ const SPREAD: f64 = 2.0;
 /// Of 50 cells, one stands empty.
 const EMPTY: u64 = 50;
 
-/// Neurons of an astrocyte: the mean, the standard deviation, the least and the most that are aimed at.
+/// Neurons of an astrocyte: the mean, the standard deviation, the least and the most that are aimed
+/// at.
 const MEAN: f64 = 1_251.0;
 const DEVIATION: f64 = 430.0;
 const LEAST: f64 = 18.0;
 const MOST: f64 = 2_871.0;
 /// Neurons that reach an astrocyte's cell, where there is enough tissue.
 const REACHING: f64 = 343.0 * 219_422.0 / 14_400.0;
-/// Synapses of an astrocyte on average, and how those of a neuron grow with the number of neurons: from the most of both.
+/// Synapses of an astrocyte on average, and how those of a neuron grow with the number of neurons:
+/// from the most of both.
 const SYNAPSES: f64 = 16_201.0;
 const GROWTH: f64 = 0.668;
 
@@ -54,7 +57,8 @@ pub struct Network {
     more: Vec<u32>,
     /// An exponential distribution.
     kinds: Vec<u32>,
-    /// The first synapse of each neuron, and how many there are before each block of cells that it reaches.
+    /// The first synapse of each neuron, and how many there are before each block of cells that it
+    /// reaches.
     synapses: Vec<u64>,
     before: Vec<u32>,
     /// Synapses and neurons of each astrocyte.
@@ -68,7 +72,8 @@ struct Grid {
     reach: [usize; 3],
     /// How likely each cell of the block is passed.
     weights: Vec<u32>,
-    /// For each dimension, place and step: where that leads, as a part of a cell's number; and where it comes from.
+    /// For each dimension, place and step: where that leads, as a part of a cell's number; and
+    /// where it comes from.
     to: [Vec<u32>; 3],
     from: [Vec<u32>; 3],
     /// For each cell of the block, its three steps.
@@ -86,7 +91,11 @@ impl Grid {
                 let (dim, reach) = (dims[axis], reach[axis]);
                 let middle = reach / 2;
                 let place = |at: usize, step: usize| {
-                    if is_back { (at + dim + middle - step) % dim } else { (at + dim + step - middle) % dim }
+                    if is_back {
+                        (at + dim + middle - step) % dim
+                    } else {
+                        (at + dim + step - middle) % dim
+                    }
                 };
                 let places = (0..dim).flat_map(|at| (0..reach).map(move |step| place(at, step)));
                 places.map(|place| (place * strides[axis]) as u32).collect::<Vec<_>>()
@@ -97,8 +106,10 @@ impl Grid {
             for y in 0..reach[1] {
                 for x in 0..reach[0] {
                     let step = [x, y, z];
-                    let far: f64 =
-                        [0, 1, 2].map(|axis| (step[axis] as f64 - (reach[axis] / 2) as f64).powi(2)).iter().sum();
+                    let far: f64 = [0, 1, 2]
+                        .map(|axis| (step[axis] as f64 - (reach[axis] / 2) as f64).powi(2))
+                        .iter()
+                        .sum();
                     steps.push(step.map(|step| step as u8));
                     weights.push((FIXED * libm::exp(-far / (2.0 * SPREAD * SPREAD))) as u32);
                 }
@@ -130,7 +141,8 @@ fn led(rows: &[&[u32]; 3], step: [u8; 3]) -> usize {
 }
 
 impl Network {
-    /// Checks the recipe and computes its tables: half a second, and 25 MB, for the largest circuit that is known.
+    /// Checks the recipe and computes its tables: half a second, and 25 MB, for the largest circuit
+    /// that is known.
     ///
     /// # Errors
     /// [`Error::Usage`](thalweg_io::Error::Usage) for a recipe that cannot be made.
@@ -146,7 +158,9 @@ impl Network {
             firsts: Vec::new(),
             size: vec![0; grid.len()],
             more: vec![0; grid.len()],
-            kinds: (0..KINDS).map(|i| (-FIXED * libm::log((i as f64 + 0.5) / KINDS as f64)) as u32).collect(),
+            kinds: (0..KINDS)
+                .map(|i| (-FIXED * libm::log((i as f64 + 0.5) / KINDS as f64)) as u32)
+                .collect(),
             synapses: Vec::with_capacity(recipe.neurons as usize + 1),
             before: Vec::with_capacity(recipe.neurons as usize * grid.steps.len().div_ceil(BLOCK)),
             counts: vec![[0; 2]; room as usize],
@@ -181,12 +195,15 @@ impl Network {
 
     /// Sees to it that each domain is passed by as many neurons as its size wants.
     fn sizes(&mut self) {
-        let reaching = self.recipe.neurons as f64 * self.grid.steps.len() as f64 / self.grid.len() as f64;
+        let reaching =
+            self.recipe.neurons as f64 * self.grid.steps.len() as f64 / self.grid.len() as f64;
         // Less tissue than a neuron could fill.
         let scale = (reaching / REACHING).min(1.0);
         let wanted = |astrocyte: u64| {
-            let normal =
-                quantile(hash01(self.recipe.seed, u64::from_be_bytes(*b"the size"), astrocyte) + f64::EPSILON / 4.0);
+            let normal = quantile(
+                hash01(self.recipe.seed, u64::from_be_bytes(*b"the size"), astrocyte)
+                    + f64::EPSILON / 4.0,
+            );
             (MEAN + DEVIATION * normal).clamp(LEAST, MOST)
         };
         let each: Vec<f64> = (0..self.cells.len() as u64).map(wanted).collect();
@@ -199,16 +216,24 @@ impl Network {
                 let home = led(&rows, *step);
                 f64::from(self.firsts[home + 1] - self.firsts[home])
             });
-            let near: Vec<(f64, f64)> =
-                self.grid.weights.iter().map(|weight| f64::from(*weight) / FIXED).zip(near).collect();
-            let passing = |size: f64| near.iter().map(|(weight, count)| (weight * size).min(1.0) * count).sum::<f64>();
+            let near: Vec<(f64, f64)> = self
+                .grid
+                .weights
+                .iter()
+                .map(|weight| f64::from(*weight) / FIXED)
+                .zip(near)
+                .collect();
+            let passing = |size: f64| {
+                near.iter().map(|(weight, count)| (weight * size).min(1.0) * count).sum::<f64>()
+            };
             let (mut low, mut high) = (0.0, 16.0);
             for _ in 0..24 {
                 let middle = f64::midpoint(low, high);
                 if passing(middle) < neurons * scale { low = middle } else { high = middle }
             }
             self.size[*cell as usize] = (high * FIXED) as u32;
-            self.more[*cell as usize] = ((per_neuron * power(*neurons) - 1.0).max(0.0) * FIXED) as u32;
+            self.more[*cell as usize] =
+                ((per_neuron * power(*neurons) - 1.0).max(0.0) * FIXED) as u32;
         }
     }
 
@@ -217,7 +242,10 @@ impl Network {
         let mut first = 0;
         self.synapses.push(0);
         for neuron in 0..self.homes.len() {
-            let (rows, key) = (self.grid.rows(&self.grid.to, self.homes[neuron] as usize), self.key(neuron as u64));
+            let (rows, key) = (
+                self.grid.rows(&self.grid.to, self.homes[neuron] as usize),
+                self.key(neuron as u64),
+            );
             let mut own = 0;
             for (number, step) in self.grid.steps.iter().enumerate() {
                 if number.is_multiple_of(BLOCK) {
@@ -241,7 +269,8 @@ impl Network {
         mix(mix(self.recipe.seed ^ u64::from_be_bytes(*b"branches")).wrapping_add(neuron))
     }
 
-    /// How many synapses a neuron has in a cell, by the cell's number among those that it reaches; `None` if it does not pass.
+    /// How many synapses a neuron has in a cell, by the cell's number among those that it reaches;
+    /// `None` if it does not pass.
     #[inline(always)]
     fn passes(&self, key: u64, number: usize, cell: usize) -> Option<u32> {
         let bits = mix(key.wrapping_add((number as u64).wrapping_mul(STEP)));
@@ -250,7 +279,8 @@ impl Network {
         }
         let kind = self.kinds[bits as usize % KINDS];
         // What is behind the point is rounded by chance.
-        let more = u64::from(kind) * u64::from(self.more[cell]) + ((bits & 0xffff_ffff) >> 10 << 10);
+        let more =
+            u64::from(kind) * u64::from(self.more[cell]) + ((bits & 0xffff_ffff) >> 10 << 10);
         Some(1 + (more >> 32) as u32)
     }
 
@@ -283,8 +313,10 @@ impl Network {
         let mut passing: Vec<(u32, u16, u32)> = Vec::new();
         for (number, step) in self.grid.steps.iter().enumerate() {
             let home = led(&back, *step);
-            for &neuron in &self.neurons[self.firsts[home] as usize..self.firsts[home + 1] as usize] {
-                if let Some(count) = self.passes(self.key(u64::from(neuron)), number, cell as usize) {
+            for &neuron in &self.neurons[self.firsts[home] as usize..self.firsts[home + 1] as usize]
+            {
+                if let Some(count) = self.passes(self.key(u64::from(neuron)), number, cell as usize)
+                {
                     passing.push((neuron, number as u16, count));
                 }
             }
@@ -298,10 +330,13 @@ impl Network {
 
     /// Appends the synapses that a neuron has in one of the cells that it reaches.
     fn ids(&self, neuron: usize, number: usize, count: u32, out: &mut Vec<u64>) {
-        let (rows, key) = (self.grid.rows(&self.grid.to, self.homes[neuron] as usize), self.key(neuron as u64));
+        let (rows, key) =
+            (self.grid.rows(&self.grid.to, self.homes[neuron] as usize), self.key(neuron as u64));
         let blocks = self.grid.steps.len().div_ceil(BLOCK);
         let from = number - number % BLOCK;
-        let before = (from..number).filter_map(|at| self.passes(key, at, led(&rows, self.grid.steps[at]))).sum::<u32>();
+        let before = (from..number)
+            .filter_map(|at| self.passes(key, at, led(&rows, self.grid.steps[at])))
+            .sum::<u32>();
         let start = u64::from(self.before[neuron * blocks + number / BLOCK] + before);
         let (first, end) = (self.synapses[neuron], self.synapses[neuron + 1]);
         let shuffle = Shuffle::new(key, (end - first) / 2);
@@ -320,7 +355,8 @@ impl Network {
     /// Appends the astrocytes whose domains a neuron passes, of those that the recipe asks for.
     pub fn neuron(&self, neuron: u64, astrocytes: &mut Vec<u64>) {
         let Some(&home) = self.homes.get(neuron as usize) else { return };
-        let (rows, key, own) = (self.grid.rows(&self.grid.to, home as usize), self.key(neuron), astrocytes.len());
+        let (rows, key, own) =
+            (self.grid.rows(&self.grid.to, home as usize), self.key(neuron), astrocytes.len());
         for (number, step) in self.grid.steps.iter().enumerate() {
             let cell = led(&rows, *step);
             let astrocyte = u64::from(self.astrocytes[cell]);
@@ -336,15 +372,18 @@ impl Network {
 fn home(recipe: &Recipe, grid: &Grid, neuron: u64) -> u32 {
     let [x, y, z] = grid.dims.map(|dim| dim as u64);
     let layer = neuron * z / recipe.neurons;
-    let bits = mix(mix(recipe.seed ^ u64::from_be_bytes(*b"the body")).wrapping_add(neuron.wrapping_mul(STEP)));
+    let bits =
+        mix(mix(recipe.seed ^ u64::from_be_bytes(*b"the body"))
+            .wrapping_add(neuron.wrapping_mul(STEP)));
     (layer * x * y + bits % (x * y)) as u32
 }
 
 /// `count` of `cells`, in no order.
 fn chosen(seed: u64, cells: usize, count: usize) -> Vec<u32> {
     let key = mix(seed ^ u64::from_be_bytes(*b"a domain"));
-    let mut all: Vec<(u64, u32)> =
-        (0..cells as u32).map(|cell| (mix(key.wrapping_add(u64::from(cell).wrapping_mul(STEP))), cell)).collect();
+    let mut all: Vec<(u64, u32)> = (0..cells as u32)
+        .map(|cell| (mix(key.wrapping_add(u64::from(cell).wrapping_mul(STEP))), cell))
+        .collect();
     all.sort_unstable();
     all.into_iter().take(count).map(|(_, cell)| cell).collect()
 }
@@ -361,8 +400,8 @@ impl Shuffle {
         Self { key, limit, bits: u64::BITS - limit.saturating_sub(1).leading_zeros() }
     }
 
-    /// Where a number goes. Each step can be undone, so that it permutes the numbers of so many bits; what leads beyond the limit is
-    /// led on until it is back.
+    /// Where a number goes. Each step can be undone, so that it permutes the numbers of so many
+    /// bits; what leads beyond the limit is led on until it is back.
     #[inline(always)]
     fn of(&self, number: u64) -> u64 {
         let (mask, half) = ((1_u64 << self.bits) - 1, (self.bits / 2).max(1));

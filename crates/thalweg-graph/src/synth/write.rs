@@ -8,7 +8,8 @@ use thalweg_io::new_file::NewFile;
 
 use super::{Network, Piece};
 
-/// A file of a [`Network`] being written; it appears when it is whole. Dropped unfinished, it is removed.
+/// A file of a [`Network`] being written; it appears when it is whole. Dropped unfinished, it is
+/// removed.
 #[derive(Debug)]
 pub struct NeuroglialWriter {
     // Before the file that it writes to, so that they are closed before that is removed.
@@ -31,7 +32,8 @@ impl NeuroglialWriter {
     pub fn create(path: &Path, network: &Network) -> Result<Self> {
         let file = NewFile::create(path)?;
         let writer = Writer::create_for(file.temporary(), file.name(), false)?;
-        let (astrocytes, neurons) = (writer.group(None, "Astrocyte")?, writer.group(None, "Neuron")?);
+        let (astrocytes, neurons) =
+            (writer.group(None, "Astrocyte")?, writer.group(None, "Neuron")?);
         let mut ends = [0, 0];
         let mut offsets: Vec<u8> = vec![0; 16];
         for astrocyte in 0..network.recipe().astrocytes() {
@@ -49,7 +51,16 @@ impl NeuroglialWriter {
         writer.name_columns(&offsets, &["astrocyte"])?;
         writer.values(&offsets, 0, &[0; 8])?;
         let astrocyte = writer.vector(&neurons, "astrocyte", of(ends[1]))?;
-        Ok(Self { synapse, neuron, astrocyte, offsets, writer, file, at: [0, 0, 1, 0], bytes: Vec::new() })
+        Ok(Self {
+            synapse,
+            neuron,
+            astrocyte,
+            offsets,
+            writer,
+            file,
+            at: [0, 0, 1, 0],
+            bytes: Vec::new(),
+        })
     }
 
     /// Writes a piece. They come in their order.

@@ -41,17 +41,27 @@ impl<'a> Bands<'a> {
     }
 }
 
-/// These elements of the datasets, whole rows of theirs, in windows of at least `window` decoded bytes: always the band that begins first in the file.
+/// These elements of the datasets, whole rows of theirs, in windows of at least `window` decoded
+/// bytes: always the band that begins first in the file.
 ///
-/// Datasets that were written side by side are read side by side; one that lies behind another, after it. Each has its
-/// elements in C order.
-pub(super) fn windows(subjects: &[Subject], elements: &[Range<u64>], window: u64, piece: u64) -> Vec<Vec<Part>> {
+/// Datasets that were written side by side are read side by side; one that lies behind another,
+/// after it. Each has its elements in C order.
+pub(super) fn windows(
+    subjects: &[Subject],
+    elements: &[Range<u64>],
+    window: u64,
+    piece: u64,
+) -> Vec<Vec<Part>> {
     let new = |(subject, elements)| Bands::new(subject, elements, piece);
     let mut bands: Vec<Bands<'_>> = subjects.iter().zip(elements).map(new).collect();
-    let turn =
-        |dataset: usize, bands: &Bands<'_>| bands.next().map(|(offset, rows)| (Reverse((offset, dataset)), rows));
-    let mut heap: BinaryHeap<_> =
-        bands.iter().enumerate().filter_map(|(dataset, bands)| Some(turn(dataset, bands)?.0)).collect();
+    let turn = |dataset: usize, bands: &Bands<'_>| {
+        bands.next().map(|(offset, rows)| (Reverse((offset, dataset)), rows))
+    };
+    let mut heap: BinaryHeap<_> = bands
+        .iter()
+        .enumerate()
+        .filter_map(|(dataset, bands)| Some(turn(dataset, bands)?.0))
+        .collect();
     let (mut windows, mut parts, mut bytes) = (Vec::new(), Vec::<Part>::new(), 0);
     // Where in `parts` a dataset stands.
     let mut places = vec![usize::MAX; subjects.len()];
@@ -69,7 +79,10 @@ pub(super) fn windows(subjects: &[Subject], elements: &[Range<u64>], window: u64
                 Some(part) => part.elements.end = rows.end * bands.row,
                 None => {
                     places[dataset] = parts.len();
-                    parts.push(Part { dataset, elements: rows.start * bands.row..rows.end * bands.row });
+                    parts.push(Part {
+                        dataset,
+                        elements: rows.start * bands.row..rows.end * bands.row,
+                    });
                 }
             }
             if bytes >= window {

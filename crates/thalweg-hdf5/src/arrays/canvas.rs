@@ -1,7 +1,8 @@
 //! Memory that several threads fill at once, each another part of it.
 #![allow(unsafe_code)] // Each block states its contract.
 
-/// Bytes that are written from several threads. Who hands out the parts sees to it that no two overlap.
+/// Bytes that are written from several threads. Who hands out the parts sees to it that no two
+/// overlap.
 #[derive(Debug)]
 pub(super) struct Canvas {
     start: *mut u8,
@@ -10,7 +11,8 @@ pub(super) struct Canvas {
     own: Option<Vec<u8>>,
 }
 
-// SAFETY: only `write` and `part` use the pointer, and their callers promise that no two threads use the same bytes.
+// SAFETY: only `write` and `part` use the pointer, and their callers promise that no two threads
+// use the same bytes.
 unsafe impl Send for Canvas {}
 // SAFETY: as above.
 unsafe impl Sync for Canvas {}
@@ -43,8 +45,13 @@ impl Canvas {
     /// Nobody else uses any of these bytes while the part is in use.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn part(&self, at: usize, len: usize) -> &mut [u8] {
-        assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "a part outside of {} bytes", self.len);
-        // SAFETY: inside the memory, as was just checked; nobody else uses it, as the caller promises.
+        assert!(
+            at.checked_add(len).is_some_and(|end| end <= self.len),
+            "a part outside of {} bytes",
+            self.len
+        );
+        // SAFETY: inside the memory, as was just checked; nobody else uses it, as the caller
+        // promises.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
     }
 }

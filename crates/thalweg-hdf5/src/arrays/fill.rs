@@ -47,7 +47,8 @@ const LEAST_DEPTH: usize = 4;
 /// What can be had in parts is not had in smaller ones.
 const LEAST_PIECE: u64 = 256 << 10;
 
-/// Batches say which entries are filled, and are small: what bounds the memory is how many windows are open.
+/// Batches say which entries are filled, and are small: what bounds the memory is how many windows
+/// are open.
 const MOST_BATCHES: usize = 1 << 16;
 
 impl Dataset {
@@ -66,8 +67,18 @@ impl ArrayFile {
     }
 
     /// What is read at a time of these elements, where they are shown part by part.
-    pub(super) fn windows(&self, subjects: &[Subject], elements: &[Range<u64>], piece: u64) -> Vec<Vec<Part>> {
-        bands::windows(subjects, elements, (self.options.budget.memory / WINDOW_SHARE) as u64, piece)
+    pub(super) fn windows(
+        &self,
+        subjects: &[Subject],
+        elements: &[Range<u64>],
+        piece: u64,
+    ) -> Vec<Vec<Part>> {
+        bands::windows(
+            subjects,
+            elements,
+            (self.options.budget.memory / WINDOW_SHARE) as u64,
+            piece,
+        )
     }
 
     fn subject(&self, dataset: &Dataset) -> Result<Subject> {
@@ -76,28 +87,37 @@ impl ArrayFile {
             what: format!("{}, which is no array of elements of one size,", dataset.path()).into(),
             advice: "`thalweg info FILE` says what it is".into(),
         })?;
-        Ok(Subject { file: self.store.name().clone(), path: dataset.path().into(), array: array.clone() })
+        Ok(Subject {
+            file: self.store.name().clone(),
+            path: dataset.path().into(),
+            array: array.clone(),
+        })
     }
 
     /// Reads what is wanted of several datasets at once, in the order in which it lies in the file.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a selection or memory that does not fit its dataset; the first defect. The memory then holds some of
-    /// the values.
+    /// [`Error::Usage`] for a selection or memory that does not fit its dataset; the first defect.
+    /// The memory then holds some of the values.
     pub fn read(&self, wanted: &mut [Want<'_>]) -> Result<Summary> {
         let model = self.model();
         let (mut window, mut nodes) = (Window::new(), Vec::new());
         let mut summary = Summary::default();
         for (number, Want { dataset, selection, out }) in wanted.iter_mut().enumerate() {
             let subject = self.subject(dataset)?;
-            let wrong = |what: String| Error::Usage(format!("{}: {}: {what}", subject.file, subject.path).into());
+            let wrong = |what: String| {
+                Error::Usage(format!("{}: {}: {what}", subject.file, subject.path).into())
+            };
             let count = selection.count(&subject.array.shape).map_err(wrong)?;
             if let Selection::Elements(elements) = &selection {
                 subject.check(elements, self.piece())?;
             }
             let bytes = count * subject.array.dtype.size() as u64;
             if bytes != out.len() as u64 {
-                return Err(wrong(format!("{bytes} bytes are wanted, and there is memory for {}", out.len())));
+                return Err(wrong(format!(
+                    "{bytes} bytes are wanted, and there is memory for {}",
+                    out.len()
+                )));
             }
             if bytes == 0 {
                 continue;
@@ -107,7 +127,8 @@ impl ArrayFile {
             window.add(number, subject, grid);
             nodes.push(&dataset.node);
             if let Some(target) = window.targets.last() {
-                // SAFETY: the run, which alone uses the canvas, is over before this function returns.
+                // SAFETY: the run, which alone uses the canvas, is over before this function
+                // returns.
                 #[allow(unsafe_code)]
                 target.put_on(|| unsafe { Canvas::over(out) });
             }
@@ -128,16 +149,22 @@ impl ArrayFile {
         Ok(summary)
     }
 
-    /// Shows `f` all elements of several datasets, part by part: the dataset's number, and elements that follow those before in C order,
-    /// little-endian. Parts of different datasets come in turns, as they lie in the file.
+    /// Shows `f` all elements of several datasets, part by part: the dataset's number, and elements
+    /// that follow those before in C order, little-endian. Parts of different datasets come in
+    /// turns, as they lie in the file.
     ///
     /// # Errors
     /// The first defect, or an error of `f`'s.
-    pub fn each(&self, datasets: &[&Dataset], f: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<Summary> {
+    pub fn each(
+        &self,
+        datasets: &[&Dataset],
+        f: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<Summary> {
         self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
     }
 
-    /// The same of these elements of each, in C order: those of whole chunks, as [`ArrayFile::slices`] gives them.
+    /// The same of these elements of each, in C order: those of whole chunks, as
+    /// [`ArrayFile::slices`] gives them.
     ///
     /// # Errors
     /// As [`ArrayFile::each`]; [`Error::Usage`] for elements that are outside, or do not fill rows.
@@ -156,7 +183,9 @@ impl ArrayFile {
         let control = &self.options.control;
         let make = {
             let (subjects, parts) = (subjects.clone(), parts.clone());
-            move |number: usize| parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
+            move |number: usize| {
+                parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
+            }
         };
         let mut summary = Summary::default();
         for part in parts.iter().flatten() {
@@ -167,7 +196,8 @@ impl ArrayFile {
         }
         let windows = Arc::new(Windows::new(make, control.clone()));
         let shape = self.shape(&windows.get(0), &model, Delivery::AsTheyCome);
-        let mut run = self.start(&windows, parts.len(), model, Shape { batches: MOST_BATCHES, ..shape })?;
+        let mut run =
+            self.start(&windows, parts.len(), model, Shape { batches: MOST_BATCHES, ..shape })?;
         // Before the run, which waits for workers that wait for their window's turn.
         let _over = Over(&windows);
         let mut filled = vec![0; parts.len()];
@@ -224,10 +254,18 @@ impl ArrayFile {
         (model.block as u64 / 4).max(LEAST_PIECE)
     }
 
-    fn start(&self, windows: &Arc<Windows>, count: usize, model: StoreModel, shape: Shape) -> Result<Run<Filler>> {
+    fn start(
+        &self,
+        windows: &Arc<Windows>,
+        count: usize,
+        model: StoreModel,
+        shape: Shape,
+    ) -> Result<Run<Filler>> {
         let fetches = {
             let (windows, gap) = (windows.clone(), self.options.gap);
-            (0..count).flat_map(move |number| fetches(&windows.get(number), number, gap, &model, shape.block))
+            (0..count).flat_map(move |number| {
+                fetches(&windows.get(number), number, gap, &model, shape.block)
+            })
         };
         let decoder = Filler { windows: windows.clone(), limit: self.options.budget.memory };
         let source = Source::Planned(Box::new(fetches));
@@ -237,7 +275,8 @@ impl ArrayFile {
     /// The sizes of a run with such windows.
     pub(super) fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
         let ranges = ranges(window);
-        let longest = ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
+        let longest =
+            ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
         // A chunk that is longer than a block would get a buffer of its own each time.
         let most = self.options.budget.memory / 16;
         let block = model.block.max(longest.min(most)) + self.store.alignment();
@@ -245,11 +284,13 @@ impl ArrayFile {
         let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
         let small = model.block * model.depth / usual;
         let depth = model.depth.max(small.clamp(LEAST_DEPTH, MOST_SMALL));
-        let shape = plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
+        let shape =
+            plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
         Shape { usual: Some(usual), ..shape }
     }
 
-    /// Fills what does not come through the engine: what stands in the file's metadata, and what only libhdf5 can decode.
+    /// Fills what does not come through the engine: what stands in the file's metadata, and what
+    /// only libhdf5 can decode.
     fn without_engine(&self, target: &Target, node: &Node, canvas: &Canvas) -> Result<()> {
         let array = &target.subject.array;
         match &array.place {
@@ -275,15 +316,23 @@ impl ArrayFile {
         }
         let stored = match subject.array.place {
             Place::Library(_) => self.store.size(),
-            _ => window(std::slice::from_ref(subject), &[Part { dataset: 0, ..part.clone() }], piece).stored(),
+            _ => {
+                window(std::slice::from_ref(subject), &[Part { dataset: 0, ..part.clone() }], piece)
+                    .stored()
+            }
         };
         if bytes <= stored.saturating_mul(LIKELY_RATIO as u64) {
             return Ok(());
         }
         Err(Error::Unsupported {
             file: self.store.name().clone(),
-            what: format!("{}: {bytes} bytes that lie beside each other in {stored} stored ones", subject.path).into(),
-            advice: "allow it more memory than that, if this is what the dataset should be like".into(),
+            what: format!(
+                "{}: {bytes} bytes that lie beside each other in {stored} stored ones",
+                subject.path
+            )
+            .into(),
+            advice: "allow it more memory than that, if this is what the dataset should be like"
+                .into(),
         })
     }
 }
@@ -325,8 +374,10 @@ pub(super) fn fetches(
 ) -> impl Iterator<Item = Fetch> + Send + use<> {
     let gap = plan::gap(&ranges(window), model, gap, block);
     let entries = (0..).zip(&window.entries);
-    let wanted =
-        entries.map(|(place, (_, entry))| Wanted { range: entry.stored.clone(), ordinal: ordinal(number, place) });
+    let wanted = entries.map(|(place, (_, entry))| Wanted {
+        range: entry.stored.clone(),
+        ordinal: ordinal(number, place),
+    });
     plan::in_order(wanted.collect(), gap, block)
 }
 

@@ -1,4 +1,5 @@
-//! An array as a grid of tiles, its chunks or its one run of bytes, and where what is wanted of it lies in them.
+//! An array as a grid of tiles, its chunks or its one run of bytes, and where what is wanted of it
+//! lies in them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,7 +16,8 @@ pub(super) struct Grid {
     shape: Vec<u64>,
     /// Elements of a tile in each.
     tile: Vec<u64>,
-    /// Elements of what is fetched of a tile in each: all of it, but where a part can be had by itself.
+    /// Elements of what is fetched of a tile in each: all of it, but where a part can be had by
+    /// itself.
     part: Vec<u64>,
     /// Bytes of an element.
     size: u64,
@@ -62,7 +64,8 @@ enum What {
 }
 
 impl Grid {
-    /// The selection must fit the array. Where a tile can be fetched in parts, these have about `piece` bytes.
+    /// The selection must fit the array. Where a tile can be fetched in parts, these have about
+    /// `piece` bytes.
     pub(super) fn new(array: &Array, selection: &Selection, piece: u64) -> Self {
         let size = array.dtype.size() as u64;
         let (mut shape, mut tile) = (array.shape.clone(), tile_of(array, piece));
@@ -139,20 +142,34 @@ impl Grid {
             Place::Chunked(_, chunks) => {
                 let tiles = self.tiles(rows);
                 let place = |number: u64| chunks.partition_point(|chunk| chunk.first < number);
-                let first = chunks[place(tiles.start)..place(tiles.end)].iter().map(|chunk| chunk.offset).min();
+                let first = chunks[place(tiles.start)..place(tiles.end)]
+                    .iter()
+                    .map(|chunk| chunk.offset)
+                    .min();
                 // Of a part of a chunk that can be had by itself.
-                let inside = if self.is_plain { rows.start % self.tile[0] * self.row() * self.size } else { 0 };
+                let inside = if self.is_plain {
+                    rows.start % self.tile[0] * self.row() * self.size
+                } else {
+                    0
+                };
                 first.map_or(0, |offset| offset + inside)
             }
-            Place::Contiguous(offset) => offset.map_or(0, |offset| offset + rows.start * self.row() * self.size),
+            Place::Contiguous(offset) => {
+                offset.map_or(0, |offset| offset + rows.start * self.row() * self.size)
+            }
             Place::Inline(_) | Place::Library(_) => 0,
         }
     }
 
     /// The numbers of the tiles that rows lie in.
     fn tiles(&self, rows: &Range<u64>) -> Range<u64> {
-        let band: u64 =
-            self.shape.iter().zip(&self.tile).skip(1).map(|(length, tile)| length.div_ceil(*tile)).product();
+        let band: u64 = self
+            .shape
+            .iter()
+            .zip(&self.tile)
+            .skip(1)
+            .map(|(length, tile)| length.div_ceil(*tile))
+            .product();
         rows.start / self.tile[0] * band..rows.end.div_ceil(self.tile[0]) * band
     }
 
@@ -163,7 +180,8 @@ impl Grid {
 
     /// The tiles that there are, ordered.
     pub(super) fn stored<'a>(&self, array: &'a Array) -> Cow<'a, [Chunk]> {
-        let one = |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
+        let one =
+            |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
         match &array.place {
             Place::Chunked(_, chunks) => Cow::Borrowed(chunks),
             Place::Contiguous(None) => Cow::Borrowed(&[]),
@@ -171,7 +189,9 @@ impl Grid {
             Place::Inline(_) => one(0),
             Place::Library(_) => {
                 let count = self.shape[0].div_ceil(self.tile[0]);
-                Cow::Owned((0..count).map(|first| Chunk { first, offset: 0, size: 0, mask: 0 }).collect())
+                Cow::Owned(
+                    (0..count).map(|first| Chunk { first, offset: 0, size: 0, mask: 0 }).collect(),
+                )
             }
         }
     }
@@ -229,7 +249,8 @@ impl Grid {
         self.tile.iter().product::<u64>() * self.size
     }
 
-    /// What has to be fetched of these tiles, which are ordered, and whether that is all that is wanted.
+    /// What has to be fetched of these tiles, which are ordered, and whether that is all that is
+    /// wanted.
     pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<Entry>, bool) {
         match &self.picks {
             Picks::Slabs(slabs) => self.parts(stored, slabs),
@@ -239,13 +260,15 @@ impl Grid {
 
     fn parts(&self, stored: &[Chunk], slabs: &[Slab]) -> (Vec<Entry>, bool) {
         let (mut entries, mut tiles) = (Vec::new(), 0);
-        let wanted = slabs.iter().zip(&self.tile).map(|(slab, tile)| tiles_of(slab, *tile)).product::<u64>();
+        let wanted =
+            slabs.iter().zip(&self.tile).map(|(slab, tile)| tiles_of(slab, *tile)).product::<u64>();
         let span = slabs.first().and_then(|slab| slab.within(0..self.shape[0]));
         let Some(span) = span.filter(|_| wanted > 0) else { return (entries, true) };
         let Range { start, end } = self.tiles(&span);
         let place = |number: u64| stored.partition_point(|chunk| chunk.first < number);
         let whole = self.part == self.tile;
-        let parts: u64 = self.tile.iter().zip(&self.part).map(|(tile, part)| tile.div_ceil(*part)).product();
+        let parts: u64 =
+            self.tile.iter().zip(&self.part).map(|(tile, part)| tile.div_ceil(*part)).product();
         for chunk in &stored[place(start)..place(end)] {
             let before = entries.len();
             for number in 0..parts {
@@ -255,7 +278,12 @@ impl Grid {
                 } else {
                     (low, chunk.offset + low * self.size..chunk.offset + high * self.size)
                 };
-                entries.push(Entry { tile: chunk.first, mask: chunk.mask, stored, what: What::Part { number, from } });
+                entries.push(Entry {
+                    tile: chunk.first,
+                    mask: chunk.mask,
+                    stored,
+                    what: What::Part { number, from },
+                });
             }
             tiles += u64::from(entries.len() > before);
         }
@@ -268,29 +296,42 @@ impl Grid {
         let (mut entries, mut found) = (Vec::new(), 0);
         let mut at = 0;
         while let Some(first) = points.get(at) {
-            let near = |point: &Point| point.tile == first.tile && (whole || point.at - first.at < part);
+            let near =
+                |point: &Point| point.tile == first.tile && (whole || point.at - first.at < part);
             let count = points[at..].iter().take_while(|point| near(point)).count();
             let (which, last) = (at..at + count, points[at + count - 1].at);
             at += count;
-            let Ok(place) = stored.binary_search_by_key(&first.tile, |chunk| chunk.first) else { continue };
+            let Ok(place) = stored.binary_search_by_key(&first.tile, |chunk| chunk.first) else {
+                continue;
+            };
             found += count;
             let chunk = stored[place];
             let (from, stored) = if whole {
                 (0, chunk.offset..chunk.offset + chunk.size)
             } else {
-                (first.at, chunk.offset + first.at * self.size..chunk.offset + (last + 1) * self.size)
+                (
+                    first.at,
+                    chunk.offset + first.at * self.size..chunk.offset + (last + 1) * self.size,
+                )
             };
-            entries.push(Entry { tile: chunk.first, mask: chunk.mask, stored, what: What::Points { which, from } });
+            entries.push(Entry {
+                tile: chunk.first,
+                mask: chunk.mask,
+                stored,
+                what: What::Points { which, from },
+            });
         }
         (entries, found == points.len())
     }
 
-    /// Where a tile's part begins, in elements of the tile and of the array, and how much of it lies in the array.
+    /// Where a tile's part begins, in elements of the tile and of the array, and how much of it
+    /// lies in the array.
     fn area(&self, mut tile: u64, mut part: u64) -> impl Iterator<Item = (usize, u64, Range<u64>)> {
         let mut dimension = self.shape.len();
         std::iter::from_fn(move || {
             dimension = dimension.checked_sub(1)?;
-            let (length, size, cut) = (self.shape[dimension], self.tile[dimension], self.part[dimension]);
+            let (length, size, cut) =
+                (self.shape[dimension], self.tile[dimension], self.part[dimension]);
             let (tiles, parts) = (length.div_ceil(size), size.div_ceil(cut));
             let (origin, inside) = (tile % tiles * size, part % parts * cut);
             (tile, part) = (tile / tiles, part / parts);
@@ -299,7 +340,8 @@ impl Grid {
         })
     }
 
-    /// The elements of a tile's part between the first and the last that is wanted, counted in the tile.
+    /// The elements of a tile's part between the first and the last that is wanted, counted in the
+    /// tile.
     fn span(&self, tile: u64, part: u64, slabs: &[Slab]) -> Option<(u64, u64)> {
         let (mut low, mut high, mut stride) = (0, 0, 1);
         for (dimension, origin, range) in self.area(tile, part) {
@@ -313,8 +355,13 @@ impl Grid {
 
     /// Where a whole tile goes, if its elements stay together.
     pub(super) fn whole(&self, entry: &Entry) -> Option<Range<usize>> {
-        let (Picks::Slabs(slabs), What::Part { number: 0, from: 0 }) = (&self.picks, &entry.what) else { return None };
-        let ([slab], [length], [tile]) = (&slabs[..], &self.shape[..], &self.tile[..]) else { return None };
+        let (Picks::Slabs(slabs), What::Part { number: 0, from: 0 }) = (&self.picks, &entry.what)
+        else {
+            return None;
+        };
+        let ([slab], [length], [tile]) = (&slabs[..], &self.shape[..], &self.tile[..]) else {
+            return None;
+        };
         let first = entry.tile * tile;
         let (at, to, count) = slab.runs(first..(first + tile).min(*length)).next()?;
         let place = (to * self.size) as usize;
@@ -339,18 +386,30 @@ impl Grid {
             (What::Points { which, from }, Picks::Points(points)) => {
                 points[which.clone()].iter().for_each(|point| put(point.at - from, point.to, 1));
             }
-            (What::Part { number, from }, Picks::Slabs(slabs)) => self.copy(entry.tile, *number, *from, slabs, put),
+            (What::Part { number, from }, Picks::Slabs(slabs)) => {
+                self.copy(entry.tile, *number, *from, slabs, put)
+            }
             _ => {}
         }
     }
 
-    /// Says for each run of a tile's part where it begins, counted from the tile's element `from`, where it goes, and how long it is.
-    fn copy(&self, tile: u64, part: u64, from: u64, slabs: &[Slab], mut put: impl FnMut(u64, u64, u64)) {
-        // Runs in each dimension, their places in the tile and in the selection, the last dimension first.
+    /// Says for each run of a tile's part where it begins, counted from the tile's element `from`,
+    /// where it goes, and how long it is.
+    fn copy(
+        &self,
+        tile: u64,
+        part: u64,
+        from: u64,
+        slabs: &[Slab],
+        mut put: impl FnMut(u64, u64, u64),
+    ) {
+        // Runs in each dimension, their places in the tile and in the selection, the last dimension
+        // first.
         let (mut runs, mut stride, mut out) = (Vec::new(), 1, 1);
         for (dimension, origin, range) in self.area(tile, part) {
             let slab = slabs[dimension];
-            let here = slab.runs(range).map(|(at, to, count)| ((at - origin) * stride, to * out, count));
+            let here =
+                slab.runs(range).map(|(at, to, count)| ((at - origin) * stride, to * out, count));
             runs.push((here.collect::<Vec<_>>(), stride, out));
             stride *= self.tile[dimension];
             out *= slab.len();
@@ -388,12 +447,15 @@ impl Grid {
     }
 }
 
-/// Elements of a tile in each dimension. An array in one run has one tile; libhdf5 is asked for rows of about `piece` bytes.
+/// Elements of a tile in each dimension. An array in one run has one tile; libhdf5 is asked for
+/// rows of about `piece` bytes.
 fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     let mut tile: Vec<u64> = match &array.place {
         Place::Chunked(chunk, _) => chunk.clone(),
         // Of an empty array too, for it is divided by.
-        Place::Contiguous(_) | Place::Inline(_) | Place::Library(_) => array.shape.iter().map(|&n| n.max(1)).collect(),
+        Place::Contiguous(_) | Place::Inline(_) | Place::Library(_) => {
+            array.shape.iter().map(|&n| n.max(1)).collect()
+        }
     };
     if let (Place::Library(_), Some(rows)) = (&array.place, tile.first_mut()) {
         *rows = (piece / (array.bytes() / *rows).max(1)).clamp(1, *rows);
@@ -406,7 +468,9 @@ fn tiles_of(slab: &Slab, tile: u64) -> u64 {
     let (mut count, mut from) = (0, 0);
     if slab.step <= tile {
         // No tile between the first and the last is without.
-        return slab.within(0..u64::MAX).map_or(0, |span| (span.end - 1) / tile - span.start / tile + 1);
+        return slab
+            .within(0..u64::MAX)
+            .map_or(0, |span| (span.end - 1) / tile - span.start / tile + 1);
     }
     while let Some(at) = slab.first_from(from) {
         count += 1;

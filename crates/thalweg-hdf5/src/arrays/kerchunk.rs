@@ -1,4 +1,5 @@
-//! A file's extents as a reference set of kerchunk's, version 1: what opens it as a Zarr store (version 2), without HDF5.
+//! A file's extents as a reference set of kerchunk's, version 1: what opens it as a Zarr store
+//! (version 2), without HDF5.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
@@ -43,9 +44,12 @@ impl ArrayFile {
     /// The first defect; [`Error::Cancelled`].
     pub fn references(&self, url: &str) -> Result<References> {
         let datasets = self.datasets()?;
-        let names: HashMap<u64, &str> =
-            datasets.iter().map(|dataset| Ok((dataset.node.address()?, dataset.path()))).collect::<Result<_>>()?;
-        let (mut made, mut arrays, mut groups) = (Made::default(), 0, BTreeSet::from([String::new()]));
+        let names: HashMap<u64, &str> = datasets
+            .iter()
+            .map(|dataset| Ok((dataset.node.address()?, dataset.path())))
+            .collect::<Result<_>>()?;
+        let (mut made, mut arrays, mut groups) =
+            (Made::default(), 0, BTreeSet::from([String::new()]));
         for dataset in &datasets {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
@@ -72,30 +76,50 @@ impl ArrayFile {
                     advice: "the file changes; try again".into(),
                 })?;
             }
-            let key = |name: &str| if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") };
+            let key = |name: &str| {
+                if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") }
+            };
             made.refs.insert(key(".zgroup"), json!({ "zarr_format": 2 }).to_string().into());
             let attributes = made.attributes(&node, None)?;
             made.refs.insert(key(".zattrs"), attributes.to_string().into());
         }
-        Ok(References { set: json!({ "version": 1, "refs": made.refs }), arrays, left_out: made.left_out })
+        Ok(References {
+            set: json!({ "version": 1, "refs": made.refs }),
+            arrays,
+            left_out: made.left_out,
+        })
     }
 
     /// The references of a dataset, or why there are none.
-    fn array_references(&self, dataset: &Dataset, url: &str) -> Result<Result<Map<String, Json>, String>> {
+    fn array_references(
+        &self,
+        dataset: &Dataset,
+        url: &str,
+    ) -> Result<Result<Map<String, Json>, String>> {
         let array = match &dataset.found {
             Found::Array(array) => array,
             Found::Other(what) => return Ok(Err(what.clone())),
         };
         let Some(dtype) = array.dtype.stored_name() else {
-            return Ok(Err(format!("elements of {} that numpy has no name for as they are stored", array.dtype)));
+            return Ok(Err(format!(
+                "elements of {} that numpy has no name for as they are stored",
+                array.dtype
+            )));
         };
-        let filters = match array.pipeline.0.iter().map(numcodecs).collect::<Result<Vec<Json>, String>>() {
-            Ok(filters) => filters,
-            Err(what) => return Ok(Err(format!("the filter {what}, which numcodecs does not have"))),
-        };
+        let filters =
+            match array.pipeline.0.iter().map(numcodecs).collect::<Result<Vec<Json>, String>>() {
+                Ok(filters) => filters,
+                Err(what) => {
+                    return Ok(Err(format!("the filter {what}, which numcodecs does not have")));
+                }
+            };
         let path = dataset.path().trim_start_matches('/');
         let (mut refs, mut chunks) = (Map::new(), array.shape.clone());
-        let whole = if array.shape.is_empty() { "0".to_owned() } else { vec!["0"; array.shape.len()].join(".") };
+        let whole = if array.shape.is_empty() {
+            "0".to_owned()
+        } else {
+            vec!["0"; array.shape.len()].join(".")
+        };
         match &array.place {
             Place::Library(why) => return Ok(Err(format!("only libhdf5 reads it: {why}"))),
             Place::Inline(bytes) if array.is_empty() => drop(bytes.len()),
@@ -106,8 +130,15 @@ impl ArrayFile {
                 let reference = match &self.elsewhere(dataset)[..] {
                     [] if array.bytes() <= INLINE => self.stored(*offset, array.bytes())?,
                     [] => json!([url, offset, array.bytes()]),
-                    [one] if one.len == array.bytes() => json!([one.path.to_string_lossy(), one.offset, one.len]),
-                    pieces => return Ok(Err(format!("values in {} pieces of other files", pieces.len()))),
+                    [one] if one.len == array.bytes() => {
+                        json!([one.path.to_string_lossy(), one.offset, one.len])
+                    }
+                    pieces => {
+                        return Ok(Err(format!(
+                            "values in {} pieces of other files",
+                            pieces.len()
+                        )));
+                    }
                 };
                 refs.insert(format!("{path}/{whole}"), reference);
             }
@@ -160,8 +191,9 @@ impl Made {
                 return Ok(attributes.into());
             }
         };
-        let is_scale =
-            all.iter().any(|(name, value)| name == "CLASS" && *value == Value::Text("DIMENSION_SCALE".into()));
+        let is_scale = all.iter().any(|(name, value)| {
+            name == "CLASS" && *value == Value::Text("DIMENSION_SCALE".into())
+        });
         let has_scales = all.iter().any(|(name, _)| name == "DIMENSION_LIST");
         for (name, value) in all {
             if (is_scale || has_scales) && OF_SCALES.contains(&&*name) {
@@ -215,7 +247,9 @@ fn numcodecs(filter: &Filter) -> Result<Json, String> {
         Filter::Shuffle(size) => json!({ "id": "shuffle", "elementsize": size }),
         Filter::Fletcher32 => json!({ "id": "fletcher32" }),
         Filter::Zstd => json!({ "id": "zstd", "level": 1 }),
-        Filter::Blosc => json!({ "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0 }),
+        Filter::Blosc => {
+            json!({ "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0 })
+        }
         other => return Err(other.to_string()),
     })
 }
@@ -268,7 +302,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let word = group.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - group.len()));
+        let word = group.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte))
+            << (8 * (3 - group.len()));
         for place in 0..4 {
             let digit = DIGITS[(word >> (18 - 6 * place) & 63) as usize];
             text.push(if place <= group.len() { char::from(digit) } else { '=' });
@@ -283,8 +318,14 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_the_rfc() {
-        let known =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")];
+        let known = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ];
         for (bytes, text) in known {
             assert_eq!(base64(bytes.as_bytes()), text);
         }

@@ -8,8 +8,8 @@ use thalweg_io::{Error, Result};
 /// Smaller arrays come from the allocator.
 const LEAST_MAP: usize = 4 << 20;
 
-/// Zeros that become an array. Large ones lie in huge pages where the system has them: to have small pages made, one fault for each 4 KiB,
-/// took as long as decoding. numpy does the same.
+/// Zeros that become an array. Large ones lie in huge pages where the system has them: to have
+/// small pages made, one fault for each 4 KiB, took as long as decoding. numpy does the same.
 #[derive(Debug)]
 pub struct Memory(Place);
 

@@ -7,11 +7,13 @@ use thalweg_io::{Error, Result};
 use super::{ArrayFile, Dataset};
 
 impl ArrayFile {
-    /// The datasets at or below the paths that match a pattern, in the order of their paths: `*` and `?` stand for any letters
-    /// and any one within a name, as in `/entry/*/event_id`. A path that is there is taken for itself.
+    /// The datasets at or below the paths that match a pattern, in the order of their paths: `*`
+    /// and `?` stand for any letters and any one within a name, as in `/entry/*/event_id`. A path
+    /// that is there is taken for itself.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] for what is no pattern; the first defect.
+    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] for what is no pattern; the first
+    /// defect.
     pub fn matching(&self, pattern: &str) -> Result<Vec<Dataset>> {
         let none = match self.below(pattern) {
             Err(none @ Error::NotFound { .. }) if pattern.contains(['*', '?', '[']) => none,
@@ -19,12 +21,18 @@ impl ArrayFile {
         };
         let mut found = vec![self.file.root()?];
         for name in pattern.split('/').filter(|name| !name.is_empty()) {
-            let names =
-                glob::Pattern::new(name).map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
+            let names = glob::Pattern::new(name)
+                .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
             let mut next = Vec::new();
             for node in found.iter().filter(|node| node.is_group()) {
                 if !name.contains(['*', '?', '[']) {
-                    next.extend(CString::new(name).ok().map(|name| node.child(&name)).transpose()?.flatten());
+                    next.extend(
+                        CString::new(name)
+                            .ok()
+                            .map(|name| node.child(&name))
+                            .transpose()?
+                            .flatten(),
+                    );
                     continue;
                 }
                 let mut links = node.links()?;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// One dimension of a hyperslab: `count` blocks of `block` elements, of which each begins `step` elements after the one before
-/// (HDF5 user guide, "Dataspaces": start, stride, count and block).
+/// One dimension of a hyperslab: `count` blocks of `block` elements, of which each begins `step`
+/// elements after the one before (HDF5 user guide, "Dataspaces": start, stride, count and block).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slab {
     /// Where the first block begins.
@@ -29,10 +29,11 @@ pub enum Selection {
     /// All of them.
     #[default]
     All,
-    /// Elements that follow each other in C order. Where chunks divide a dimension other than the first, they must be whole rows of
-    /// the first.
+    /// Elements that follow each other in C order. Where chunks divide a dimension other than the
+    /// first, they must be whole rows of the first.
     Elements(Range<u64>),
-    /// A hyperslab: a [`Slab`] for each dimension. The selected elements make an array of the blocks' elements in each dimension.
+    /// A hyperslab: a [`Slab`] for each dimension. The selected elements make an array of the
+    /// blocks' elements in each dimension.
     Slab(Vec<Slab>),
     /// Single elements by their coordinates, in this order; one may be asked for twice.
     Points(Vec<Vec<u64>>),
@@ -54,7 +55,8 @@ impl Slab {
         if self.count == 0 || self.block == 0 {
             return true;
         }
-        let last = (self.count - 1).checked_mul(self.step).and_then(|at| at.checked_add(self.start));
+        let last =
+            (self.count - 1).checked_mul(self.step).and_then(|at| at.checked_add(self.start));
         (self.step >= self.block || self.count == 1)
             && last.and_then(|at| at.checked_add(self.block)).is_some_and(|end| end <= length)
     }
@@ -64,7 +66,12 @@ impl Slab {
         let Self { start, count, step, block } = self;
         if count <= 1 || step == block {
             let len = count * block * times;
-            return Self { start: start * times, count: u64::from(len > 0), step: len.max(1), block: len };
+            return Self {
+                start: start * times,
+                count: u64::from(len > 0),
+                step: len.max(1),
+                block: len,
+            };
         }
         Self { start: start * times, count, step: step * times, block: block * times }
     }
@@ -78,8 +85,11 @@ impl Slab {
     pub(super) fn first_from(&self, at: u64) -> Option<u64> {
         let number = at.saturating_sub(self.start) / self.step;
         let begin = self.start + number * self.step;
-        let (number, found) =
-            if at < begin + self.block { (number, at.max(begin)) } else { (number + 1, begin + self.step) };
+        let (number, found) = if at < begin + self.block {
+            (number, at.max(begin))
+        } else {
+            (number + 1, begin + self.step)
+        };
         (number < self.count && self.block > 0).then_some(found)
     }
 
@@ -98,7 +108,8 @@ impl Slab {
         Some(first..self.last_before(range.end)? + 1)
     }
 
-    /// Elements selected in `range` that follow each other: the first of them, its place in the selection, and how many.
+    /// Elements selected in `range` that follow each other: the first of them, its place in the
+    /// selection, and how many.
     pub(super) fn runs(self, range: Range<u64>) -> impl Iterator<Item = (u64, u64, u64)> {
         let mut at = self.within(range.clone()).map(|range| range.start);
         std::iter::from_fn(move || {
@@ -121,25 +132,34 @@ impl Selection {
         match self {
             Self::All => Ok(shape.iter().product()),
             Self::Elements(range) => match shape.iter().product::<u64>() {
-                count if range.start <= range.end && range.end <= count => Ok(range.end - range.start),
+                count if range.start <= range.end && range.end <= count => {
+                    Ok(range.end - range.start)
+                }
                 count => Err(format!("the elements {range:?} of {count}")),
             },
-            Self::Slab(slabs) if slabs.len() != shape.len() => {
-                Err(format!("a hyperslab of {} dimensions, of an array of {}", slabs.len(), shape.len()))
+            Self::Slab(slabs) if slabs.len() != shape.len() => Err(format!(
+                "a hyperslab of {} dimensions, of an array of {}",
+                slabs.len(),
+                shape.len()
+            )),
+            Self::Slab(slabs) => {
+                match slabs.iter().zip(shape).position(|(slab, length)| !slab.fits(*length)) {
+                    Some(dimension) => Err(format!(
+                        "{:?} in dimension {dimension}, which has {} elements: blocks must lie inside and apart",
+                        slabs[dimension], shape[dimension]
+                    )),
+                    None => Ok(slabs.iter().map(Slab::len).product()),
+                }
             }
-            Self::Slab(slabs) => match slabs.iter().zip(shape).position(|(slab, length)| !slab.fits(*length)) {
-                Some(dimension) => Err(format!(
-                    "{:?} in dimension {dimension}, which has {} elements: blocks must lie inside and apart",
-                    slabs[dimension], shape[dimension]
-                )),
-                None => Ok(slabs.iter().map(Slab::len).product()),
-            },
             Self::Points(points) => {
                 let inside = |point: &&Vec<u64>| {
-                    point.len() == shape.len() && point.iter().zip(shape).all(|(at, length)| at < length)
+                    point.len() == shape.len()
+                        && point.iter().zip(shape).all(|(at, length)| at < length)
                 };
                 match points.iter().find(|point| !inside(point)) {
-                    Some(point) => Err(format!("the element {point:?} of an array of shape {shape:?}")),
+                    Some(point) => {
+                        Err(format!("the element {point:?} of an array of shape {shape:?}"))
+                    }
                     None => Ok(points.len() as u64),
                 }
             }
@@ -153,7 +173,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn elements(slab: &Slab) -> Vec<u64> {
-        (0..slab.count).flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j)).collect()
+        (0..slab.count)
+            .flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j))
+            .collect()
     }
 
     proptest! {

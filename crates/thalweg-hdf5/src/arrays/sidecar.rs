@@ -16,15 +16,16 @@ use super::ArrayFile;
 use crate::extents::{Extents, Grid, MAGIC, START, State, checksum_of_start};
 use crate::libhdf5::{Around, Found, Place};
 
-/// Two changes may get the same time if they are no further apart: a tick of the kernel's clock, or where times are whole
-/// seconds, two of them.
+/// Two changes may get the same time if they are no further apart: a tick of the kernel's clock, or
+/// where times are whole seconds, two of them.
 const TICK: Duration = Duration::from_millis(20);
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 fn modified(meta: &Metadata) -> Option<i64> {
     let time = meta.modified().ok()?;
     let nanos = |time: Duration| i64::try_from(time.as_nanos()).ok();
-    time.duration_since(UNIX_EPOCH).map_or_else(|before| nanos(before.duration()).map(|nanos| -nanos), nanos)
+    time.duration_since(UNIX_EPOCH)
+        .map_or_else(|before| nanos(before.duration()).map(|nanos| -nanos), nanos)
 }
 
 /// The state of a file that is open; `None` if there is another at its path by now.
@@ -79,7 +80,9 @@ impl ArrayFile {
             let refused = match load(&place, self.store.size()) {
                 None => continue,
                 Some(Err(why)) => why,
-                Some(Ok(_)) if self.file.is_unclosed() => "the file is still being written".to_owned(),
+                Some(Ok(_)) if self.file.is_unclosed() => {
+                    "the file is still being written".to_owned()
+                }
                 Some(Ok(extents)) => match state(path, &*self.store) {
                     Ok(Some(state)) if state == extents.state() => {
                         self.file.know(extents);
@@ -92,17 +95,22 @@ impl ArrayFile {
             };
             why_not.get_or_insert_with(|| format!("{} is not used: {refused}", place.display()));
         }
-        let notes =
-            self.note.take().into_iter().chain(why_not.map(|why| format!("{why}; `thalweg index` makes a new one")));
+        let notes = self
+            .note
+            .take()
+            .into_iter()
+            .chain(why_not.map(|why| format!("{why}; `thalweg index` makes a new one")));
         self.note = notes.reduce(|all, note| format!("{all}; {note}"));
     }
 
-    /// Saves where the chunks of all datasets lie: at `place`, or else beside the file as `FILE.idx`, or in the user's cache folder
-    /// where the file's own cannot be written. Says where, and how many chunks.
+    /// Saves where the chunks of all datasets lie: at `place`, or else beside the file as
+    /// `FILE.idx`, or in the user's cache folder where the file's own cannot be written. Says
+    /// where, and how many chunks.
     ///
     /// # Errors
-    /// The first defect of the file; [`Error::Unsupported`] for one that is being written, and where something else has the
-    /// index's name; [`Error::Usage`] if the file was opened with an index or without a path; [`Error::Io`].
+    /// The first defect of the file; [`Error::Unsupported`] for one that is being written, and
+    /// where something else has the index's name; [`Error::Usage`] if the file was opened with an
+    /// index or without a path; [`Error::Io`].
     pub fn write_index(&self, place: Option<&Path>) -> Result<(PathBuf, u64)> {
         let changing = || Error::Unsupported {
             file: self.store.name().clone(),
@@ -126,7 +134,11 @@ impl ArrayFile {
             let Found::Array(array) = &dataset.found else { continue };
             let Place::Chunked(chunk, chunks) = &array.place else { continue };
             let dimensions = array.shape.iter().copied().zip(chunk.iter().copied()).collect();
-            grids.push(Grid { address: dataset.node.address()?, dimensions, chunks: chunks.clone() });
+            grids.push(Grid {
+                address: dataset.node.address()?,
+                dimensions,
+                chunks: chunks.clone(),
+            });
         }
         let chunks = grids.iter().map(|grid| grid.chunks.len() as u64).sum();
         if anew.file.is_unclosed() || state(path, &*self.store)? != Some(before) {
@@ -166,7 +178,8 @@ fn save(place: &Path, bytes: &[u8]) -> Result<()> {
         });
     }
     if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder).map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+        fs::create_dir_all(folder)
+            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     }
     let mut file = NewFile::create(place)?;
     file.push(bytes)?;

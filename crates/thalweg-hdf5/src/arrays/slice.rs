@@ -29,15 +29,17 @@ pub struct Share {
 const WINDOWS_A_SLICE: u64 = 64;
 
 impl ArrayFile {
-    /// All elements of the datasets in `count` slices of about as many bytes. Each is near itself in the file, if the datasets
-    /// were written side by side or one after the other.
+    /// All elements of the datasets in `count` slices of about as many bytes. Each is near itself
+    /// in the file, if the datasets were written side by side or one after the other.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a dataset that is no array.
     pub fn slices(&self, datasets: &[&Dataset], count: usize) -> Result<Vec<Slice>> {
         let subjects = self.subjects(datasets)?;
-        let size =
-            |part: &Part| (part.elements.end - part.elements.start) * subjects[part.dataset].array.dtype.size() as u64;
+        let size = |part: &Part| {
+            (part.elements.end - part.elements.start)
+                * subjects[part.dataset].array.dtype.size() as u64
+        };
         let total: u64 = subjects.iter().map(|subject| subject.array.bytes()).sum();
         let count = count.max(1);
         let window = total / (count as u64 * WINDOWS_A_SLICE) + 1;
@@ -45,7 +47,8 @@ impl ArrayFile {
         for parts in bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
             // By its middle.
             let own: u64 = parts.iter().map(size).sum();
-            let place = (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;
+            let place =
+                (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;
             bytes += own;
             for Part { dataset, elements } in parts {
                 let shares = &mut slices[place.min(count - 1)].shares;

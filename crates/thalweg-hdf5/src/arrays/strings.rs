@@ -1,4 +1,5 @@
-//! Values that are not the usual ones: strings and lists of any length, which libhdf5 reads, and what stands in other files.
+//! Values that are not the usual ones: strings and lists of any length, which libhdf5 reads, and
+//! what stands in other files.
 
 use std::ops::Range;
 
@@ -20,12 +21,17 @@ impl ArrayFile {
         dataset.node.variable()
     }
 
-    /// Shows the strings or lists of a dataset to `f`, one after the other in C order: strings without a NUL, lists as their
-    /// elements' bytes, little-endian.
+    /// Shows the strings or lists of a dataset to `f`, one after the other in C order: strings
+    /// without a NUL, lists as their elements' bytes, little-endian.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a dataset of something else, the first defect, or an error of `f`'s.
-    pub fn each_variable(&self, dataset: &Dataset, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// [`Error::Unsupported`] for a dataset of something else, the first defect, or an error of
+    /// `f`'s.
+    pub fn each_variable(
+        &self,
+        dataset: &Dataset,
+        f: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         self.first_strings(dataset, u64::MAX, f)
     }
 
@@ -33,7 +39,12 @@ impl ArrayFile {
     ///
     /// # Errors
     /// As [`ArrayFile::each_variable`].
-    pub fn first_strings(&self, dataset: &Dataset, most: u64, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub fn first_strings(
+        &self,
+        dataset: &Dataset,
+        most: u64,
+        f: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let Some(variable) = self.variable(dataset)? else {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
@@ -75,7 +86,8 @@ impl ArrayFile {
         elements: Range<u64>,
         f: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let outside = || Error::Usage(format!("{}: the elements {elements:?}", dataset.path()).into());
+        let outside =
+            || Error::Usage(format!("{}: the elements {elements:?}", dataset.path()).into());
         let variable = self.variable(dataset)?.ok_or_else(outside)?;
         if variable.shape.len() != 1 || variable.len() < elements.end {
             return Err(outside());

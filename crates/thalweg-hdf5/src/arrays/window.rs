@@ -44,8 +44,10 @@ impl Subject {
             return Ok(());
         }
         let Self { file, path, array } = self;
-        let what =
-            format!("{file}: {path}: the elements {elements:?} of {}: whole rows of {row} can be read", array.len());
+        let what = format!(
+            "{file}: {path}: the elements {elements:?} of {}: whole rows of {row} can be read",
+            array.len()
+        );
         Err(Error::Usage(what.into()))
     }
 }
@@ -107,7 +109,9 @@ impl Target {
                 if fill.iter().all(|&byte| byte == 0) {
                     bytes.fill(0);
                 } else {
-                    bytes.chunks_exact_mut(fill.len()).for_each(|element| element.copy_from_slice(&fill));
+                    bytes
+                        .chunks_exact_mut(fill.len())
+                        .for_each(|element| element.copy_from_slice(&fill));
                 }
             }
             canvas
@@ -144,7 +148,8 @@ impl Target {
     }
 }
 
-/// The windows of a run, as far as they are open: made when the first of their requests goes out, given to the caller in order.
+/// The windows of a run, as far as they are open: made when the first of their requests goes out,
+/// given to the caller in order.
 pub(super) struct Windows {
     make: Box<dyn Fn(usize) -> Window + Send + Sync>,
     state: Mutex<State>,
@@ -163,8 +168,16 @@ struct State {
 }
 
 impl Windows {
-    pub(super) fn new(make: impl Fn(usize) -> Window + Send + Sync + 'static, control: Control) -> Self {
-        Self { make: Box::new(make), state: Mutex::new(State::default()), turned: Condvar::new(), control }
+    pub(super) fn new(
+        make: impl Fn(usize) -> Window + Send + Sync + 'static,
+        control: Control,
+    ) -> Self {
+        Self {
+            make: Box::new(make),
+            state: Mutex::new(State::default()),
+            turned: Condvar::new(),
+            control,
+        }
     }
 
     /// A run of one window.
@@ -207,7 +220,8 @@ impl Windows {
         })
     }
 
-    /// Takes out the head, which is complete, and makes the next one the head once `f` is done with it.
+    /// Takes out the head, which is complete, and makes the next one the head once `f` is done with
+    /// it.
     pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
         let window = {
             let mut state = self.lock();
@@ -256,15 +270,24 @@ pub(super) struct Hand {
 }
 
 impl Filler {
-    fn fill(&self, hand: &mut Hand, window: &Window, entry: usize, extent: &Extent<'_>) -> Result<()> {
+    fn fill(
+        &self,
+        hand: &mut Hand,
+        window: &Window,
+        entry: usize,
+        extent: &Extent<'_>,
+    ) -> Result<()> {
         let (number, entry) = &window.entries[entry];
         let target = &window.targets[*number as usize];
         let Subject { file, path, array } = &target.subject;
-        let failed = |fault: Fault| fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile));
+        let failed = |fault: Fault| {
+            fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile))
+        };
         let canvas = self.windows.canvas(target);
         hand.decoded += extent.bytes.len() as u64;
         if target.grid.is_plain() {
-            // SAFETY: entries of a window have no element in common, and each is given to one worker.
+            // SAFETY: entries of a window have no element in common, and each is given to one
+            // worker.
             #[allow(unsafe_code)]
             unsafe {
                 target.grid.place(entry, extent.bytes, &array.dtype, canvas);
@@ -288,7 +311,8 @@ impl Filler {
             array.dtype.to_little_endian(out);
             return Ok(());
         }
-        let bytes = hand.contexts.undo(&array.pipeline, entry.mask, extent.bytes, size).map_err(failed)?;
+        let bytes =
+            hand.contexts.undo(&array.pipeline, entry.mask, extent.bytes, size).map_err(failed)?;
         // SAFETY: as above.
         #[allow(unsafe_code)]
         unsafe {
@@ -311,10 +335,17 @@ impl Decoder for Filler {
         Vec::new()
     }
 
-    fn decode(&self, hand: &mut Hand, group: &Group, next: &mut usize, batch: &mut Self::Batch) -> Result<()> {
+    fn decode(
+        &self,
+        hand: &mut Hand,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
         batch.clear();
         while let Some(extent) = group.get(*next) {
-            let (number, entry) = (extent.ordinal >> ENTRY_BITS, extent.ordinal & ((1 << ENTRY_BITS) - 1));
+            let (number, entry) =
+                (extent.ordinal >> ENTRY_BITS, extent.ordinal & ((1 << ENTRY_BITS) - 1));
             let number = number as usize;
             let window = match &hand.window {
                 Some((known, window)) if *known == number => window.clone(),

@@ -4,8 +4,9 @@ use thalweg_io::plan::Load;
 
 use super::Layout;
 
-/// What the processor takes for the steps of a read: bytes a second of one thread, and seconds. The defaults were measured with a
-/// release build on one server's processor (docs/doctor.md); they are no measurement of this one.
+/// What the processor takes for the steps of a read: bytes a second of one thread, and seconds. The
+/// defaults were measured with a release build on one server's processor (docs/doctor.md); they are
+/// no measurement of this one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
     /// Bytes a second from the device through the page cache to a buffer, pages made on the way.
@@ -24,11 +25,19 @@ pub struct Costs {
 
 impl Default for Costs {
     fn default() -> Self {
-        Self { fetch: 2.4e9, request_s: 6e-6, chunk_s: 0.65e-6, deliver: 1.85e9, library_chunk_s: 5e-6, decode: 1.0 }
+        Self {
+            fetch: 2.4e9,
+            request_s: 6e-6,
+            chunk_s: 0.65e-6,
+            deliver: 1.85e9,
+            library_chunk_s: 5e-6,
+            decode: 1.0,
+        }
     }
 }
 
-/// How fast one thread undoes a filter. What deflate takes goes by the bytes that it reads, what others take by those that they make.
+/// How fast one thread undoes a filter. What deflate takes goes by the bytes that it reads, what
+/// others take by those that they make.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Undo {
     /// Decoded bytes a second.
@@ -50,8 +59,16 @@ impl Undo {
 /// How fast one thread undoes a filter: here, and in libhdf5 with its usual plugins.
 pub fn undo(filter: &str) -> (Undo, Undo) {
     let both = |here, library| (Undo::of(here), Undo::of(library));
-    match filter.split_once(" with ").map_or(filter, |(_, inner)| inner).split(':').next().unwrap_or(filter) {
-        "deflate" => (Undo { decoded: 8e9, stored: 0.24e9 }, Undo { decoded: 8e9, stored: 0.105e9 }),
+    match filter
+        .split_once(" with ")
+        .map_or(filter, |(_, inner)| inner)
+        .split(':')
+        .next()
+        .unwrap_or(filter)
+    {
+        "deflate" => {
+            (Undo { decoded: 8e9, stored: 0.24e9 }, Undo { decoded: 8e9, stored: 0.105e9 })
+        }
         "shuffle" => both(8e9, 2.5e9),
         "fletcher32" => both(1.1e9, 1.1e9),
         "zstd" => both(0.8e9, 0.8e9),
@@ -70,7 +87,8 @@ impl Costs {
         let fetch = load.bytes as f64 / self.fetch + load.requests as f64 * self.request_s;
         let each = |layout: &Layout| {
             let bytes = layout.bytes as f64;
-            let decode: f64 = layout.filters.iter().map(|filter| undo(filter).0.seconds(layout)).sum();
+            let decode: f64 =
+                layout.filters.iter().map(|filter| undo(filter).0.seconds(layout)).sum();
             layout.pieces as f64 * self.chunk_s + bytes / self.deliver + decode / self.decode
         };
         fetch + layouts.iter().map(each).sum::<f64>()
@@ -80,7 +98,8 @@ impl Costs {
     pub(super) fn libhdf5(&self, layouts: &[Layout]) -> f64 {
         let each = |layout: &Layout| {
             let bytes = layout.bytes as f64;
-            let decode: f64 = layout.filters.iter().map(|filter| undo(filter).1.seconds(layout)).sum();
+            let decode: f64 =
+                layout.filters.iter().map(|filter| undo(filter).1.seconds(layout)).sum();
             layout.stored as f64 / self.fetch
                 + layout.pieces as f64 * self.library_chunk_s
                 + bytes / self.deliver

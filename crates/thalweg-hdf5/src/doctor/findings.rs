@@ -17,7 +17,8 @@ pub enum Kind {
     SmallChunks,
     /// Decoding takes longer than the store.
     SlowFilter,
-    /// A chunk is longer than libhdf5's cache, so that it is decoded again for each part of it that is read.
+    /// A chunk is longer than libhdf5's cache, so that it is decoded again for each part of it that
+    /// is read.
     LargeChunks,
 }
 
@@ -55,8 +56,8 @@ pub struct Gain {
     pub thalweg: Predicted,
     /// That of a reader through libhdf5.
     pub libhdf5: Predicted,
-    /// Bytes stored for its arrays: the last chunk of a dataset is stored whole, so that longer ones take more where no filter makes
-    /// them shorter.
+    /// Bytes stored for its arrays: the last chunk of a dataset is stored whole, so that longer
+    /// ones take more where no filter makes them shorter.
     pub stored: u64,
 }
 
@@ -77,7 +78,11 @@ fn mended(layouts: &[Layout], rows: Option<u64>, filters: Option<&[&str]>) -> Ve
         let (Some(chunk), None) = (&mut layout.chunk, &layout.library) else { return layout };
         if let (Some(rows), [length, ..]) = (rows, &layout.shape[..]) {
             chunk[0] = rows.min(*length).max(chunk[0].min(*length)).max(1);
-            let grid = layout.shape.iter().zip(&*chunk).map(|(length, part)| length.div_ceil(*part).max(1));
+            let grid = layout
+                .shape
+                .iter()
+                .zip(&*chunk)
+                .map(|(length, part)| length.div_ceil(*part).max(1));
             layout.pieces = layout.pieces.min(grid.product());
             layout.pairs = layout.pieces.saturating_sub(1);
             (layout.followed, layout.small) = (layout.pairs, 0);
@@ -121,7 +126,8 @@ pub(super) fn findings(
         }
     };
     let mut found = Vec::new();
-    let (pairs, followed) = layouts.iter().fold((0, 0), |(p, f), layout| (p + layout.pairs, f + layout.followed));
+    let (pairs, followed) =
+        layouts.iter().fold((0, 0), |(p, f), layout| (p + layout.pairs, f + layout.followed));
     let rows = good_rows(layouts);
     let small = share(layouts.iter().map(|layout| layout.small).sum());
     if pairs > 0 && (followed as f64) < pairs as f64 * (1.0 - WORTH) {
@@ -139,7 +145,11 @@ pub(super) fn findings(
             gain: Some(gain(&mended(layouts, chunk, None))),
         });
     } else if small > WORTH {
-        let what = format!("{:.0} % of the bytes are in chunks shorter than {} KiB", 100.0 * small, SMALL >> 10);
+        let what = format!(
+            "{:.0} % of the bytes are in chunks shorter than {} KiB",
+            100.0 * small,
+            SMALL >> 10
+        );
         found.push(Finding {
             kind: Kind::SmallChunks,
             what,
@@ -148,16 +158,22 @@ pub(super) fn findings(
             gain: Some(gain(&mended(layouts, Some(rows), None))),
         });
     }
-    if layouts.iter().any(Layout::is_compressed) && (thalweg.is_bound_by_processor() || libhdf5.cpu_s > libhdf5.store_s)
+    if layouts.iter().any(Layout::is_compressed)
+        && (thalweg.is_bound_by_processor() || libhdf5.cpu_s > libhdf5.store_s)
     {
         let chunk = if small > WORTH { Some(rows) } else { None };
-        let choices: [(&str, &[&str]); 3] =
-            [("none", &[]), ("shuffle+zstd", &["shuffle", "zstd"]), ("shuffle+lz4", &["shuffle", "lz4"])];
+        let choices: [(&str, &[&str]); 3] = [
+            ("none", &[]),
+            ("shuffle+zstd", &["shuffle", "zstd"]),
+            ("shuffle+lz4", &["shuffle", "lz4"]),
+        ];
         let best = choices
             .iter()
             .map(|(name, filters)| (*name, gain(&mended(layouts, chunk, Some(filters)))))
             .min_by(|a, b| a.1.thalweg.total_s.total_cmp(&b.1.thalweg.total_s));
-        if let Some((name, gain)) = best.filter(|(_, gain)| gain.thalweg.total_s < thalweg.total_s * (1.0 - WORTH)) {
+        if let Some((name, gain)) =
+            best.filter(|(_, gain)| gain.thalweg.total_s < thalweg.total_s * (1.0 - WORTH))
+        {
             let chunk = chunk.map_or_else(String::new, |rows| format!("--chunk {} ", count(rows)));
             found.push(Finding {
                 kind: Kind::SlowFilter,
@@ -190,14 +206,16 @@ pub(super) fn findings(
             gain: None,
         });
     }
-    let saved = |finding: &Finding| finding.gain.map_or(0.0, |gain| libhdf5.total_s - gain.libhdf5.total_s);
+    let saved =
+        |finding: &Finding| finding.gain.map_or(0.0, |gain| libhdf5.total_s - gain.libhdf5.total_s);
     found.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     found
 }
 
 /// Elements of the first dimension that make a good chunk, of the dataset with the most bytes.
 fn good_rows(layouts: &[Layout]) -> u64 {
-    let largest = layouts.iter().filter(|layout| layout.chunk.is_some()).max_by_key(|layout| layout.stored);
+    let largest =
+        layouts.iter().filter(|layout| layout.chunk.is_some()).max_by_key(|layout| layout.stored);
     let Some(layout) = largest else { return 1 };
     let row = layout.chunk.iter().flatten().skip(1).product::<u64>() * layout.element;
     let rows = (GOOD_CHUNK / row.max(1)).max(1);

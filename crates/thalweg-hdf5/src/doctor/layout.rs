@@ -34,7 +34,8 @@ pub struct Layout {
     pub library: Option<String>,
 }
 
-/// Chunks a few bytes apart are read ahead as if they followed each other: a piece of an index may stand between.
+/// Chunks a few bytes apart are read ahead as if they followed each other: a piece of an index may
+/// stand between.
 const NEAR: u64 = 4096;
 
 impl Layout {
@@ -63,7 +64,8 @@ impl Layout {
                 layout.stored = chunks.iter().map(|chunk| chunk.size).sum();
                 layout.pieces = chunks.len() as u64;
                 layout.pairs = layout.pieces.saturating_sub(1);
-                let follows = |end: u64, next: u64| (end..=end.saturating_add(NEAR)).contains(&next);
+                let follows =
+                    |end: u64, next: u64| (end..=end.saturating_add(NEAR)).contains(&next);
                 let pairs = chunks.windows(2).filter_map(|pair| match pair {
                     [one, two] => Some((one.offset + one.size, two.offset)),
                     _ => None,
@@ -71,7 +73,8 @@ impl Layout {
                 layout.followed = pairs.filter(|&(end, next)| follows(end, next)).count() as u64;
                 // A dataset that is one short chunk can have no longer one.
                 let small = chunks.iter().filter(|chunk| chunk.size < SMALL);
-                layout.small = if layout.pieces > 1 { small.map(|chunk| chunk.size).sum() } else { 0 };
+                layout.small =
+                    if layout.pieces > 1 { small.map(|chunk| chunk.size).sum() } else { 0 };
             }
             Place::Contiguous(_) | Place::Inline(_) | Place::Library(_) => {}
         }
@@ -86,6 +89,8 @@ impl Layout {
 
     /// Whether it went through a compressor.
     pub fn is_compressed(&self) -> bool {
-        self.filters.iter().any(|filter| !matches!(filter.as_str(), "shuffle" | "fletcher32" | "bitshuffle"))
+        self.filters
+            .iter()
+            .any(|filter| !matches!(filter.as_str(), "shuffle" | "fletcher32" | "bitshuffle"))
     }
 }

@@ -18,12 +18,16 @@ fn array(chunks: u64, stride: u64) -> Array {
     }
 }
 
-const MODEL: StoreModel = StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
+const MODEL: StoreModel =
+    StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
 
 #[test]
 fn scattered_chunks_are_counted() {
     let layout = Layout::of("/a", &array(100, 80));
-    assert_eq!((layout.pieces, layout.pairs, layout.followed, layout.small), (100, 99, 0, 100 * 8192));
+    assert_eq!(
+        (layout.pieces, layout.pairs, layout.followed, layout.small),
+        (100, 99, 0, 100 * 8192)
+    );
     let layout = Layout::of("/a", &array(100, 1));
     assert_eq!((layout.pieces, layout.followed, layout.stored), (100, 99, 100 * 8192));
 }
@@ -35,7 +39,12 @@ fn the_time_through_libhdf5_is_a_request_a_chunk() {
     assert_eq!((time.requests, time.jumps), (10_000, 10_000));
     // A millisecond each; the bytes take half a second, the processor less.
     assert!((10.5..10.8).contains(&time.total_s), "{time:?}");
-    let ordered = of_libhdf5(&[Layout::of("/a", &array(10_000, 1))], &MODEL, Duration::ZERO, &Costs::default());
+    let ordered = of_libhdf5(
+        &[Layout::of("/a", &array(10_000, 1))],
+        &MODEL,
+        Duration::ZERO,
+        &Costs::default(),
+    );
     assert!((5.0..5.8).contains(&ordered.total_s), "requests at 2,000 a second: {ordered:?}");
 }
 
@@ -46,11 +55,16 @@ fn mending_is_named_with_what_it_gains() {
     let load = Load { requests: 10_000, bytes: 10_000 * 8192 };
     let thalweg = of_thalweg(&layouts, load, 10_000, &MODEL, Duration::ZERO, &costs, 2);
     let libhdf5 = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &costs);
-    let found = findings::findings(&layouts, (&thalweg, &libhdf5), &MODEL, Duration::ZERO, &costs, 1 << 20);
+    let found =
+        findings::findings(&layouts, (&thalweg, &libhdf5), &MODEL, Duration::ZERO, &costs, 1 << 20);
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert_eq!((finding.kind, finding.repack.as_deref()), (Kind::Scattered, Some("--chunk 1Mi")));
     let Some(gain) = finding.gain else { panic!("no gain") };
-    assert!(gain.libhdf5.total_s < libhdf5.total_s / 10.0 && gain.thalweg.total_s < thalweg.total_s / 5.0, "{gain:?}");
+    assert!(
+        gain.libhdf5.total_s < libhdf5.total_s / 10.0
+            && gain.thalweg.total_s < thalweg.total_s / 5.0,
+        "{gain:?}"
+    );
     assert_eq!(gain.libhdf5.requests, 20, "20.48 million elements");
 }
 
@@ -60,5 +74,8 @@ fn a_file_in_order_is_healthy() {
     let layouts = [Layout::of("/a", &contiguous)];
     let costs = Costs::default();
     let time = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &costs);
-    assert!(findings::findings(&layouts, (&time, &time), &MODEL, Duration::ZERO, &costs, 1 << 20).is_empty());
+    assert!(
+        findings::findings(&layouts, (&time, &time), &MODEL, Duration::ZERO, &costs, 1 << 20)
+            .is_empty()
+    );
 }

@@ -13,9 +13,17 @@ fn state() -> State {
 
 /// Datasets whose chunks lie anywhere in the file, with holes in the grid.
 fn grids() -> impl Strategy<Value = Vec<Grid>> {
-    let chunk =
-        (0..4u64, 0..SIZE / 2, prop_oneof![Just(8192), 1..SIZE / 2], prop_oneof![4 => Just(0), 1 => any::<u32>()]);
-    let grid = (0..SIZE, prop::collection::vec((1..1000u64, 1..100u64), 0..4), prop::collection::vec(chunk, 0..50));
+    let chunk = (
+        0..4u64,
+        0..SIZE / 2,
+        prop_oneof![Just(8192), 1..SIZE / 2],
+        prop_oneof![4 => Just(0), 1 => any::<u32>()],
+    );
+    let grid = (
+        0..SIZE,
+        prop::collection::vec((1..1000u64, 1..100u64), 0..4),
+        prop::collection::vec(chunk, 0..50),
+    );
     let grid = grid.prop_map(|(address, dimensions, chunks)| {
         let cells = super::cells(&dimensions).unwrap();
         let mut next = 0;
@@ -80,8 +88,11 @@ fn sealed(datasets: u64, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn numbers_that_cannot_be_right_are_refused() {
-    let said = |body: &[u8]| Extents::parse(sealed(1, body)).err().map(|fault| fault.to_string()).unwrap_or_default();
-    // Address 100, one dimension of 10 in chunks of 5, two chunks in eight bytes: at 16 with 8, at 40 with 9.
+    let said = |body: &[u8]| {
+        Extents::parse(sealed(1, body)).err().map(|fault| fault.to_string()).unwrap_or_default()
+    };
+    // Address 100, one dimension of 10 in chunks of 5, two chunks in eight bytes: at 16 with 8, at
+    // 40 with 9.
     let good = [100, 1, 10, 5, 2, 8, 0, 32, 16, 0, 0, 32, 2, 0];
     let found = Extents::parse(sealed(1, &good)).unwrap().get(100, &[10], &[5]).unwrap();
     let chunk = |first, offset, size| Chunk { first, offset, size, mask: 0 };
@@ -101,10 +112,19 @@ fn numbers_that_cannot_be_right_are_refused() {
     assert!(said(&good[..13]).contains("found"));
     assert!(said(&[&good[..], &[0]].concat()).contains("bytes behind the datasets"));
     assert!(said(&[0xe8, 7, 1, 10, 5, 0, 0]).contains("further on in the file"));
-    assert!(said(&[100, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 5, 0, 0]).contains("64 bits"));
+    assert!(
+        said(&[100, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 5, 0, 0])
+            .contains("64 bits")
+    );
     let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-    assert!(said(&[&[100, 2][..], &huge, &[1], &huge, &[1, 0, 0]].concat()).contains("chunks of one element"));
-    assert!(said(&[&[100, 1, 10, 5][..], &huge, &huge].concat()).contains("as many as the bytes can hold"));
+    assert!(
+        said(&[&[100, 2][..], &huge, &[1], &huge, &[1, 0, 0]].concat())
+            .contains("chunks of one element")
+    );
+    assert!(
+        said(&[&[100, 1, 10, 5][..], &huge, &huge].concat())
+            .contains("as many as the bytes can hold")
+    );
     let twice = [&good[..], &[0], &good[1..]].concat();
     assert!(Extents::parse(sealed(2, &twice)).unwrap_err().to_string().contains("further on"));
     assert!(Extents::parse(b"SLOW5IDX".to_vec()).unwrap_err().to_string().contains("\"SLOW5IDX\""));

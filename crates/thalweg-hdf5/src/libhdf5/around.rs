@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use thalweg_io::{Error, Result};
 
-/// Where the other files may lie that a file keeps values in: the files of external datasets, and of virtual ones.
+/// Where the other files may lie that a file keeps values in: the files of external datasets, and
+/// of virtual ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
     /// In the folder of the file, and below. A link counts as what it leads to.
@@ -31,7 +32,9 @@ impl Around {
     /// # Errors
     /// [`Error::Io`] if it is not there.
     pub fn new(path: &Path, reach: Reach) -> Result<Self> {
-        let real = path.canonicalize().map_err(|e| Error::io(&path.to_string_lossy().into(), "finding", e))?;
+        let real = path
+            .canonicalize()
+            .map_err(|e| Error::io(&path.to_string_lossy().into(), "finding", e))?;
         Ok(Self { path: Some(real), reach })
     }
 
@@ -40,8 +43,8 @@ impl Around {
         self.path.as_deref()
     }
 
-    /// The file that is meant by a name in the file called `of`: in the folder of that one, or else where the process stands.
-    /// `None` if there is none.
+    /// The file that is meant by a name in the file called `of`: in the folder of that one, or else
+    /// where the process stands. `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for what is out of reach.
@@ -51,13 +54,22 @@ impl Around {
             Err(Error::Unsupported { file: of.clone(), what: what.into(), advice: advice.into() })
         };
         let Some(folder) = self.path.as_deref().and_then(Path::parent) else {
-            return refused(format!("values in another file ({})", name.display()), "open the file by its path");
+            return refused(
+                format!("values in another file ({})", name.display()),
+                "open the file by its path",
+            );
         };
         let real = folder.join(name).canonicalize().or_else(|_| name.canonicalize());
         let Ok(real) = real else { return Ok(None) };
         if self.reach == Reach::Folder && !real.starts_with(folder) {
-            let what = format!("values in another file, {}, outside the folder of this one", real.display());
-            return refused(what, "if they should be read, say that the file is trusted (--trusted)");
+            let what = format!(
+                "values in another file, {}, outside the folder of this one",
+                real.display()
+            );
+            return refused(
+                what,
+                "if they should be read, say that the file is trusted (--trusted)",
+            );
         }
         Ok(Some(real))
     }

@@ -5,20 +5,24 @@ use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
 use hdf5_metno_sys::h5::H5free_memory;
-use hdf5_metno_sys::h5d::{H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dread};
+use hdf5_metno_sys::h5d::{
+    H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dread,
+};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_layout,
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value,
+    H5Pget_layout,
 };
 use hdf5_metno_sys::h5s::{
-    H5S_ALL, H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
-    H5Sget_simple_extent_type, H5Sselect_hyperslab,
+    H5S_ALL, H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims,
+    H5Sget_simple_extent_ndims, H5Sget_simple_extent_type, H5Sselect_hyperslab,
 };
 use hdf5_metno_sys::h5t::{
-    H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_STD_REF_DSETREG,
-    H5T_STD_REF_OBJ, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE, H5T_class_t, H5T_order_t, H5T_sign_t,
-    H5T_str_t, H5Tequal, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_fields, H5Tget_member_name,
-    H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision,
+    H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE,
+    H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE,
+    H5T_STD_U64LE, H5T_class_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tequal, H5Tget_array_dims2,
+    H5Tget_array_ndims, H5Tget_class, H5Tget_fields, H5Tget_member_name, H5Tget_member_offset,
+    H5Tget_member_type, H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision,
     H5Tget_sign, H5Tget_size, H5Tget_strpad, H5Tget_super, H5Tget_tag, H5Tis_variable_str,
 };
 use thalweg_io::Result;
@@ -58,7 +62,8 @@ pub enum Place {
     Inline(Vec<u8>),
     /// In one run from this offset on; `None` where nothing was written.
     Contiguous(Option<u64>),
-    /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order; each stands there once.
+    /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order;
+    /// each stands there once.
     Chunked(Vec<u64>, Vec<Chunk>),
     /// Where only libhdf5 finds them, and why.
     Library(String),
@@ -108,17 +113,21 @@ pub(super) struct Kind {
 }
 
 impl Node {
-    /// What a dataset holds, and where; `None` for what is no dataset. Every range that it names is inside the file.
+    /// What a dataset holds, and where; `None` for what is no dataset. Every range that it names is
+    /// inside the file.
     ///
     /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses, and for addresses outside the file.
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses, and for
+    /// addresses outside the file.
     pub fn array(&self) -> Result<Option<Found>> {
         let found = self.shared.locked(
             || self.array_locked(),
             |trouble| match trouble {
                 Trouble::Unsupported(what) => Ok(Some(Found::Other(what))),
                 Trouble::Refused(refused) => Err(self.refused(refused)),
-                Trouble::Malformed(at, found, expected) => Err(self.shared.malformed(&self.path, at, found, expected)),
+                Trouble::Malformed(at, found, expected) => {
+                    Err(self.shared.malformed(&self.path, at, found, expected))
+                }
             },
         )?;
         if let Some(Found::Array(array)) = &found {
@@ -142,9 +151,12 @@ impl Node {
             Place::Contiguous(Some(offset)) if self.is_elsewhere(*offset) => Ok(()),
             Place::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
             Place::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
-                Some(empty) => {
-                    Err(self.shared.malformed(&self.path, empty.offset, "a chunk of no bytes".into(), "some".into()))
-                }
+                Some(empty) => Err(self.shared.malformed(
+                    &self.path,
+                    empty.offset,
+                    "a chunk of no bytes".into(),
+                    "some".into(),
+                )),
                 None => chunks.iter().try_for_each(|chunk| inside(chunk.offset, chunk.size)),
             },
             Place::Inline(_) | Place::Contiguous(None) | Place::Library(_) => Ok(()),
@@ -152,7 +164,8 @@ impl Node {
     }
 
     fn array_locked(&self) -> Result<Option<Found>, Trouble> {
-        // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the call is told.
+        // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
+        // call is told.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Ok(None);
@@ -165,7 +178,11 @@ impl Node {
             let kind = kind(&stored, 0)?;
             let mut shape = [0; MOST_RANK];
             let rank = status(H5Sget_simple_extent_ndims(space.raw()))?;
-            status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), std::ptr::null_mut()))?;
+            status(H5Sget_simple_extent_dims(
+                space.raw(),
+                shape.as_mut_ptr(),
+                std::ptr::null_mut(),
+            ))?;
             let own = &shape[..(rank.max(0) as usize).min(MOST_RANK)];
             let made = Id::new(H5Dget_create_plist(self.id.raw()))?;
             let mut array = Array {
@@ -175,10 +192,17 @@ impl Node {
                 place: Place::Contiguous(None),
                 pipeline: Pipeline::default(),
             };
-            let bytes = array.shape.iter().try_fold(array.dtype.size() as u64, |bytes, &n| bytes.checked_mul(n));
+            let bytes = array
+                .shape
+                .iter()
+                .try_fold(array.dtype.size() as u64, |bytes, &n| bytes.checked_mul(n));
             if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
                 let found = format!("{:?} elements of {} bytes", array.shape, array.dtype.size());
-                return Err(Trouble::Malformed(0, found, "a dataset that a machine can address".into()));
+                return Err(Trouble::Malformed(
+                    0,
+                    found,
+                    "a dataset that a machine can address".into(),
+                ));
             }
             let pipeline = pipeline(&made);
             array.place = match (kind.converted, pipeline, H5Pget_layout(made.raw())) {
@@ -191,10 +215,19 @@ impl Node {
                         return Err(Trouble::Malformed(0, found, "fewer".into()));
                     }
                     let out = values.as_mut_ptr().cast();
-                    status(H5Dread(self.id.raw(), stored.raw(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out))?;
+                    status(H5Dread(
+                        self.id.raw(),
+                        stored.raw(),
+                        H5S_ALL,
+                        H5S_ALL,
+                        H5P_DEFAULT,
+                        out,
+                    ))?;
                     Place::Inline(values)
                 }
-                (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) if H5Pget_external_count(made.raw()) > 0 => {
+                (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS)
+                    if H5Pget_external_count(made.raw()) > 0 =>
+                {
                     Place::Contiguous(self.elsewhere(&made, array.bytes())?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => Place::Contiguous(run(&self.id)?),
@@ -202,15 +235,21 @@ impl Node {
                     array.pipeline = filters;
                     let mut chunk = [0; MOST_RANK];
                     let rank = own.len();
-                    let found = status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+                    let found =
+                        status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
                     if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
                         let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
                         return Err(Trouble::Malformed(0, found, format!("chunks of {rank}")));
                     }
                     let chunks = self.grid(own, &chunk[..rank])?;
-                    Place::Chunked(chunk[..rank].iter().chain(&kind.inner).copied().collect(), chunks)
+                    Place::Chunked(
+                        chunk[..rank].iter().chain(&kind.inner).copied().collect(),
+                        chunks,
+                    )
                 }
-                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => Place::Library("a virtual dataset".into()),
+                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => {
+                    Place::Library("a virtual dataset".into())
+                }
                 _ => return Err(Trouble::Unsupported("a layout that is not known".into())),
             };
             let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
@@ -218,7 +257,11 @@ impl Node {
             if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
                 // It stood in a header, so that memory can hold it.
                 array.fill = vec![0; H5Tget_size(stored.raw())];
-                status(H5Pget_fill_value(made.raw(), stored.raw(), array.fill.as_mut_ptr().cast()))?;
+                status(H5Pget_fill_value(
+                    made.raw(),
+                    stored.raw(),
+                    array.fill.as_mut_ptr().cast(),
+                ))?;
                 // The elements of an array type have one each.
                 array.fill.truncate(array.dtype.size());
             }
@@ -226,8 +269,8 @@ impl Node {
         }
     }
 
-    /// Reads `rows` elements of the first dimension from `from` on through libhdf5, as [`Dtype::to_little_endian`] takes them.
-    /// A single element is one row.
+    /// Reads `rows` elements of the first dimension from `from` on through libhdf5, as
+    /// [`Dtype::to_little_endian`] takes them. A single element is one row.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says.
@@ -238,27 +281,43 @@ impl Node {
         out.resize((rows * row) as usize, 0);
         // What has to be converted comes as a machine has it, the rest as it is stored.
         let converts = array.dtype.is_plain();
-        self.shared.locked(|| self.rows_locked(converts, from, rows, out), |refused| Err(self.refused(refused)))
+        self.shared.locked(
+            || self.rows_locked(converts, from, rows, out),
+            |refused| Err(self.refused(refused)),
+        )
     }
 
-    fn rows_locked(&self, converts: bool, from: u64, rows: u64, out: &mut [u8]) -> Result<(), Refused> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected elements, whose size in memory
-        // is that in the file.
+    fn rows_locked(
+        &self,
+        converts: bool,
+        from: u64,
+        rows: u64,
+        out: &mut [u8],
+    ) -> Result<(), Refused> {
+        // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected
+        // elements, whose size in memory is that in the file.
         unsafe {
             let stored = Id::new(H5Dget_type(self.id.raw()))?;
             let space = Id::new(H5Dget_space(self.id.raw()))?;
             let rank = status(H5Sget_simple_extent_ndims(space.raw()))?;
             let mut count = [0; MOST_RANK];
-            status(H5Sget_simple_extent_dims(space.raw(), count.as_mut_ptr(), std::ptr::null_mut()))?;
+            status(H5Sget_simple_extent_dims(
+                space.raw(),
+                count.as_mut_ptr(),
+                std::ptr::null_mut(),
+            ))?;
             let mut start = [0; MOST_RANK];
             (start[0], count[0]) = (from, rows);
             let kind = if converts { plain(&stored) } else { None }.unwrap_or(stored.raw());
             let out = out.as_mut_ptr().cast();
             if rank == 0 {
-                return status(H5Dread(self.id.raw(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, out)).map(drop);
+                return status(H5Dread(self.id.raw(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, out))
+                    .map(drop);
             }
-            let (here, set) =
-                (Id::new(H5Screate_simple(rank, count.as_ptr(), std::ptr::null()))?, H5S_seloper_t::H5S_SELECT_SET);
+            let (here, set) = (
+                Id::new(H5Screate_simple(rank, count.as_ptr(), std::ptr::null()))?,
+                H5S_seloper_t::H5S_SELECT_SET,
+            );
             status(H5Sselect_hyperslab(
                 space.raw(),
                 set,
@@ -267,7 +326,8 @@ impl Node {
                 count.as_ptr(),
                 std::ptr::null(),
             ))?;
-            status(H5Dread(self.id.raw(), kind, here.raw(), space.raw(), H5P_DEFAULT, out)).map(drop)
+            status(H5Dread(self.id.raw(), kind, here.raw(), space.raw(), H5P_DEFAULT, out))
+                .map(drop)
         }
     }
 }
@@ -282,9 +342,14 @@ unsafe fn is_big_endian(kind: &Id) -> Result<bool, Trouble> {
     }
 }
 
-/// Where IEEE 754 puts a number's sign, exponent (and how many bits) and mantissa (and how many), and the x86's long double.
-const IEEE: [(usize, [usize; 5]); 4] =
-    [(2, [15, 10, 5, 0, 10]), (4, [31, 23, 8, 0, 23]), (8, [63, 52, 11, 0, 52]), (16, [79, 64, 15, 0, 64])];
+/// Where IEEE 754 puts a number's sign, exponent (and how many bits) and mantissa (and how many),
+/// and the x86's long double.
+const IEEE: [(usize, [usize; 5]); 4] = [
+    (2, [15, 10, 5, 0, 10]),
+    (4, [31, 23, 8, 0, 23]),
+    (8, [63, 52, 11, 0, 52]),
+    (16, [79, 64, 15, 0, 64]),
+];
 
 /// What numpy calls a type. The lock is held.
 pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
@@ -299,16 +364,19 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
             return Err(Trouble::Unsupported("elements without bytes".into()));
         }
         // Numbers that do not fill their bytes.
-        let packed = || H5Tget_offset(stored.raw()) != 0 || H5Tget_precision(stored.raw()) != 8 * size;
+        let packed =
+            || H5Tget_offset(stored.raw()) != 0 || H5Tget_precision(stored.raw()) != 8 * size;
         Ok(match H5Tget_class(stored.raw()) {
             class @ (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_BITFIELD) => {
                 if !matches!(size, 1 | 2 | 4 | 8) {
                     return Err(Trouble::Unsupported(format!("integers of {size} bytes")));
                 }
-                let signed = class == H5T_class_t::H5T_INTEGER && H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
+                let signed = class == H5T_class_t::H5T_INTEGER
+                    && H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
                 let letter = if signed { 'i' } else { 'u' };
                 if class == H5T_class_t::H5T_INTEGER && packed() {
-                    let converted = Some(format!("integers of {} bits", H5Tget_precision(stored.raw())));
+                    let converted =
+                        Some(format!("integers of {} bits", H5Tget_precision(stored.raw())));
                     return Ok(Kind { converted, ..plain(Dtype::number(letter, size, false)) });
                 }
                 plain(Dtype::number(letter, size, is_big_endian(stored)?))
@@ -316,7 +384,14 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
             H5T_class_t::H5T_FLOAT => {
                 let mut at = [0; 5];
                 let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut at;
-                status(H5Tget_fields(stored.raw(), sign, exponent, exponent_bits, mantissa, mantissa_bits))?;
+                status(H5Tget_fields(
+                    stored.raw(),
+                    sign,
+                    exponent,
+                    exponent_bits,
+                    mantissa,
+                    mantissa_bits,
+                ))?;
                 match (IEEE.contains(&(size, at)), size) {
                     (true, _) => plain(Dtype::number('f', size, is_big_endian(stored)?)),
                     (false, 4 | 8) => {
@@ -324,7 +399,9 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                         Kind { converted, ..plain(Dtype::number('f', size, false)) }
                     }
                     (false, _) => {
-                        return Err(Trouble::Unsupported(format!("floating-point numbers of {size} bytes")));
+                        return Err(Trouble::Unsupported(format!(
+                            "floating-point numbers of {size} bytes"
+                        )));
                     }
                 }
             }
@@ -343,9 +420,15 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
             H5T_class_t::H5T_ENUM => {
                 let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
                 let names = if size == 1 { labels(stored, size)? } else { Vec::new() };
-                let is = |name: &str, code| names.iter().any(|(known, label)| *known == code && label == name);
+                let is = |name: &str, code| {
+                    names.iter().any(|(known, label)| *known == code && label == name)
+                };
                 // As h5py writes numpy's truth values.
-                if names.len() == 2 && is("FALSE", 0) && is("TRUE", 1) { plain(Dtype::boolean()) } else { base }
+                if names.len() == 2 && is("FALSE", 0) && is("TRUE", 1) {
+                    plain(Dtype::boolean())
+                } else {
+                    base
+                }
             }
             H5T_class_t::H5T_ARRAY => {
                 let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
@@ -356,7 +439,9 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                 Kind { inner, ..base }
             }
             H5T_class_t::H5T_COMPOUND => record(stored, size, level)?,
-            H5T_class_t::H5T_VLEN => return Err(Trouble::Unsupported("lists of any length".into())),
+            H5T_class_t::H5T_VLEN => {
+                return Err(Trouble::Unsupported("lists of any length".into()));
+            }
             H5T_class_t::H5T_REFERENCE => {
                 let is = |kind| status(H5Tequal(stored.raw(), kind)).is_ok_and(|is| is > 0);
                 let what = if is(*H5T_STD_REF_OBJ) {
@@ -374,7 +459,8 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
     }
 }
 
-/// Opaque bytes: numpy's own types are, where h5py has put their names beside them. The lock is held.
+/// Opaque bytes: numpy's own types are, where h5py has put their names beside them. The lock is
+/// held.
 unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
     // SAFETY: under the lock, an open type; the tag is the library's memory, given back.
     let tag = unsafe {
@@ -386,13 +472,16 @@ unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
         H5free_memory(tag.cast());
         text
     };
-    tag.strip_prefix("NUMPY:").and_then(|name| Dtype::named(name, size)).unwrap_or_else(|| Dtype::void(size))
+    tag.strip_prefix("NUMPY:")
+        .and_then(|name| Dtype::named(name, size))
+        .unwrap_or_else(|| Dtype::void(size))
 }
 
 /// A compound type. The lock is held.
 unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble> {
     let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
-    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's memory, given back.
+    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
+    // memory, given back.
     unsafe {
         for member in 0..status(H5Tget_nmembers(stored.raw()))?.cast_unsigned() {
             let name = H5Tget_member_name(stored.raw(), member);
@@ -402,11 +491,19 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble
             }
             let field = kind(&Id::new(H5Tget_member_type(stored.raw(), member))?, level + 1)?;
             converted = converted.or(field.converted);
-            let count = field.inner.iter().try_fold(1, |count: usize, &n| count.checked_mul(usize::try_from(n).ok()?));
-            let dtype =
-                if field.inner.is_empty() { Some(field.dtype) } else { count.and_then(|n| field.dtype.repeated(n)) };
+            let count = field
+                .inner
+                .iter()
+                .try_fold(1, |count: usize, &n| count.checked_mul(usize::try_from(n).ok()?));
+            let dtype = if field.inner.is_empty() {
+                Some(field.dtype)
+            } else {
+                count.and_then(|n| field.dtype.repeated(n))
+            };
             let Some(dtype) = dtype else {
-                return Err(Trouble::Unsupported("records with long lists of numbers that are big-endian".into()));
+                return Err(Trouble::Unsupported(
+                    "records with long lists of numbers that are big-endian".into(),
+                ));
             };
             fields.push((H5Tget_member_offset(stored.raw(), member), dtype));
         }

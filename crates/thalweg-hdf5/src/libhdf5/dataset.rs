@@ -1,15 +1,17 @@
-//! Datasets of one dimension: what their elements are, where they lie, which filters they went through.
+//! Datasets of one dimension: what their elements are, where they lie, which filters they went
+//! through.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_layout_t, H5D_space_status_t, H5Dchunk_iter, H5Dget_chunk_info_by_coord, H5Dget_create_plist, H5Dget_offset,
-    H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dread,
+    H5D_layout_t, H5D_space_status_t, H5Dchunk_iter, H5Dget_chunk_info_by_coord,
+    H5Dget_create_plist, H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dread,
 };
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
+    H5P_DEFAULT, H5Pget_chunk, H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2,
+    H5Pget_layout, H5Pget_nfilters,
 };
 use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims};
 use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
@@ -41,32 +43,44 @@ impl Node {
     /// Where a dataset of 16-bit samples lies. Every range that it names is inside the file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for other types, dimensions, filters and layouts,
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for addresses outside the file.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for other types, dimensions, filters
+    /// and layouts, [`Error::Malformed`](thalweg_io::Error::Malformed) for addresses outside the
+    /// file.
     pub fn samples(&self) -> Result<Dataset> {
         let found = locked(|| self.samples_locked()).map_err(|trouble| match trouble {
             Trouble::Refused(refused) => self.refused(refused),
-            Trouble::Unsupported(what) => self
-                .shared
-                .unsupported(format!("{}: {what}", self.path), "convert the file with its maker's tools first"),
-            Trouble::Malformed(at, found, expected) => self.shared.malformed(&self.path, at, found, expected),
+            Trouble::Unsupported(what) => self.shared.unsupported(
+                format!("{}: {what}", self.path),
+                "convert the file with its maker's tools first",
+            ),
+            Trouble::Malformed(at, found, expected) => {
+                self.shared.malformed(&self.path, at, found, expected)
+            }
         })?;
         let outside = found.check_inside(self.shared.size());
         outside.map_err(|fault| {
-            self.shared.malformed(&self.path, fault.at, fault.found.into_owned(), fault.expected.into_owned())
+            self.shared.malformed(
+                &self.path,
+                fault.at,
+                fault.found.into_owned(),
+                fault.expected.into_owned(),
+            )
         })?;
         Ok(found)
     }
 
     fn samples_locked(&self) -> Result<Dataset, Trouble> {
-        // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the call is told.
+        // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
+        // call is told.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Err(Trouble::Malformed(0, "a group".into(), "a dataset".into()));
             }
             let kind = Id::new(H5Dget_type(self.id.raw()))?;
             if status(H5Tequal(kind.raw(), *H5T_STD_I16LE))? == 0 {
-                return Err(Trouble::Unsupported("samples other than little-endian 16-bit integers".into()));
+                return Err(Trouble::Unsupported(
+                    "samples other than little-endian 16-bit integers".into(),
+                ));
             }
             let space = Id::new(H5Dget_space(self.id.raw()))?;
             if H5Sget_simple_extent_ndims(space.raw()) != 1 {
@@ -85,7 +99,9 @@ impl Node {
                 H5D_layout_t::H5D_CHUNKED => {
                     let mut chunk = 0;
                     if status(H5Pget_chunk(made.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
-                        return Err(Trouble::Unsupported("chunks of other than one dimension".into()));
+                        return Err(Trouble::Unsupported(
+                            "chunks of other than one dimension".into(),
+                        ));
                     }
                     let mut chunks = self.chunks(len, chunk)?;
                     if let Some(last) = chunks.last_mut().filter(|last| len - last.first < chunk) {
@@ -108,12 +124,23 @@ impl Node {
     fn inline(&self, len: u64) -> Result<Storage, Trouble> {
         // A header message is below 64 KiB.
         if len > u64::from(u16::MAX) {
-            return Err(Trouble::Malformed(0, format!("{len} samples in a header"), "fewer".into()));
+            return Err(Trouble::Malformed(
+                0,
+                format!("{len} samples in a header"),
+                "fewer".into(),
+            ));
         }
         let mut samples = vec![0i16; len as usize];
         // SAFETY: under the lock; the buffer has room for all elements.
         status(unsafe {
-            H5Dread(self.id.raw(), *H5T_NATIVE_INT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, samples.as_mut_ptr().cast())
+            H5Dread(
+                self.id.raw(),
+                *H5T_NATIVE_INT16,
+                H5S_ALL,
+                H5S_ALL,
+                H5P_DEFAULT,
+                samples.as_mut_ptr().cast(),
+            )
         })?;
         Ok(Storage::Inline(samples))
     }
@@ -124,7 +151,8 @@ impl Node {
         }
         if chunk >= len {
             let (first, mut mask, mut offset, mut size) = (0u64, 0u32, 0u64, 0u64);
-            // SAFETY: under the lock; one dimension, so one coordinate, and three numbers for the answers.
+            // SAFETY: under the lock; one dimension, so one coordinate, and three numbers for the
+            // answers.
             status(unsafe {
                 H5Dget_chunk_info_by_coord(
                     self.id.raw(),
@@ -137,7 +165,13 @@ impl Node {
             let stored = (offset != NOWHERE).then_some(Chunk { first, offset, size, mask });
             return Ok(stored.into_iter().collect());
         }
-        unsafe extern "C" fn visit(first: *const u64, mask: c_uint, offset: u64, size: u64, out: *mut c_void) -> c_int {
+        unsafe extern "C" fn visit(
+            first: *const u64,
+            mask: c_uint,
+            offset: u64,
+            size: u64,
+            out: *mut c_void,
+        ) -> c_int {
             // SAFETY: `out` is the vector below; a dataset of one dimension has one coordinate.
             let (out, first) = unsafe { (&mut *out.cast::<Vec<Chunk>>(), *first) };
             out.push(Chunk { first, offset, size, mask });
@@ -145,9 +179,12 @@ impl Node {
         }
         let mut chunks: Vec<Chunk> = Vec::new();
         // SAFETY: under the lock; the vector outlives the call.
-        status(unsafe { H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut chunks).cast()) })?;
-        in_order(&mut chunks, len, chunk)
-            .map_err(|fault| Trouble::Malformed(0, fault.found.into_owned(), fault.expected.into_owned()))?;
+        status(unsafe {
+            H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut chunks).cast())
+        })?;
+        in_order(&mut chunks, len, chunk).map_err(|fault| {
+            Trouble::Malformed(0, fault.found.into_owned(), fault.expected.into_owned())
+        })?;
         Ok(chunks)
     }
 }
@@ -160,8 +197,10 @@ pub(super) fn run(dataset: &Id) -> Result<Option<u64>, Refused> {
         status(H5Dget_space_status(dataset.raw(), &raw mut stored))?;
         H5Dget_offset(dataset.raw())
     };
-    // An undefined address is not an error of the library's, which adds a user's block even to that.
-    let is_stored = stored != H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED && offset != NOWHERE;
+    // An undefined address is not an error of the library's, which adds a user's block even to
+    // that.
+    let is_stored =
+        stored != H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED && offset != NOWHERE;
     Ok(is_stored.then_some(offset))
 }
 

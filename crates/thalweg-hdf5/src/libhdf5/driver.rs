@@ -1,7 +1,9 @@
 //! A virtual file driver: libhdf5 reads a [`Store`].
 //!
-//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata often lie close together, and
-//! a request each would be slow on any store. Nodes of an index, which do not, are fetched many at a time. The first failure of the store is kept, for it says more than libhdf5 does.
+//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata
+//! often lie close together, and a request each would be slow on any store. Nodes of an index,
+//! which do not, are fetched many at a time. The first failure of the store is kept, for it says
+//! more than libhdf5 does.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod backing;
@@ -15,7 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_ACC_SWMR_READ, H5F_close_degree_t, H5F_mem_t, H5Fopen};
+use hdf5_metno_sys::h5f::{
+    H5F_ACC_RDONLY, H5F_ACC_SWMR_READ, H5F_close_degree_t, H5F_mem_t, H5Fopen,
+};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
 use thalweg_io::control::Control;
@@ -36,8 +40,9 @@ const CLASS_VALUE: c_int = 384;
 /// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that somebody writes at the same time can be opened.
 const READS_WHILE_WRITTEN: c_ulong = 0x1000;
 
-/// Versions of the superblock that say in their twelfth byte how a file is open, and that there is one who writes so that others
-/// can read (specification, section II.A; `H5F_SUPER_WRITE_ACCESS` and `H5F_SUPER_SWMR_ACCESS`).
+/// Versions of the superblock that say in their twelfth byte how a file is open, and that there is
+/// one who writes so that others can read (specification, section II.A; `H5F_SUPER_WRITE_ACCESS`
+/// and `H5F_SUPER_SWMR_ACCESS`).
 const TELLING: std::ops::RangeInclusive<u8> = 3..=3;
 const WRITTEN: u8 = 1;
 const WRITTEN_FOR_READERS: u8 = 4;
@@ -83,7 +88,8 @@ fn open_flags(store: &dyn Store) -> Result<u8> {
     Ok(if TELLING.contains(&head[8]) { head[11] } else { 0 })
 }
 
-/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): what every driver's files begin with. The library fills it in.
+/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): what every driver's files begin with. The library fills
+/// it in.
 #[repr(C)]
 struct Base {
     driver_id: hid_t,
@@ -153,8 +159,12 @@ struct Class {
     set_eoa: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, u64) -> c_int>,
     get_eof: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
     handle: Unused,
-    read: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *mut c_void) -> c_int>,
-    write: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *const c_void) -> c_int>,
+    read: Option<
+        unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *mut c_void) -> c_int,
+    >,
+    write: Option<
+        unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *const c_void) -> c_int,
+    >,
     read_vector: Unused,
     write_vector: Unused,
     read_selection: Unused,
@@ -248,7 +258,8 @@ impl Within {
         })
     }
 
-    /// The file that the library calls so; `None` if there is none, which it takes for one without values.
+    /// The file that the library calls so; `None` if there is none, which it takes for one without
+    /// values.
     fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
         let Some(path) = self.around.find(name.to_bytes(), &self.name)? else { return Ok(None) };
         let store = Arc::new(FileStore::open(path)?);
@@ -257,7 +268,11 @@ impl Within {
 }
 
 /// Opens a store as an HDF5 file.
-pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -> (Result<Id, Refused>, Arc<Told>) {
+pub(super) fn open(
+    store: &Arc<dyn Store>,
+    around: &Around,
+    control: &Control,
+) -> (Result<Id, Refused>, Arc<Told>) {
     let told = Arc::new(Told::default());
     let name = around.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     let flags = open_flags(&**store).unwrap_or_else(|error| {
@@ -282,7 +297,8 @@ pub(super) fn open(store: &Arc<dyn Store>, around: &Around, control: &Control) -
 
 /// The lock is held.
 fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, Refused> {
-    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other files are looked for beside it.
+    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other
+    // files are looked for beside it.
     unsafe {
         let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
@@ -342,7 +358,8 @@ unsafe extern "C" fn driver_read(
     size: usize,
     buffer: *mut c_void,
 ) -> c_int {
-    // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised, so they are zeroed.
+    // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised,
+    // so they are zeroed.
     let (backing, base, out) = unsafe {
         std::ptr::write_bytes(buffer.cast::<u8>(), 0, size);
         let out = std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
@@ -357,6 +374,13 @@ unsafe extern "C" fn driver_read(
     }
 }
 
-unsafe extern "C" fn driver_write(_: *mut Driven, _: H5F_mem_t, _: hid_t, _: u64, _: usize, _: *const c_void) -> c_int {
+unsafe extern "C" fn driver_write(
+    _: *mut Driven,
+    _: H5F_mem_t,
+    _: hid_t,
+    _: u64,
+    _: usize,
+    _: *const c_void,
+) -> c_int {
     -1
 }

@@ -47,7 +47,8 @@ impl Dtype {
         let part = size / parts;
         let order = if size == 1 { '|' } else { '<' };
         let swap = |i| Fix { at: i * part, size: part, kind: FixKind::Swap };
-        let fixes = if big_endian && part > 1 { (0..parts).map(swap).collect() } else { Vec::new() };
+        let fixes =
+            if big_endian && part > 1 { (0..parts).map(swap).collect() } else { Vec::new() };
         Self { name: format!("{order}{kind}{size}"), size, fixes }
     }
 
@@ -62,23 +63,33 @@ impl Dtype {
         Self { name: format!("|S{size}"), size, fixes }
     }
 
-    /// A number that numpy names so, times among them (`<M8[us]`), or a string; `None` for others, and those of another size.
+    /// A number that numpy names so, times among them (`<M8[us]`), or a string; `None` for others,
+    /// and those of another size.
     pub(super) fn named(name: &str, size: usize) -> Option<Self> {
-        let (order, rest) = name.split_at_checked(1).filter(|(order, _)| "<>|=".contains(order)).unwrap_or(("|", name));
+        let (order, rest) = name
+            .split_at_checked(1)
+            .filter(|(order, _)| "<>|=".contains(order))
+            .unwrap_or(("|", name));
         if rest.strip_prefix('S').is_some_and(|digits| digits.parse() == Ok(size)) {
             return Some(Self::text(size, None));
         }
         let letters = rest.strip_prefix(['b', 'i', 'u', 'f', 'c', 'M', 'm'])?;
         let (digits, unit) = letters.find('[').map_or((letters, ""), |at| letters.split_at(at));
         let is_time = rest.starts_with(['M', 'm']);
-        if digits.parse() != Ok(size) || !(unit.is_empty() || is_time && unit.ends_with(']')) || (is_time && size != 8)
+        if digits.parse() != Ok(size)
+            || !(unit.is_empty() || is_time && unit.ends_with(']'))
+            || (is_time && size != 8)
         {
             return None;
         }
         let kind = rest.chars().next()?;
         if !matches!(
             (kind, size),
-            ('b', 1) | ('i' | 'u', 1 | 2 | 4 | 8) | ('f', 2 | 4 | 8 | 16) | ('c', 8 | 16) | ('M' | 'm', 8)
+            ('b', 1)
+                | ('i' | 'u', 1 | 2 | 4 | 8)
+                | ('f', 2 | 4 | 8 | 16)
+                | ('c', 8 | 16)
+                | ('M' | 'm', 8)
         ) {
             return None;
         }
@@ -100,23 +111,28 @@ impl Dtype {
         record
     }
 
-    /// So many elements one after the other, as a field of a record; `None` for very many that are not as they should be.
+    /// So many elements one after the other, as a field of a record; `None` for very many that are
+    /// not as they should be.
     pub(super) fn repeated(&self, count: usize) -> Option<Self> {
         let size = self.size.checked_mul(count)?;
         if self.fixes.len().checked_mul(count)? > MOST_FIXES {
             return None;
         }
-        let fixes =
-            (0..count).flat_map(|i| self.fixes.iter().map(move |fix| Fix { at: i * self.size + fix.at, ..*fix }));
+        let fixes = (0..count).flat_map(|i| {
+            self.fixes.iter().map(move |fix| Fix { at: i * self.size + fix.at, ..*fix })
+        });
         Some(Self { name: format!("|V{size}"), size, fixes: fixes.collect() })
     }
 
-    /// What numpy calls the elements as they are stored: `>f8`; `None` where it has no name for them.
+    /// What numpy calls the elements as they are stored: `>f8`; `None` where it has no name for
+    /// them.
     pub fn stored_name(&self) -> Option<String> {
         match self.fixes[..] {
             // numpy, too, takes NUL at the end of a string for its end.
             [] | [Fix { kind: FixKind::Terminated, .. }] => Some(self.name.clone()),
-            [Fix { kind: FixKind::Swap, .. }, ..] => self.name.strip_prefix('<').map(|name| format!(">{name}")),
+            [Fix { kind: FixKind::Swap, .. }, ..] => {
+                self.name.strip_prefix('<').map(|name| format!(">{name}"))
+            }
             _ => None,
         }
     }
@@ -139,7 +155,9 @@ impl Dtype {
             [Fix { size: 4, kind: FixKind::Swap, .. }] if self.size == 4 => swap::<4>(bytes),
             [Fix { size: 8, kind: FixKind::Swap, .. }] if self.size == 8 => swap::<8>(bytes),
             _ => bytes.chunks_exact_mut(self.size.max(1)).for_each(|element| {
-                self.fixes.iter().for_each(|fix| fix.apply(&mut element[fix.at..fix.at + fix.size]));
+                self.fixes
+                    .iter()
+                    .for_each(|fix| fix.apply(&mut element[fix.at..fix.at + fix.size]));
             }),
         }
     }
@@ -189,17 +207,28 @@ mod tests {
             Dtype::text(10, None),
             repeated(&Dtype::number('f', 8, false), 3),
         ];
-        assert_eq!(names.map(|dtype| dtype.to_string()), ["|i1", "<u4", "<c16", "|b1", "|S10", "|V24"]);
+        assert_eq!(
+            names.map(|dtype| dtype.to_string()),
+            ["|i1", "<u4", "<c16", "|b1", "|S10", "|V24"]
+        );
     }
 
     #[test]
     fn big_endian_numbers_are_swapped_wherever_they_stand() {
         assert_eq!(fixed(&Dtype::number('u', 2, true), &[0, 1, 0, 2]), [1, 0, 2, 0]);
         assert_eq!(fixed(&Dtype::number('u', 4, false), &[1, 2, 3, 4]), [1, 2, 3, 4]);
-        assert_eq!(fixed(&Dtype::number('f', 8, true), &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
-        assert_eq!(fixed(&Dtype::number('c', 8, true), &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
-        let record =
-            Dtype::record(8, &[(0, Dtype::number('i', 1, false)), (2, repeated(&Dtype::number('u', 2, true), 2))]);
+        assert_eq!(
+            fixed(&Dtype::number('f', 8, true), &[1, 2, 3, 4, 5, 6, 7, 8]),
+            [8, 7, 6, 5, 4, 3, 2, 1]
+        );
+        assert_eq!(
+            fixed(&Dtype::number('c', 8, true), &[1, 2, 3, 4, 5, 6, 7, 8]),
+            [4, 3, 2, 1, 8, 7, 6, 5]
+        );
+        let record = Dtype::record(
+            8,
+            &[(0, Dtype::number('i', 1, false)), (2, repeated(&Dtype::number('u', 2, true), 2))],
+        );
         assert_eq!(fixed(&record, &[9, 8, 1, 2, 3, 4, 7, 6]), [9, 8, 2, 1, 4, 3, 7, 6]);
     }
 
@@ -211,14 +240,20 @@ mod tests {
         assert_eq!(named("|b1", 1).as_deref(), Some("|b1"));
         assert_eq!(named("|S21", 21).as_deref(), Some("|S21"));
         assert_eq!(named("float64", 8), None);
-        assert_eq!(["<M8[us]", "<V8", "<i8[us]", ">", ""].map(|name| named(name, 4)), [const { None }; 5]);
+        assert_eq!(
+            ["<M8[us]", "<V8", "<i8[us]", ">", ""].map(|name| named(name, 4)),
+            [const { None }; 5]
+        );
         let Some(swapped) = Dtype::named(">M8[s]", 8) else { unreachable!("a known name") };
         assert_eq!(fixed(&swapped, &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     #[test]
     fn strings_are_filled_up_with_nul() {
-        assert_eq!(fixed(&Dtype::text(4, Some(FixKind::Terminated)), b"a\0bcdefg"), *b"a\0\0\0defg");
+        assert_eq!(
+            fixed(&Dtype::text(4, Some(FixKind::Terminated)), b"a\0bcdefg"),
+            *b"a\0\0\0defg"
+        );
         assert_eq!(fixed(&Dtype::text(4, Some(FixKind::Spaces)), b"a b     "), *b"a b\0\0\0\0\0");
         assert_eq!(fixed(&Dtype::text(4, None), b"a\0b "), *b"a\0b ");
     }

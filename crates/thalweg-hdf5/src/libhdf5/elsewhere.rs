@@ -41,7 +41,9 @@ impl Node {
             let text = String::from_utf8_lossy(&name);
             let path = self.shared.around().find(&name, joined.name()).map_err(refused)?;
             let Some(path) = path else {
-                return Err(Trouble::Unsupported(format!("values in another file, {text}, that is not there")));
+                return Err(Trouble::Unsupported(format!(
+                    "values in another file, {text}, that is not there"
+                )));
             };
             parts.push((path, offset, len));
             left -= len;
@@ -59,17 +61,30 @@ impl Node {
     }
 }
 
-/// The name of another file, where the values begin in it, and most bytes that it holds of them. The lock is held.
+/// The name of another file, where the values begin in it, and most bytes that it holds of them.
+/// The lock is held.
 fn piece(made: &Id, place: c_uint) -> Result<(Vec<u8>, u64, u64), Trouble> {
     let mut name = vec![0u8; MOST_NAME + 1];
     let (mut offset, mut size) = (0, 0);
-    // SAFETY: under the lock; the name has a byte more than the call is told of, so that it ends with NUL.
+    // SAFETY: under the lock; the name has a byte more than the call is told of, so that it ends
+    // with NUL.
     status(unsafe {
-        H5Pget_external(made.raw(), place, MOST_NAME, name.as_mut_ptr().cast(), &raw mut offset, &raw mut size)
+        H5Pget_external(
+            made.raw(),
+            place,
+            MOST_NAME,
+            name.as_mut_ptr().cast(),
+            &raw mut offset,
+            &raw mut size,
+        )
     })?;
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_bytes().to_vec();
     let offset = u64::try_from(offset).map_err(|_| {
-        Trouble::Malformed(0, format!("values from byte {offset} of another file on"), "an offset".into())
+        Trouble::Malformed(
+            0,
+            format!("values from byte {offset} of another file on"),
+            "an offset".into(),
+        )
     })?;
     Ok((name, offset, size))
 }

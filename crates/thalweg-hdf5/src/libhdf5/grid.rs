@@ -4,8 +4,8 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_chunk_index_t, H5Dchunk_iter, H5Dget_chunk_index_type,
-    H5Dget_create_plist, H5Dget_space,
+    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_chunk_index_t, H5Dchunk_iter,
+    H5Dget_chunk_index_type, H5Dget_create_plist, H5Dget_space,
 };
 use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_chunk_opts, H5Pget_nfilters};
 use hdf5_metno_sys::h5s::H5Sget_simple_extent_dims;
@@ -31,8 +31,15 @@ impl Node {
             chunks: Vec<Chunk>,
             askew: bool,
         }
-        unsafe extern "C" fn visit(first: *const u64, mask: c_uint, offset: u64, size: u64, out: *mut c_void) -> c_int {
-            // SAFETY: `out` is the structure below; a chunk has a coordinate for each dimension of its dataset.
+        unsafe extern "C" fn visit(
+            first: *const u64,
+            mask: c_uint,
+            offset: u64,
+            size: u64,
+            out: *mut c_void,
+        ) -> c_int {
+            // SAFETY: `out` is the structure below; a chunk has a coordinate for each dimension of
+            // its dataset.
             let seen = unsafe { &mut *out.cast::<Seen<'_>>() };
             // SAFETY: as above.
             let mut first = unsafe { std::slice::from_raw_parts(first, seen.shape.len()) };
@@ -63,33 +70,45 @@ impl Node {
         let (turned, bare) = (self.turned(chunk)?, bare(&made)?);
         let mut seen = Seen { shape, chunk, turned, bare, chunks: Vec::new(), askew: false };
         // SAFETY: under the lock; the structure outlives the call.
-        status(unsafe { H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut seen).cast()) })?;
+        status(unsafe {
+            H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut seen).cast())
+        })?;
         let Seen { mut chunks, askew, .. } = seen;
         chunks.sort_unstable_by_key(|chunk| chunk.first);
-        if askew || chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first)) {
-            return Err(Trouble::Malformed(0, "chunks that overlap".into(), format!("chunks of {chunk:?} elements")));
+        if askew
+            || chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first))
+        {
+            return Err(Trouble::Malformed(
+                0,
+                "chunks that overlap".into(),
+                format!("chunks of {chunk:?} elements"),
+            ));
         }
         Ok(chunks)
     }
 
-    /// How the library's places of chunks are to be understood, where they are not what it says. The lock is held.
+    /// How the library's places of chunks are to be understood, where they are not what it says.
+    /// The lock is held.
     fn turned(&self, chunk: &[u64]) -> Result<Option<Turned>, Trouble> {
         let (mut kind, mut shape, mut most) = (0, [0; MOST_RANK], [0; MOST_RANK]);
-        // SAFETY: under the lock, an open dataset of `chunk.len()` dimensions, for which there is room.
+        // SAFETY: under the lock, an open dataset of `chunk.len()` dimensions, for which there is
+        // room.
         unsafe {
             status(H5Dget_chunk_index_type(self.id.raw(), &raw mut kind))?;
             let space = Id::new(H5Dget_space(self.id.raw()))?;
             status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), most.as_mut_ptr()))?;
         }
         let most = &most[..chunk.len()];
-        let grows = most.iter().position(|&most| most == u64::MAX).filter(|_| kind == EXTENSIBLE_ARRAY);
-        let cells = || most.iter().zip(chunk).map(|(most, chunk)| most.div_ceil(*chunk).max(1)).collect();
+        let grows =
+            most.iter().position(|&most| most == u64::MAX).filter(|_| kind == EXTENSIBLE_ARRAY);
+        let cells =
+            || most.iter().zip(chunk).map(|(most, chunk)| most.div_ceil(*chunk).max(1)).collect();
         Ok(grows.filter(|&at| at > 0).map(|grows| Turned { grows, cells: cells() }))
     }
 }
 
-/// The filters that chunks at the edge skip, of which their masks say nothing. The lock is held; `made` is the creation list of a dataset
-/// in chunks.
+/// The filters that chunks at the edge skip, of which their masks say nothing. The lock is held;
+/// `made` is the creation list of a dataset in chunks.
 pub(super) fn bare(made: &Id) -> Result<u32, Refused> {
     let mut options = 0;
     // SAFETY: under the lock, an open list.
@@ -101,8 +120,9 @@ pub(super) fn bare(made: &Id) -> Result<u32, Refused> {
     Ok(if options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS == 0 { 0 } else { all })
 }
 
-/// An extensible array has its chunks in the order of a dataset whose first dimension were the one that grows. `H5Dchunk_iter` (to 2.2 at
-/// least) counts through it as if that were the dataset's own order, so that what it calls a chunk's place is but its number in the array.
+/// An extensible array has its chunks in the order of a dataset whose first dimension were the one
+/// that grows. `H5Dchunk_iter` (to 2.2 at least) counts through it as if that were the dataset's
+/// own order, so that what it calls a chunk's place is but its number in the array.
 struct Turned {
     /// The dimension that grows.
     grows: usize,
@@ -114,7 +134,9 @@ impl Turned {
     /// The first element of a chunk of which the library says that it is `told`.
     fn place(&self, told: &[u64], chunk: &[u64]) -> Vec<u64> {
         let number = (told.iter().zip(chunk).zip(&self.cells).skip(self.grows))
-            .fold(0u64, |number, ((at, chunk), cells)| number.wrapping_mul(*cells).wrapping_add(at / chunk));
+            .fold(0u64, |number, ((at, chunk), cells)| {
+                number.wrapping_mul(*cells).wrapping_add(at / chunk)
+            });
         let (mut place, mut rest) = (vec![0; told.len()], number);
         for dimension in (0..told.len()).rev().filter(|&dimension| dimension != self.grows) {
             place[dimension] = rest % self.cells[dimension] * chunk[dimension];

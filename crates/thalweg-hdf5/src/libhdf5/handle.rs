@@ -7,11 +7,14 @@ use std::sync::Once;
 use hdf5_metno_sys::h5::{H5dont_atexit, H5open};
 use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
 use hdf5_metno_sys::h5c::{H5C_cache_decr_mode, H5C_cache_flash_incr_mode, H5C_cache_incr_mode};
-use hdf5_metno_sys::h5e::{H5E_DEFAULT, H5E_direction_t, H5E_error2_t, H5Eclear2, H5Eset_auto2, H5Ewalk2};
+use hdf5_metno_sys::h5e::{
+    H5E_DEFAULT, H5E_direction_t, H5E_error2_t, H5Eclear2, H5Eset_auto2, H5Ewalk2,
+};
 use hdf5_metno_sys::h5f::H5F_close_degree_t;
 use hdf5_metno_sys::h5i::{H5Idec_ref, hid_t};
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_mdc_config, H5Pset_cache, H5Pset_fclose_degree, H5Pset_mdc_config,
+    H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_mdc_config, H5Pset_cache, H5Pset_fclose_degree,
+    H5Pset_mdc_config,
 };
 
 use super::plug;
@@ -20,7 +23,9 @@ use super::plug;
 pub fn version() -> String {
     let (mut major, mut minor, mut release) = (0, 0, 0);
     // SAFETY: three numbers that outlive the call.
-    locked(|| unsafe { hdf5_metno_sys::h5::H5get_libversion(&raw mut major, &raw mut minor, &raw mut release) });
+    locked(|| unsafe {
+        hdf5_metno_sys::h5::H5get_libversion(&raw mut major, &raw mut minor, &raw mut release)
+    });
     format!("{major}.{minor}.{release}")
 }
 
@@ -33,8 +38,9 @@ unsafe extern "C" {
 pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     static ONCE: Once = Once::new();
     let _guard = hdf5_metno_sys::LOCK.lock();
-    // SAFETY: under the lock. Without `H5dont_atexit` the library would close files that a thread still uses; without
-    // `H5Eset_auto2` it would print its errors; without `H5PLset_loading_state` a file could have it load plugins.
+    // SAFETY: under the lock. Without `H5dont_atexit` the library would close files that a thread
+    // still uses; without `H5Eset_auto2` it would print its errors; without `H5PLset_loading_state`
+    // a file could have it load plugins.
     ONCE.call_once(|| unsafe {
         H5dont_atexit();
         H5open();
@@ -49,7 +55,8 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refused(pub(super) String);
 
-/// The status of a call: negative for a failure. The lock must be held since the call, or another thread's error is told.
+/// The status of a call: negative for a failure. The lock must be held since the call, or another
+/// thread's error is told.
 pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, Refused> {
     if code.into() >= 0 { Ok(code) } else { Err(refused()) }
 }
@@ -57,7 +64,8 @@ pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, Refused> {
 /// The innermost error of the library's stack, which is emptied.
 fn refused() -> Refused {
     unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, told: *mut c_void) -> i32 {
-        // SAFETY: `told` is the string below; the library passes an error whose text is null or ends with NUL.
+        // SAFETY: `told` is the string below; the library passes an error whose text is null or
+        // ends with NUL.
         unsafe {
             let (told, error) = (&mut *told.cast::<String>(), &*error);
             if told.is_empty() && !error.desc.is_null() {
@@ -69,7 +77,12 @@ fn refused() -> Refused {
     let mut told = String::new();
     // SAFETY: under the lock; `told` outlives the walk.
     unsafe {
-        H5Ewalk2(H5E_DEFAULT, H5E_direction_t::H5E_WALK_UPWARD, Some(first), (&raw mut told).cast());
+        H5Ewalk2(
+            H5E_DEFAULT,
+            H5E_direction_t::H5E_WALK_UPWARD,
+            Some(first),
+            (&raw mut told).cast(),
+        );
         H5Eclear2(H5E_DEFAULT);
     }
     if told.is_empty() {
@@ -100,13 +113,14 @@ impl Drop for Id {
     }
 }
 
-/// Bytes of metadata, as stored, that the library keeps of an open file. In its memory they are about ten times as many;
-/// left to itself it would keep 32 MiB.
+/// Bytes of metadata, as stored, that the library keeps of an open file. In its memory they are
+/// about ten times as many; left to itself it would keep 32 MiB.
 const METADATA_CACHE: usize = 256 << 10;
 
 /// What files are opened with. The lock is held.
 pub(super) fn access() -> Result<Id, Refused> {
-    // SAFETY: under the lock; the structure is the library's own, and its numbers and flags may be zero.
+    // SAFETY: under the lock; the structure is the library's own, and its numbers and flags may be
+    // zero.
     unsafe {
         let access = Id::new(H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
         status(H5Pset_fclose_degree(access.raw(), H5F_close_degree_t::H5F_CLOSE_STRONG))?;
@@ -116,7 +130,8 @@ pub(super) fn access() -> Result<Id, Refused> {
         cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
         status(H5Pget_mdc_config(access.raw(), &raw mut cache))?;
         cache.set_initial_size = 1;
-        (cache.initial_size, cache.min_size, cache.max_size) = (METADATA_CACHE, METADATA_CACHE, METADATA_CACHE);
+        (cache.initial_size, cache.min_size, cache.max_size) =
+            (METADATA_CACHE, METADATA_CACHE, METADATA_CACHE);
         cache.incr_mode = H5C_cache_incr_mode::H5C_incr__off;
         cache.flash_incr_mode = H5C_cache_flash_incr_mode::H5C_flash_incr__off;
         cache.decr_mode = H5C_cache_decr_mode::H5C_decr__off;

@@ -6,17 +6,21 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, H5free_memory};
-use hdf5_metno_sys::h5a::{H5A_info_t, H5Aexists, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
+use hdf5_metno_sys::h5a::{
+    H5A_info_t, H5Aexists, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread,
+};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
 use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Lexists, H5Literate2};
 use hdf5_metno_sys::h5o::{
-    H5O_INFO_BASIC, H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token,
+    H5O_INFO_BASIC, H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen,
+    H5Oopen_by_token,
 };
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::H5Sget_simple_extent_npoints;
 use hdf5_metno_sys::h5t::{
-    H5T_NATIVE_DOUBLE, H5T_NATIVE_INT64, H5T_NATIVE_UINT64, H5T_class_t, H5T_sign_t, H5Tget_class, H5Tget_member_name,
-    H5Tget_member_value, H5Tget_native_type, H5Tget_nmembers, H5Tget_sign, H5Tget_size, H5Tis_variable_str,
+    H5T_NATIVE_DOUBLE, H5T_NATIVE_INT64, H5T_NATIVE_UINT64, H5T_class_t, H5T_sign_t, H5Tget_class,
+    H5Tget_member_name, H5Tget_member_value, H5Tget_native_type, H5Tget_nmembers, H5Tget_sign,
+    H5Tget_size, H5Tis_variable_str,
 };
 use thalweg_io::control::Control;
 use thalweg_io::store::{JoinedStore, Store};
@@ -79,7 +83,8 @@ impl Shared {
     /// Runs `work` in the library, which may open other files for it.
     ///
     /// # Errors
-    /// The store's own, which the library need not have minded, and whatever `refused` makes of the library's.
+    /// The store's own, which the library need not have minded, and whatever `refused` makes of the
+    /// library's.
     pub(super) fn locked<T, E>(
         &self,
         work: impl FnOnce() -> Result<T, E>,
@@ -121,9 +126,21 @@ impl Shared {
         }
     }
 
-    pub(super) fn malformed(&self, what: &str, offset: u64, found: String, expected: String) -> Error {
+    pub(super) fn malformed(
+        &self,
+        what: &str,
+        offset: u64,
+        found: String,
+        expected: String,
+    ) -> Error {
         let what = what.to_owned().into();
-        Error::Malformed { file: self.name().clone(), what, offset, found: found.into(), expected: expected.into() }
+        Error::Malformed {
+            file: self.name().clone(),
+            what,
+            offset,
+            found: found.into(),
+            expected: expected.into(),
+        }
     }
 
     pub(super) fn unsupported(&self, what: String, advice: &'static str) -> Error {
@@ -140,7 +157,8 @@ impl Shared {
 pub struct Link {
     /// The name.
     pub name: String,
-    /// Where the object's header stands: the order in which objects were made, as far as there is one.
+    /// Where the object's header stands: the order in which objects were made, as far as there is
+    /// one.
     pub address: u64,
     path: String,
     token: Token,
@@ -166,11 +184,16 @@ impl File {
         Self::open_within(store, None, Around::default(), control)
     }
 
-    /// The same; values in other files are read, those that are stored as they are through the joined store.
+    /// The same; values in other files are read, those that are stored as they are through the
+    /// joined store.
     ///
     /// # Errors
     /// As [`File::open`].
-    pub fn open_joined(store: &Arc<JoinedStore>, around: Around, control: &Control) -> Result<Self> {
+    pub fn open_joined(
+        store: &Arc<JoinedStore>,
+        around: Around,
+        control: &Control,
+    ) -> Result<Self> {
         Self::open_within(store.main(), Some(store.clone()), around, control)
     }
 
@@ -181,7 +204,8 @@ impl File {
         control: &Control,
     ) -> Result<Self> {
         let (opened, told) = driver::open(store, &around, control);
-        let within = Arc::new(Within { name: store.name().clone(), around, control: control.clone(), told });
+        let within =
+            Arc::new(Within { name: store.name().clone(), around, control: control.clone(), told });
         let shared = Arc::new(Shared {
             size: store.size(),
             within,
@@ -230,8 +254,8 @@ impl File {
         Ok(Node { id, path: path.to_owned(), shared: self.shared.clone() })
     }
 
-    /// Makes use of extents that were saved, for datasets that are looked at from now on. Only for a file in the state that they
-    /// state; the first ones stay.
+    /// Makes use of extents that were saved, for datasets that are looked at from now on. Only for
+    /// a file in the state that they state; the first ones stay.
     pub fn know(&self, extents: Extents) -> &Extents {
         self.shared.extents.get_or_init(|| extents)
     }
@@ -264,13 +288,20 @@ impl Node {
         locked(|| unsafe { H5Iget_type(self.id.raw()) == H5I_type_t::H5I_GROUP })
     }
 
-    /// The group's hard links, in the order of the file's index. Other links lead elsewhere, and are left out.
+    /// The group's hard links, in the order of the file's index. Other links lead elsewhere, and
+    /// are left out.
     ///
     /// # Errors
     /// [`Error::Malformed`].
     pub fn links(&self) -> Result<Vec<Link>> {
-        unsafe extern "C" fn visit(_: hid_t, name: *const c_char, info: *const H5L_info2_t, out: *mut c_void) -> c_int {
-            // SAFETY: `out` is the vector below; the library passes a name that ends with NUL and a filled structure.
+        unsafe extern "C" fn visit(
+            _: hid_t,
+            name: *const c_char,
+            info: *const H5L_info2_t,
+            out: *mut c_void,
+        ) -> c_int {
+            // SAFETY: `out` is the vector below; the library passes a name that ends with NUL and a
+            // filled structure.
             unsafe {
                 let mut info = *info;
                 if info.type_ == H5L_type_t::H5L_TYPE_HARD {
@@ -382,7 +413,12 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
-        unsafe extern "C" fn visit(_: hid_t, name: *const c_char, _: *const H5A_info_t, out: *mut c_void) -> c_int {
+        unsafe extern "C" fn visit(
+            _: hid_t,
+            name: *const c_char,
+            _: *const H5A_info_t,
+            out: *mut c_void,
+        ) -> c_int {
             // SAFETY: `out` is the vector below; the library passes a name that ends with NUL.
             unsafe { (*out.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned()) };
             0
@@ -392,8 +428,13 @@ impl Node {
             let (by, out) = (H5_index_t::H5_INDEX_NAME, (&raw mut names).cast());
             let order = H5_iter_order_t::H5_ITER_NATIVE;
             // SAFETY: under the lock; the vector outlives the call.
-            status(unsafe { H5Aiterate2(self.id.raw(), by, order, std::ptr::null_mut(), Some(visit), out) })?;
-            names.iter().map(|name| Ok((name.to_string_lossy().into_owned(), read(self.id.raw(), name)?))).collect()
+            status(unsafe {
+                H5Aiterate2(self.id.raw(), by, order, std::ptr::null_mut(), Some(visit), out)
+            })?;
+            names
+                .iter()
+                .map(|name| Ok((name.to_string_lossy().into_owned(), read(self.id.raw(), name)?)))
+                .collect()
         });
         outcome.map_err(|refused| self.refused(refused))
     }
@@ -418,7 +459,8 @@ pub(super) fn token(address: u64) -> H5O_token_t {
 
 /// An attribute's value. The lock is held.
 fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
-    // SAFETY: under the lock, with identifiers that are open; each buffer has the size of the type that is read into it.
+    // SAFETY: under the lock, with identifiers that are open; each buffer has the size of the type
+    // that is read into it.
     unsafe {
         let attribute = Id::new(H5Aopen(object, name.as_ptr(), H5P_DEFAULT))?;
         let space = Id::new(H5Aget_space(attribute.raw()))?;
@@ -428,7 +470,9 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
         let kind = Id::new(H5Aget_type(attribute.raw()))?;
         let size = H5Tget_size(kind.raw());
         match H5Tget_class(kind.raw()) {
-            H5T_class_t::H5T_INTEGER if size <= 8 && H5Tget_sign(kind.raw()) == H5T_sign_t::H5T_SGN_NONE => {
+            H5T_class_t::H5T_INTEGER
+                if size <= 8 && H5Tget_sign(kind.raw()) == H5T_sign_t::H5T_SGN_NONE =>
+            {
                 let mut value = 0u64;
                 status(H5Aread(attribute.raw(), *H5T_NATIVE_UINT64, (&raw mut value).cast()))?;
                 Ok(Value::Unsigned(value, size))
@@ -461,8 +505,10 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
                 Ok(Value::Text(String::from_utf8_lossy(&bytes).into_owned()))
             }
             H5T_class_t::H5T_ENUM if size <= 8 => {
-                let native =
-                    Id::new(H5Tget_native_type(kind.raw(), hdf5_metno_sys::h5t::H5T_direction_t::H5T_DIR_ASCEND))?;
+                let native = Id::new(H5Tget_native_type(
+                    kind.raw(),
+                    hdf5_metno_sys::h5t::H5T_direction_t::H5T_DIR_ASCEND,
+                ))?;
                 let size = H5Tget_size(native.raw());
                 if size > 8 {
                     return Ok(Value::LONG_CODES);
@@ -484,9 +530,11 @@ fn integer(bytes: [u8; 8], size: usize) -> i64 {
     i64::from_ne_bytes(wide)
 }
 
-/// The codes of an enumeration and their names. The lock is held; a code has `size` bytes, at most eight.
+/// The codes of an enumeration and their names. The lock is held; a code has `size` bytes, at most
+/// eight.
 pub(super) unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>, Refused> {
-    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's memory, given back.
+    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
+    // memory, given back.
     unsafe {
         let count = status(H5Tget_nmembers(kind.raw()))?;
         let mut labels = Vec::new();

@@ -1,4 +1,5 @@
-//! Filters for libhdf5, which is built without any that needs another library: what it alone reads may have gone through them.
+//! Filters for libhdf5, which is built without any that needs another library: what it alone reads
+//! may have gone through them.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::cell::RefCell;
@@ -12,7 +13,8 @@ use crate::filter::{Contexts, Filter, OUTSIDE};
 /// The structure's version that libhdf5 expects (`H5Z_CLASS_T_VERS`).
 const CLASS_VERSION: c_int = 1;
 
-/// No chunk that goes through libhdf5 is believed to be larger. It does not tell how large one should be.
+/// No chunk that goes through libhdf5 is believed to be larger. It does not tell how large one
+/// should be.
 const MOST: usize = 1 << 30;
 
 thread_local! {
@@ -47,18 +49,27 @@ pub(super) fn register() {
         let class = H5Z_class2_t {
             version: CLASS_VERSION,
             id,
-            // So that files with stored chunks that were coded elsewhere can be written. It refuses to code any itself.
+            // So that files with stored chunks that were coded elsewhere can be written. It refuses
+            // to code any itself.
             encoder_present: 1,
             decoder_present: 1,
             filter: Some(function),
             ..Default::default()
         };
-        // SAFETY: under the lock; the library copies the structure. A refusal leaves the filter unknown, which reads tell.
+        // SAFETY: under the lock; the library copies the structure. A refusal leaves the filter
+        // unknown, which reads tell.
         unsafe { H5Z_register(&raw const class) };
     }
 }
 
-type Function = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
+type Function = unsafe extern "C" fn(
+    c_uint,
+    usize,
+    *const c_uint,
+    usize,
+    *mut usize,
+    *mut *mut c_void,
+) -> usize;
 
 unsafe extern "C" fn undo<const NUMBER: i32>(
     flags: c_uint,
@@ -71,18 +82,22 @@ unsafe extern "C" fn undo<const NUMBER: i32>(
     if flags & H5Z_FLAG_REVERSE == 0 {
         return 0;
     }
-    // SAFETY: the library passes `count` numbers and a buffer that holds `size` bytes, which it allocated itself.
+    // SAFETY: the library passes `count` numbers and a buffer that holds `size` bytes, which it
+    // allocated itself.
     let (values, stored) = unsafe {
         let values = if count == 0 { &[] } else { std::slice::from_raw_parts(values, count) };
         (values, std::slice::from_raw_parts((*buffer).cast::<u8>(), size))
     };
     let undone = CONTEXTS.with_borrow_mut(|contexts| {
         let filter = Filter::new(NUMBER, "", values)?;
-        let bytes = contexts.undo_one(&filter, stored, MOST).map_err(|fault| format!("{filter}: {fault}"))?;
+        let bytes = contexts
+            .undo_one(&filter, stored, MOST)
+            .map_err(|fault| format!("{filter}: {fault}"))?;
         if bytes.is_empty() {
             return Err(format!("{filter}: a chunk of no bytes"));
         }
-        // SAFETY: the library frees what it allocates itself; the new buffer has room for all bytes.
+        // SAFETY: the library frees what it allocates itself; the new buffer has room for all
+        // bytes.
         unsafe {
             let out = H5allocate_memory(bytes.len(), 0);
             if out.is_null() {

@@ -1,7 +1,9 @@
-//! A file made anew: groups, links, attributes, types and datasets of one file into another, and places for the values.
+//! A file made anew: groups, links, attributes, types and datasets of one file into another, and
+//! places for the values.
 //!
-//! Everything is made by libhdf5 from what it says of the original, so that what is made is sound whatever the original's
-//! bytes were. References are set to what was made of the objects that they named.
+//! Everything is made by libhdf5 from what it says of the original, so that what is made is sound
+//! whatever the original's bytes were. References are set to what was made of the objects that they
+//! named.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod attribute;
@@ -16,16 +18,21 @@ use std::ffi::{CString, c_char, c_uint};
 use std::sync::Arc;
 
 use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
-use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t, H5F_scope_t, H5Fflush, H5Fget_create_plist, H5Fget_info2};
+use hdf5_metno_sys::h5f::{
+    H5F_LIBVER_LATEST, H5F_libver_t, H5F_scope_t, H5Fflush, H5Fget_create_plist, H5Fget_info2,
+};
 use hdf5_metno_sys::h5g::{H5Gcreate2, H5Gget_create_plist};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
-use hdf5_metno_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_comment, H5Oget_info3, H5Oopen_by_token};
+use hdf5_metno_sys::h5o::{
+    H5O_INFO_BASIC, H5O_info2_t, H5Oget_comment, H5Oget_info3, H5Oopen_by_token,
+};
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_attr_creation_order, H5Pget_attr_phase_change,
-    H5Pget_link_creation_order, H5Pget_link_phase_change, H5Pget_mdc_config, H5Pget_obj_track_times, H5Pget_sizes,
-    H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_attr_phase_change, H5Pset_libver_bounds,
-    H5Pset_link_creation_order, H5Pset_link_phase_change, H5Pset_mdc_config, H5Pset_meta_block_size,
-    H5Pset_obj_track_times,
+    H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_attr_creation_order,
+    H5Pget_attr_phase_change, H5Pget_link_creation_order, H5Pget_link_phase_change,
+    H5Pget_mdc_config, H5Pget_obj_track_times, H5Pget_sizes, H5Pget_userblock,
+    H5Pset_attr_creation_order, H5Pset_attr_phase_change, H5Pset_libver_bounds,
+    H5Pset_link_creation_order, H5Pset_link_phase_change, H5Pset_mdc_config,
+    H5Pset_meta_block_size, H5Pset_obj_track_times,
 };
 use thalweg_io::control::Control;
 use thalweg_io::{Error, Result};
@@ -106,8 +113,8 @@ const METADATA_CACHE: usize = 16 << 20;
 const MOST_COMMENT: usize = 1 << 16;
 
 impl<'a> Rewrite<'a> {
-    /// Starts a file, with the creation properties of another. `out` is to be empty; `metadata` is about how many bytes there
-    /// will be of chunk indexes.
+    /// Starts a file, with the creation properties of another. `out` is to be empty; `metadata` is
+    /// about how many bytes there will be of chunk indexes.
     ///
     /// # Errors
     /// [`Error::Io`]; what libhdf5 refuses.
@@ -154,7 +161,10 @@ impl<'a> Rewrite<'a> {
                 };
                 status(H5Pset_libver_bounds(access.raw(), low, H5F_LIBVER_LATEST))?;
                 let (least, most) = METADATA_BLOCKS;
-                status(H5Pset_meta_block_size(access.raw(), metadata.next_power_of_two().clamp(least, most)))?;
+                status(H5Pset_meta_block_size(
+                    access.raw(),
+                    metadata.next_power_of_two().clamp(least, most),
+                ))?;
                 let to = sink.create(&make, &access)?;
                 let here = address(&info(to.raw())?.token);
                 Ok(Some((to, low, address(&info(root.raw())?.token), here, user_block)))
@@ -162,8 +172,9 @@ impl<'a> Rewrite<'a> {
         });
         let begun = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
         let Some((to, low, root, here, user_block)) = begun else {
-            let what =
-                format!("addresses of {address_bytes} bytes and lengths of {length_bytes} in a file to be made anew");
+            let what = format!(
+                "addresses of {address_bytes} bytes and lengths of {length_bytes} in a file to be made anew"
+            );
             return Err(from.shared.unsupported(what, "make it one of 8 and 8 with h5py first"));
         };
         Ok(Self {
@@ -185,7 +196,8 @@ impl<'a> Rewrite<'a> {
         self.user_block
     }
 
-    /// References to objects that no link leads to; what was made of these references leads nowhere.
+    /// References to objects that no link leads to; what was made of these references leads
+    /// nowhere.
     pub fn cleared(&self) -> u64 {
         self.cleared
     }
@@ -195,12 +207,17 @@ impl<'a> Rewrite<'a> {
         self.made.len() as u64
     }
 
-    /// Makes every object that links lead to, with its attributes, and the values that only libhdf5 can copy. `recast` says how
-    /// a dataset is to be stored; for all but filtered chunks, places are found at once.
+    /// Makes every object that links lead to, with its attributes, and the values that only libhdf5
+    /// can copy. `recast` says how a dataset is to be stored; for all but filtered chunks, places
+    /// are found at once.
     ///
     /// # Errors
-    /// The first defect of the original; [`Error::Unsupported`] for what cannot be made; [`Error::Io`].
-    pub fn objects_of(&mut self, recast: &mut dyn FnMut(&Form) -> Result<Recast>) -> Result<Vec<Made>> {
+    /// The first defect of the original; [`Error::Unsupported`] for what cannot be made;
+    /// [`Error::Io`].
+    pub fn objects_of(
+        &mut self,
+        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
+    ) -> Result<Vec<Made>> {
         let mut datasets = Vec::new();
         let mut next = 0;
         // Groups append what they lead to.
@@ -263,7 +280,11 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Runs work under the lock; what is refused is an error about `path`.
-    fn said<T>(&mut self, path: &str, work: impl FnOnce(&mut Self) -> Result<T, Trouble>) -> Result<T> {
+    fn said<T>(
+        &mut self,
+        path: &str,
+        work: impl FnOnce(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<T> {
         let (from, sink) = (self.from, self.sink.clone());
         locked(|| work(self)).map_err(|trouble| match trouble {
             Trouble::Refused(refused) => refused_by(from, &sink, path, refused),
@@ -332,18 +353,20 @@ fn root_address(file: &File) -> Result<u64, Refused> {
     Ok(address(&unsafe { info(file.id.raw()) }?.token))
 }
 
-/// Lets the library keep more metadata than it does of files that are read: a group of many links is one heap, and would be written
-/// and read again for each of them.
+/// Lets the library keep more metadata than it does of files that are read: a group of many links
+/// is one heap, and would be written and read again for each of them.
 ///
 /// # Safety
 /// The lock is held; `access` is a file's access list.
 unsafe fn keep_metadata(access: &Id) -> Result<(), Refused> {
-    // SAFETY: as the caller says; the structure is the library's own, and its numbers and flags may be zero.
+    // SAFETY: as the caller says; the structure is the library's own, and its numbers and flags may
+    // be zero.
     unsafe {
         let mut cache = std::mem::zeroed::<H5AC_cache_config_t>();
         cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
         status(H5Pget_mdc_config(access.raw(), &raw mut cache))?;
-        (cache.initial_size, cache.min_size, cache.max_size) = (METADATA_CACHE, METADATA_CACHE, METADATA_CACHE);
+        (cache.initial_size, cache.min_size, cache.max_size) =
+            (METADATA_CACHE, METADATA_CACHE, METADATA_CACHE);
         status(H5Pset_mdc_config(access.raw(), &raw mut cache)).map(drop)
     }
 }
@@ -373,7 +396,8 @@ unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), Refused> {
 fn comment(from: &Id, to: &Id) -> Result<(), Refused> {
     // SAFETY: under the lock, with open objects; the buffer has the size that the call is told.
     unsafe {
-        let len = status(H5Oget_comment(from.raw(), std::ptr::null_mut(), 0) as i64)?.cast_unsigned() as usize;
+        let len = status(H5Oget_comment(from.raw(), std::ptr::null_mut(), 0) as i64)?
+            .cast_unsigned() as usize;
         if len == 0 || len > MOST_COMMENT {
             return Ok(());
         }

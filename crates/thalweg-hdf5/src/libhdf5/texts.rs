@@ -14,7 +14,8 @@ use super::object::Node;
 use crate::types::Value;
 
 impl Node {
-    /// The strings of one of its attributes; `None` if it has none of that name, or that is of another type.
+    /// The strings of one of its attributes; `None` if it has none of that name, or that is of
+    /// another type.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed).
@@ -23,14 +24,16 @@ impl Node {
     }
 
     fn texts_locked(&self, name: &CStr) -> Result<Option<Vec<String>>, Refused> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer holds as many elements as there are, of the type
-        // that is read, and what the library put into it is looked at before it is given back.
+        // SAFETY: under the lock, with identifiers that are open; the buffer holds as many elements
+        // as there are, of the type that is read, and what the library put into it is looked at
+        // before it is given back.
         unsafe {
             if status(H5Aexists(self.id.raw(), name.as_ptr()))? == 0 {
                 return Ok(None);
             }
             let attribute = Id::new(H5Aopen(self.id.raw(), name.as_ptr(), H5P_DEFAULT))?;
-            let (space, kind) = (Id::new(H5Aget_space(attribute.raw()))?, Id::new(H5Aget_type(attribute.raw()))?);
+            let (space, kind) =
+                (Id::new(H5Aget_space(attribute.raw()))?, Id::new(H5Aget_type(attribute.raw()))?);
             let is_null = H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL;
             if is_null || H5Tget_class(kind.raw()) != H5T_class_t::H5T_STRING {
                 return Ok(None);
@@ -48,7 +51,12 @@ impl Node {
                     false => CStr::from_ptr(*text).to_string_lossy().into_owned(),
                 };
                 let found = texts.iter().map(of).collect();
-                status(H5Treclaim(kind.raw(), space.raw(), H5P_DEFAULT, texts.as_mut_ptr().cast()))?;
+                status(H5Treclaim(
+                    kind.raw(),
+                    space.raw(),
+                    H5P_DEFAULT,
+                    texts.as_mut_ptr().cast(),
+                ))?;
                 return Ok(Some(found));
             }
             let mut bytes = vec![0u8; count * size];

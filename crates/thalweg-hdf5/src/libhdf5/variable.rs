@@ -7,10 +7,12 @@ use hdf5_metno_sys::h5d::{H5Dget_space, H5Dget_type, H5Dread};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::{
-    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
-    H5Sget_simple_extent_type, H5Sselect_hyperslab,
+    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims,
+    H5Sget_simple_extent_ndims, H5Sget_simple_extent_type, H5Sselect_hyperslab,
 };
-use hdf5_metno_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_super, H5Tis_variable_str, H5Treclaim};
+use hdf5_metno_sys::h5t::{
+    H5T_class_t, H5Tget_class, H5Tget_super, H5Tis_variable_str, H5Treclaim,
+};
 use thalweg_io::Result;
 
 use super::array::{MOST_RANK, kind};
@@ -59,18 +61,22 @@ impl Node {
             |trouble| match trouble {
                 Trouble::Unsupported(_) => Ok(None),
                 Trouble::Refused(refused) => Err(self.refused(refused)),
-                Trouble::Malformed(at, found, expected) => Err(self.shared.malformed(&self.path, at, found, expected)),
+                Trouble::Malformed(at, found, expected) => {
+                    Err(self.shared.malformed(&self.path, at, found, expected))
+                }
             },
         )
     }
 
     fn variable_locked(&self) -> Result<Option<Variable>, Trouble> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer has room for as many dimensions as there are.
+        // SAFETY: under the lock, with identifiers that are open; the buffer has room for as many
+        // dimensions as there are.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Ok(None);
             }
-            let (stored, space) = (Id::new(H5Dget_type(self.id.raw()))?, Id::new(H5Dget_space(self.id.raw()))?);
+            let (stored, space) =
+                (Id::new(H5Dget_type(self.id.raw()))?, Id::new(H5Dget_space(self.id.raw()))?);
             if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL {
                 return Ok(None);
             }
@@ -87,17 +93,30 @@ impl Node {
             };
             let mut shape = [0; MOST_RANK];
             let rank = status(H5Sget_simple_extent_ndims(space.raw()))?;
-            status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), std::ptr::null_mut()))?;
+            status(H5Sget_simple_extent_dims(
+                space.raw(),
+                shape.as_mut_ptr(),
+                std::ptr::null_mut(),
+            ))?;
             let shape = shape[..(rank.max(0) as usize).min(MOST_RANK)].to_vec();
-            if shape.iter().try_fold(size_of::<List>() as u64, |bytes, &n| bytes.checked_mul(n)).is_none() {
-                return Err(Trouble::Malformed(0, format!("{shape:?} elements"), "as many as can be counted".into()));
+            if shape
+                .iter()
+                .try_fold(size_of::<List>() as u64, |bytes, &n| bytes.checked_mul(n))
+                .is_none()
+            {
+                return Err(Trouble::Malformed(
+                    0,
+                    format!("{shape:?} elements"),
+                    "as many as can be counted".into(),
+                ));
             }
             Ok(Some(Variable { shape, item }))
         }
     }
 
-    /// Shows `rows` elements of the first dimension from `from` on to `f`, in C order: strings without the NUL at their end, the
-    /// elements of lists little-endian. A single element is one row.
+    /// Shows `rows` elements of the first dimension from `from` on to `f`, in C order: strings
+    /// without the NUL at their end, the elements of lists little-endian. A single element is one
+    /// row.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says; `f`'s own.
@@ -128,11 +147,14 @@ impl Node {
         count: usize,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Refused> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected elements as the library has them
-        // in memory, which are looked at before they are given back.
+        // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected
+        // elements as the library has them in memory, which are looked at before they are given
+        // back.
         unsafe {
-            let (stored, space) = (Id::new(H5Dget_type(self.id.raw()))?, Id::new(H5Dget_space(self.id.raw()))?);
-            let here = Id::new(H5Screate_simple(shape.len() as i32, shape.as_ptr(), std::ptr::null()))?;
+            let (stored, space) =
+                (Id::new(H5Dget_type(self.id.raw()))?, Id::new(H5Dget_space(self.id.raw()))?);
+            let here =
+                Id::new(H5Screate_simple(shape.len() as i32, shape.as_ptr(), std::ptr::null()))?;
             if !shape.is_empty() {
                 let mut start = [0; MOST_RANK];
                 start[0] = from;
@@ -140,22 +162,38 @@ impl Node {
                 let (null, start) = (std::ptr::null(), start.as_ptr());
                 status(H5Sselect_hyperslab(space.raw(), set, start, null, shape.as_ptr(), null))?;
             }
-            let mut strings = vec![std::ptr::null::<c_char>(); if variable.item.is_none() { count } else { 0 }];
+            let mut strings =
+                vec![std::ptr::null::<c_char>(); if variable.item.is_none() { count } else { 0 }];
             let mut lists = vec![List { len: 0, items: std::ptr::null() }; count - strings.len()];
-            let buffer: *mut c_void =
-                if variable.item.is_none() { strings.as_mut_ptr().cast() } else { lists.as_mut_ptr().cast() };
-            let read = status(H5Dread(self.id.raw(), stored.raw(), here.raw(), space.raw(), H5P_DEFAULT, buffer));
+            let buffer: *mut c_void = if variable.item.is_none() {
+                strings.as_mut_ptr().cast()
+            } else {
+                lists.as_mut_ptr().cast()
+            };
+            let read = status(H5Dread(
+                self.id.raw(),
+                stored.raw(),
+                here.raw(),
+                space.raw(),
+                H5P_DEFAULT,
+                buffer,
+            ));
             if read.is_ok() {
-                out.extend(
-                    strings.iter().map(|&text| {
-                        if text.is_null() { Vec::new() } else { CStr::from_ptr(text).to_bytes().to_vec() }
-                    }),
-                );
+                out.extend(strings.iter().map(|&text| {
+                    if text.is_null() {
+                        Vec::new()
+                    } else {
+                        CStr::from_ptr(text).to_bytes().to_vec()
+                    }
+                }));
                 out.extend(lists.iter().map(|list| {
-                    let Some(item) = variable.item.as_ref().filter(|_| list.len > 0 && !list.items.is_null()) else {
+                    let Some(item) =
+                        variable.item.as_ref().filter(|_| list.len > 0 && !list.items.is_null())
+                    else {
                         return Vec::new();
                     };
-                    let bytes = std::slice::from_raw_parts(list.items.cast::<u8>(), list.len * item.size());
+                    let bytes =
+                        std::slice::from_raw_parts(list.items.cast::<u8>(), list.len * item.size());
                     let mut bytes = bytes.to_vec();
                     item.to_little_endian(&mut bytes);
                     bytes

@@ -13,13 +13,14 @@ use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Olink;
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_DATASET_CREATE, H5P_CLS_FILE_CREATE, H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_chunk,
-    H5Pset_filter, H5Pset_libver_bounds, H5Pset_obj_track_times,
+    H5P_CLS_DATASET_CREATE, H5P_CLS_FILE_CREATE, H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate,
+    H5Pset_chunk, H5Pset_filter, H5Pset_libver_bounds, H5Pset_obj_track_times,
 };
 use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
 use hdf5_metno_sys::h5t::{
-    H5T_C_S1, H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE, H5T_STD_U8LE,
-    H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE, H5Tcopy, H5Tenum_create, H5Tenum_insert, H5Tset_size,
+    H5T_C_S1, H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE,
+    H5T_STD_I64LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE, H5Tcopy,
+    H5Tenum_create, H5Tenum_insert, H5Tset_size,
 };
 use hdf5_metno_sys::h5z::H5Z_FLAG_OPTIONAL;
 use thalweg_io::{Error, Result};
@@ -40,7 +41,8 @@ mod vector;
 pub struct Writer {
     id: Id,
     scalar: Id,
-    /// How groups are made: without times, for the same reads are the same bytes, whenever they are written.
+    /// How groups are made: without times, for the same reads are the same bytes, whenever they are
+    /// written.
     groups: Id,
     name: Arc<str>,
 }
@@ -115,7 +117,8 @@ impl Writer {
         Self::bounded(path, name, None)
     }
 
-    /// The same for certain versions of the library: all of them, or those from 1.10 on, which find chunks quicker.
+    /// The same for certain versions of the library: all of them, or those from 1.10 on, which find
+    /// chunks quicker.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -126,7 +129,11 @@ impl Writer {
         Self::bounded(path, name, Some((low, latest)))
     }
 
-    fn bounded(path: &Path, name: &Arc<str>, bounds: Option<(H5F_libver_t, H5F_libver_t)>) -> Result<Self> {
+    fn bounded(
+        path: &Path,
+        name: &Arc<str>,
+        bounds: Option<(H5F_libver_t, H5F_libver_t)>,
+    ) -> Result<Self> {
         let at = c_string(path.as_os_str().as_bytes(), name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with a path that ends with NUL.
@@ -135,7 +142,8 @@ impl Writer {
                 if let Some((low, high)) = bounds {
                     status(H5Pset_libver_bounds(access.raw(), low, high))?;
                 }
-                let (file, groups) = (untimed(*H5P_CLS_FILE_CREATE)?, untimed(*H5P_CLS_GROUP_CREATE)?);
+                let (file, groups) =
+                    (untimed(*H5P_CLS_FILE_CREATE)?, untimed(*H5P_CLS_GROUP_CREATE)?);
                 let id = Id::new(H5Fcreate(at.as_ptr(), H5F_ACC_TRUNC, file.raw(), access.raw()))?;
                 Ok((id, Id::new(H5Screate(H5S_class_t::H5S_SCALAR))?, groups))
             }
@@ -152,7 +160,9 @@ impl Writer {
         let (name, parent) = (self.c_string(name)?, self.at(parent));
         let made = locked(|| {
             // SAFETY: under the lock, with an open parent and a name that ends with NUL.
-            Id::new(unsafe { H5Gcreate2(parent, name.as_ptr(), H5P_DEFAULT, self.groups.raw(), H5P_DEFAULT) })
+            Id::new(unsafe {
+                H5Gcreate2(parent, name.as_ptr(), H5P_DEFAULT, self.groups.raw(), H5P_DEFAULT)
+            })
         });
         made.map(Group).map_err(|refused| self.failed(refused))
     }
@@ -165,7 +175,9 @@ impl Writer {
         let name = self.c_string(name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with open groups and a name that ends with NUL.
-            status(unsafe { H5Olink(group.0.raw(), parent.0.raw(), name.as_ptr(), H5P_DEFAULT, H5P_DEFAULT) })
+            status(unsafe {
+                H5Olink(group.0.raw(), parent.0.raw(), name.as_ptr(), H5P_DEFAULT, H5P_DEFAULT)
+            })
         });
         made.map(drop).map_err(|refused| self.failed(refused))
     }
@@ -174,7 +186,13 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn number(&self, group: Option<&Group>, name: &str, kind: Number, bytes: &[u8]) -> Result<()> {
+    pub fn number(
+        &self,
+        group: Option<&Group>,
+        name: &str,
+        kind: Number,
+        bytes: &[u8],
+    ) -> Result<()> {
         locked(|| self.attribute(self.at(group), name, kind.id(), kind.bytes(), bytes))
     }
 
@@ -208,9 +226,11 @@ impl Writer {
     /// # Errors
     /// More than 256 labels, or one twice.
     pub fn enumeration(&self, labels: &[String]) -> Result<Enumeration> {
-        let names: Vec<CString> = labels.iter().map(|label| self.c_string(label)).collect::<Result<_>>()?;
+        let names: Vec<CString> =
+            labels.iter().map(|label| self.c_string(label)).collect::<Result<_>>()?;
         let made = locked(|| {
-            // SAFETY: under the lock, with names that end with NUL and codes of one byte, as the base type has.
+            // SAFETY: under the lock, with names that end with NUL and codes of one byte, as the
+            // base type has.
             unsafe {
                 let kind = Id::new(H5Tenum_create(*H5T_STD_U8LE))?;
                 for (code, name) in (0..=u8::MAX).zip(&names) {
@@ -223,15 +243,31 @@ impl Writer {
     }
 
     /// The lock is held; `size` is that of the type.
-    fn attribute(&self, at: hid_t, name: &str, kind: hid_t, size: usize, bytes: &[u8]) -> Result<()> {
+    fn attribute(
+        &self,
+        at: hid_t,
+        name: &str,
+        kind: hid_t,
+        size: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
         if bytes.len() != size {
-            return Err(Error::Usage(format!("{}: {} bytes for {name}, not {size}", self.name, bytes.len()).into()));
+            return Err(Error::Usage(
+                format!("{}: {} bytes for {name}, not {size}", self.name, bytes.len()).into(),
+            ));
         }
         let name = self.c_string(name)?;
         // SAFETY: under the lock, with an open object, and as many bytes as the type takes.
         let made = unsafe {
-            Id::new(H5Acreate2(at, name.as_ptr(), kind, self.scalar.raw(), H5P_DEFAULT, H5P_DEFAULT))
-                .and_then(|made| status(H5Awrite(made.raw(), kind, bytes.as_ptr().cast())))
+            Id::new(H5Acreate2(
+                at,
+                name.as_ptr(),
+                kind,
+                self.scalar.raw(),
+                H5P_DEFAULT,
+                H5P_DEFAULT,
+            ))
+            .and_then(|made| status(H5Awrite(made.raw(), kind, bytes.as_ptr().cast())))
         };
         made.map(drop).map_err(|refused| self.failed(refused))
     }
@@ -243,8 +279,8 @@ impl Writer {
     pub fn signal(&self, group: &Group, name: &str, stored: Stored<'_>) -> Result<()> {
         let name = self.c_string(name)?;
         let made = locked(|| {
-            // SAFETY: under the lock, with open objects; one dimension, so one number each; the chunk has as many bytes as
-            // the call is told.
+            // SAFETY: under the lock, with open objects; one dimension, so one number each; the
+            // chunk has as many bytes as the call is told.
             unsafe {
                 let space = Id::new(H5Screate_simple(1, &raw const stored.len, std::ptr::null()))?;
                 let make = untimed(*H5P_CLS_DATASET_CREATE)?;
@@ -253,7 +289,13 @@ impl Writer {
                     if let Some((filter, values)) = stored.filter {
                         // Optional, for the library itself does not have the filter.
                         let optional: c_uint = H5Z_FLAG_OPTIONAL;
-                        status(H5Pset_filter(make.raw(), filter, optional, values.len(), values.as_ptr()))?;
+                        status(H5Pset_filter(
+                            make.raw(),
+                            filter,
+                            optional,
+                            values.len(),
+                            values.as_ptr(),
+                        ))?;
                     }
                 }
                 let (parent, kind) = (group.0.raw(), *H5T_STD_I16LE);
@@ -290,7 +332,8 @@ impl Writer {
     /// [`Error::Io`], as on a full disk.
     pub fn finish(self) -> Result<()> {
         // SAFETY: under the lock, an open file.
-        let flushed = locked(|| status(unsafe { H5Fflush(self.id.raw(), H5F_scope_t::H5F_SCOPE_GLOBAL) }));
+        let flushed =
+            locked(|| status(unsafe { H5Fflush(self.id.raw(), H5F_scope_t::H5F_SCOPE_GLOBAL) }));
         flushed.map(drop).map_err(|refused| self.failed(refused))
     }
 
@@ -311,7 +354,10 @@ impl Writer {
 /// The type of strings of so many bytes, the NUL at their end included. The lock is held.
 fn string_of(bytes: usize) -> Result<Id, Refused> {
     // SAFETY: under the lock; the copy is ours.
-    unsafe { Id::new(H5Tcopy(*H5T_C_S1)).and_then(|kind| status(H5Tset_size(kind.raw(), bytes)).map(|_| kind)) }
+    unsafe {
+        Id::new(H5Tcopy(*H5T_C_S1))
+            .and_then(|kind| status(H5Tset_size(kind.raw(), bytes)).map(|_| kind))
+    }
 }
 
 /// Properties of a class with which objects are made without times.
@@ -327,7 +373,9 @@ unsafe fn untimed(class: hid_t) -> Result<Id, Refused> {
 }
 
 fn c_string(bytes: &[u8], file: &Arc<str>) -> Result<CString> {
-    CString::new(bytes).map_err(|_| Error::Usage(format!("{file}: {bytes:?} has a NUL, which HDF5 cannot hold").into()))
+    CString::new(bytes).map_err(|_| {
+        Error::Usage(format!("{file}: {bytes:?} has a NUL, which HDF5 cannot hold").into())
+    })
 }
 
 fn failed(file: &Arc<str>, refused: Refused) -> Error {
@@ -336,5 +384,8 @@ fn failed(file: &Arc<str>, refused: Refused) -> Error {
 
 /// Names of groups and attributes must have no slash.
 pub fn is_name(text: &str) -> bool {
-    !text.is_empty() && text != "." && !text.contains('/') && CStr::from_bytes_until_nul(text.as_bytes()).is_err()
+    !text.is_empty()
+        && text != "."
+        && !text.contains('/')
+        && CStr::from_bytes_until_nul(text.as_bytes()).is_err()
 }

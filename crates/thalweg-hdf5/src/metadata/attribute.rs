@@ -46,7 +46,8 @@ pub(super) struct Type {
     pub(super) size: usize,
 }
 
-/// Exponent and mantissa of IEEE 754's numbers of 32 and 64 bits: sign's place, properties as stored.
+/// Exponent and mantissa of IEEE 754's numbers of 32 and 64 bits: sign's place, properties as
+/// stored.
 const SINGLE: (u8, [u8; 12]) = (31, [0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0]);
 const DOUBLE: (u8, [u8; 12]) = (63, [0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0]);
 
@@ -66,7 +67,10 @@ impl Type {
             0 => {
                 let (offset, precision) = (cursor.u16()?, cursor.u16()?);
                 // The bits beside its number are those that padding is made of.
-                if offset != 0 || usize::from(precision) != size.saturating_mul(8) || bits[0] & 0x06 != 0 {
+                if offset != 0
+                    || usize::from(precision) != size.saturating_mul(8)
+                    || bits[0] & 0x06 != 0
+                {
                     return foreign("integers that do not fill their bytes");
                 }
                 Kind::Integer { signed: bits[0] & 8 != 0, big_endian }
@@ -144,7 +148,10 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn attributes<S: Source + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<Vec<(String, Value)>> {
+    pub fn attributes<S: Source + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+    ) -> Result<Vec<(String, Value)>> {
         let mut found = Vec::new();
         for message in self.all(ATTRIBUTE) {
             found.push(attribute(reader, message?)?);
@@ -187,7 +194,10 @@ fn dense<S: Source + ?Sized>(
     Ok(())
 }
 
-fn attribute<S: Source + ?Sized>(reader: &Reader<'_, S>, mut cursor: Cursor<'_>) -> Result<(String, Value)> {
+fn attribute<S: Source + ?Sized>(
+    reader: &Reader<'_, S>,
+    mut cursor: Cursor<'_>,
+) -> Result<(String, Value)> {
     let version = cursor.u8()?;
     if !(1..=3).contains(&version) {
         return foreign(format!("version {version} of an attribute"));
@@ -216,7 +226,11 @@ fn attribute<S: Source + ?Sized>(reader: &Reader<'_, S>, mut cursor: Cursor<'_>)
     Ok((name, value(reader, kind, cursor)?))
 }
 
-fn value<S: Source + ?Sized>(reader: &Reader<'_, S>, kind: Type, mut cursor: Cursor<'_>) -> Result<Value> {
+fn value<S: Source + ?Sized>(
+    reader: &Reader<'_, S>,
+    kind: Type,
+    mut cursor: Cursor<'_>,
+) -> Result<Value> {
     let Type { kind, size } = kind;
     Ok(match kind {
         Kind::Integer { signed, big_endian } if size <= 8 => {
@@ -232,7 +246,11 @@ fn value<S: Source + ?Sized>(reader: &Reader<'_, S>, kind: Type, mut cursor: Cur
         }
         Kind::Float { big_endian } => {
             let bits = code(cursor.take(size)?, big_endian).cast_unsigned();
-            let value = if size == 4 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+            let value = if size == 4 {
+                f64::from(f32::from_bits(bits as u32))
+            } else {
+                f64::from_bits(bits)
+            };
             Value::Float(value, size)
         }
         Kind::Text if size <= Value::MOST_TEXT => {
@@ -241,7 +259,11 @@ fn value<S: Source + ?Sized>(reader: &Reader<'_, S>, kind: Type, mut cursor: Cur
         Kind::LongText => {
             let (len, at, index) = (cursor.u32()?, cursor.u64()?, cursor.u32()?);
             // An address of zero is what an empty string has.
-            Value::Text(if at == 0 { String::new() } else { global_text(reader, at, index, u64::from(len))? })
+            Value::Text(if at == 0 {
+                String::new()
+            } else {
+                global_text(reader, at, index, u64::from(len))?
+            })
         }
         Kind::Enum { big_endian, labels } if size <= 8 => {
             Value::Enum(code(cursor.take(size)?, big_endian), Arc::new(labels))

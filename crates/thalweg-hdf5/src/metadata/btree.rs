@@ -11,7 +11,8 @@ struct Level {
     entries: Vec<(Vec<u8>, u64)>,
 }
 
-/// Walks a version 1 tree level by level: the last level's keys of `key` bytes, each with its child.
+/// Walks a version 1 tree level by level: the last level's keys of `key` bytes, each with its
+/// child.
 ///
 /// A node is about `likely` bytes.
 pub(super) fn version1<S: Source + ?Sized>(
@@ -50,7 +51,11 @@ fn nodes1<S: Source + ?Sized>(
         match expected {
             None => all.level = level,
             Some(expected) if level != expected => {
-                return damaged(at, format!("a B-tree's node of level {level}"), format!("level {expected}"));
+                return damaged(
+                    at,
+                    format!("a B-tree's node of level {level}"),
+                    format!("level {expected}"),
+                );
             }
             Some(_) => {}
         }
@@ -98,7 +103,11 @@ pub(super) fn version2<S: Source + ?Sized>(
         level = below;
     }
     if inner.len() as u64 != total {
-        return damaged(at, format!("{} records", inner.len()), format!("{total}, as the tree's header says"));
+        return damaged(
+            at,
+            format!("{} records", inner.len()),
+            format!("{total}, as the tree's header says"),
+        );
     }
     Ok(inner)
 }
@@ -107,7 +116,8 @@ pub(super) fn version2<S: Source + ?Sized>(
 struct Shape {
     node: u64,
     record: usize,
-    /// For each level from the leaves on: most records of a node, and the bytes of a pointer to one of its children.
+    /// For each level from the leaves on: most records of a node, and the bytes of a pointer to one
+    /// of its children.
     levels: Vec<(u64, usize)>,
     /// Bytes of a count of records.
     count: usize,
@@ -123,7 +133,11 @@ impl Shape {
         let most = node.saturating_sub(OVERHEAD) / record;
         // The library's own trees are a handful of levels deep, in nodes of half a KiB.
         if most == 0 || depth > 16 || node > 1 << 20 {
-            return damaged(at, format!("a B-tree of depth {depth} with nodes of {node} bytes"), "a B-tree");
+            return damaged(
+                at,
+                format!("a B-tree of depth {depth} with nodes of {node} bytes"),
+                "a B-tree",
+            );
         }
         let count = bytes_for(most);
         let (mut levels, mut totals, mut below) = (vec![(most, 0)], vec![0], most);
@@ -152,7 +166,11 @@ impl Shape {
     ) -> Result<()> {
         let (most, pointer) = self.levels[level];
         if count > most {
-            return damaged(at, format!("a B-tree's node of {count} records"), format!("at most {most}"));
+            return damaged(
+                at,
+                format!("a B-tree's node of {count} records"),
+                format!("at most {most}"),
+            );
         }
         let count = count as usize;
         let pointers = if level == 0 { 0 } else { (count + 1) * pointer };

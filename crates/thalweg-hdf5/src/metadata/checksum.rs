@@ -2,7 +2,8 @@
 
 use super::{Result, damaged};
 
-/// Checks a structure whose last four bytes are the checksum of those before; these are handed back.
+/// Checks a structure whose last four bytes are the checksum of those before; these are handed
+/// back.
 pub(super) fn verified(bytes: &[u8], at: u64) -> Result<&[u8]> {
     let Some((data, sum)) = bytes.split_last_chunk::<4>() else {
         return damaged(at, format!("{} bytes", bytes.len()), "a structure and its checksum");

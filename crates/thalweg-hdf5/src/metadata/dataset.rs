@@ -1,10 +1,13 @@
-//! Datasets of one dimension: their type, where their elements lie, which filters these went through.
+//! Datasets of one dimension: their type, where their elements lie, which filters these went
+//! through.
 
 use super::attribute::{Kind, Type, dimensions};
 use super::btree::version1;
 use super::checksum::verified;
 use super::cursor::{Cursor, until_nul};
-use super::header::{DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE};
+use super::header::{
+    DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
+};
 use super::{NOWHERE, Reader, Refused, Result, Source, damaged, foreign};
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, Dataset, Storage, in_order};
@@ -12,7 +15,8 @@ use crate::types::{Chunk, Dataset, Storage, in_order};
 /// Bytes of a sample.
 const SAMPLE: u64 = 2;
 
-/// Bytes of a key of a tree of chunks of one dimension: size, mask, and one offset more than there are dimensions.
+/// Bytes of a key of a tree of chunks of one dimension: size, mask, and one offset more than there
+/// are dimensions.
 const KEY: usize = 4 + 4 + 2 * 8;
 
 /// How chunks are found.
@@ -31,9 +35,14 @@ impl Object {
     /// # Errors
     /// [`Refused`].
     pub fn samples<S: Source + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<Dataset> {
-        let (Some(kind), Some(space), Some(layout)) = (self.find(DATATYPE), self.find(DATASPACE), self.find(LAYOUT))
+        let (Some(kind), Some(space), Some(layout)) =
+            (self.find(DATATYPE), self.find(DATASPACE), self.find(LAYOUT))
         else {
-            return damaged(0, if self.is_group() { "a group" } else { "an object of another kind" }, "a dataset");
+            return damaged(
+                0,
+                if self.is_group() { "a group" } else { "an object of another kind" },
+                "a dataset",
+            );
         };
         let kind = Type::parse(&mut kind?)?;
         if (kind != Type { kind: Kind::Integer { signed: true, big_endian: false }, size: 2 })
@@ -44,18 +53,26 @@ impl Object {
         let Some(&[len]) = dimensions(&mut space?)?.as_deref() else {
             return foreign("a signal of other than one dimension");
         };
-        let pipeline = self.find(PIPELINE).map_or_else(|| Ok(Pipeline::default()), |message| pipeline(message?))?;
+        let pipeline = self
+            .find(PIPELINE)
+            .map_or_else(|| Ok(Pipeline::default()), |message| pipeline(message?))?;
         let mut layout = layout?;
         let storage = match (layout.u8()?, layout.u8()?) {
             (3..=5, 0) => {
                 let size = usize::from(layout.u16()?);
                 let at = layout.at();
                 let bytes = layout.take(size)?;
-                let samples = usize::try_from(len).ok().and_then(|len| bytes.get(..len.checked_mul(2)?));
+                let samples =
+                    usize::try_from(len).ok().and_then(|len| bytes.get(..len.checked_mul(2)?));
                 let Some(samples) = samples else {
                     return damaged(at, format!("{size} bytes"), format!("{len} samples"));
                 };
-                Storage::Inline(samples.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+                Storage::Inline(
+                    samples
+                        .chunks_exact(2)
+                        .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
+                        .collect(),
+                )
             }
             (3..=5, 1) => {
                 let (offset, size) = (layout.u64()?, layout.u64()?);
@@ -77,7 +94,11 @@ impl Object {
                 let (chunk, element) = (layout.uint(width)?, layout.uint(width)?);
                 let index = match layout.u8()? {
                     1 => {
-                        let filtered = if flags & 2 == 0 { None } else { Some((layout.u64()?, layout.u32()?)) };
+                        let filtered = if flags & 2 == 0 {
+                            None
+                        } else {
+                            Some((layout.u64()?, layout.u32()?))
+                        };
                         Index::Single(layout.u64()?, filtered)
                     }
                     2 => Index::Implicit(layout.u64()?),
@@ -93,7 +114,9 @@ impl Object {
                 }
                 chunked(reader, len, (chunk, element), &pipeline, &index)?
             }
-            (version, class) => return foreign(format!("version {version} of a layout of class {class}")),
+            (version, class) => {
+                return foreign(format!("version {version} of a layout of class {class}"));
+            }
         };
         let fill = if Dataset::stored(len, &storage) < len { self.fill()? } else { 0 };
         let dataset = Dataset { len, fill, storage, pipeline };
@@ -149,7 +172,8 @@ fn chunked<S: Source + ?Sized>(
     pipeline: &Pipeline,
     index: &Index,
 ) -> Result<Storage> {
-    let Some(bytes) = chunk.checked_mul(SAMPLE).filter(|&bytes| bytes > 0 && element == SAMPLE) else {
+    let Some(bytes) = chunk.checked_mul(SAMPLE).filter(|&bytes| bytes > 0 && element == SAMPLE)
+    else {
         return foreign(format!("chunks of {chunk} elements of {element} bytes"));
     };
     let mut chunks = Vec::new();
@@ -180,11 +204,15 @@ fn chunked<S: Source + ?Sized>(
                 }
                 for i in 0..len.div_ceil(chunk) {
                     let offset = i.checked_mul(bytes).and_then(|after| after.checked_add(start));
-                    let Some(offset) = offset else { return damaged(start, "chunks beyond all addresses", "chunks") };
+                    let Some(offset) = offset else {
+                        return damaged(start, "chunks beyond all addresses", "chunks");
+                    };
                     chunks.push(Chunk { first: i * chunk, offset, size: bytes, mask: 0 });
                 }
             }
-            Index::FixedArray(at) => fixed_array(reader, at, chunk, filtered.then_some(()), bytes, &mut chunks)?,
+            Index::FixedArray(at) => {
+                fixed_array(reader, at, chunk, filtered.then_some(()), bytes, &mut chunks)?
+            }
         }
     }
     in_order(&mut chunks, len, chunk).map_err(Refused::Damaged)?;
@@ -215,7 +243,8 @@ fn fixed_array<S: Source + ?Sized>(
         return foreign("a fixed array in pages");
     }
     let width = usize::from(entry).saturating_sub(if filtered.is_some() { 12 } else { 0 });
-    let size = count.checked_mul(u64::from(entry)).and_then(|size| size.checked_add(4 + 1 + 1 + 8 + 4));
+    let size =
+        count.checked_mul(u64::from(entry)).and_then(|size| size.checked_add(4 + 1 + 1 + 8 + 4));
     let Some(size) = size else { return damaged(at, format!("{count} entries"), "fewer") };
     let data = reader.get(block, size)?;
     let mut cursor = Cursor::new(verified(&data, block)?, block);

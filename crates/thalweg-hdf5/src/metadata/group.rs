@@ -16,16 +16,24 @@ const RECORD: usize = 11;
 const HASH: usize = 4;
 
 impl Object {
-    /// Shows the group's hard links, in no particular order; other links lead elsewhere, and are left out.
+    /// Shows the group's hard links, in no particular order; other links lead elsewhere, and are
+    /// left out.
     ///
     /// # Errors
     /// [`Refused`](super::Refused), that of `visit` included.
-    pub fn links<S: Source + ?Sized>(&self, file: &File, reader: &Reader<'_, S>, visit: Links<'_>) -> Result<()> {
+    pub fn links<S: Source + ?Sized>(
+        &self,
+        file: &File,
+        reader: &Reader<'_, S>,
+        visit: Links<'_>,
+    ) -> Result<()> {
         if let Some(table) = self.find(SYMBOL_TABLE) {
             let mut table = table?;
             return symbols(file, reader, (table.u64()?, table.u64()?), visit);
         }
-        let Some(info) = self.find(LINK_INFO) else { return foreign("a group without links, or what is no group") };
+        let Some(info) = self.find(LINK_INFO) else {
+            return foreign("a group without links, or what is no group");
+        };
         let mut info = info?;
         info.version(0, "link info")?;
         if info.u8()? & 1 != 0 {
@@ -45,7 +53,12 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn child<S: Source + ?Sized>(&self, file: &File, reader: &Reader<'_, S>, name: &str) -> Result<Option<u64>> {
+    pub fn child<S: Source + ?Sized>(
+        &self,
+        file: &File,
+        reader: &Reader<'_, S>,
+        name: &str,
+    ) -> Result<Option<u64>> {
         let mut found = None;
         self.links(file, reader, &mut |here, at| {
             if here == name.as_bytes() {
@@ -69,7 +82,8 @@ fn symbols<S: Source + ?Sized>(
     visit: Links<'_>,
 ) -> Result<()> {
     let names = Local::read(reader, heap)?;
-    let leaves: Vec<u64> = version1(reader, tree, 0, 8, file.node_bytes)?.into_iter().map(|(_, leaf)| leaf).collect();
+    let leaves: Vec<u64> =
+        version1(reader, tree, 0, 8, file.node_bytes)?.into_iter().map(|(_, leaf)| leaf).collect();
     reader.expect(&leaves, file.leaf_bytes)?;
     for at in leaves {
         let head = reader.get(at, 8)?;
@@ -101,7 +115,9 @@ fn show(mut link: Cursor<'_>, visit: Links<'_>) -> Result<()> {
     link.skip(if flags & 0x10 == 0 { 0 } else { 1 })?;
     let at = link.at();
     let len = link.uint(1 << (flags & 3))?;
-    let Ok(len) = usize::try_from(len) else { return damaged(at, format!("a name of {len} bytes"), "a name") };
+    let Ok(len) = usize::try_from(len) else {
+        return damaged(at, format!("a name of {len} bytes"), "a name");
+    };
     let name = link.take(len)?;
     if kind == 0 {
         visit(name, link.u64()?)?;
@@ -109,7 +125,12 @@ fn show(mut link: Cursor<'_>, visit: Links<'_>) -> Result<()> {
     Ok(())
 }
 
-fn dense<S: Source + ?Sized>(reader: &Reader<'_, S>, heap: u64, names: u64, visit: Links<'_>) -> Result<()> {
+fn dense<S: Source + ?Sized>(
+    reader: &Reader<'_, S>,
+    heap: u64,
+    names: u64,
+    visit: Links<'_>,
+) -> Result<()> {
     let mut heap = Fractal::open(reader, heap)?;
     let records = version2(reader, names, LINKS_BY_NAME, RECORD)?;
     let place = |record: &Vec<u8>| heap.place(record.get(HASH..).unwrap_or_default(), names);

@@ -28,7 +28,8 @@ pub(super) const ATTRIBUTE_INFO: u16 = 0x15;
 /// The last type that the specification has.
 const LAST: u16 = 0x17;
 
-/// A message of these flags stands elsewhere; one of these may not be passed over where it is unknown.
+/// A message of these flags stands elsewhere; one of these may not be passed over where it is
+/// unknown.
 const SHARED: u8 = 0x02;
 const MUST_KNOW: u8 = 0x80;
 
@@ -61,7 +62,8 @@ impl File {
                 cursor.skip(1)?;
                 let (leaf, internal) = (cursor.u16()?, cursor.u16()?);
                 cursor.skip(if version == 0 { 4 } else { 8 })?;
-                let (base, _, end, driver) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+                let (base, _, end, driver) =
+                    (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
                 if driver != NOWHERE {
                     return foreign("a file of a special driver");
                 }
@@ -74,7 +76,8 @@ impl File {
                 if version == 3 && flags & 0x05 != 0 {
                     return foreign("a file that is being written");
                 }
-                let (base, extension, end, root) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+                let (base, extension, end, root) =
+                    (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
                 verified(bytes.get(..48).unwrap_or_default(), 0)?;
                 if extension != NOWHERE {
                     let extension = Object::read(reader, extension)?;
@@ -156,8 +159,14 @@ impl Object {
                 cursor.skip((before - width) as usize)?;
                 cursor.uint(width as usize)?
             };
-            let Some(whole) = size.checked_add(before + 4).filter(|&whole| whole <= MOST_HEADER as u64) else {
-                return damaged(at, format!("an object header of {size} bytes"), format!("at most {MOST_HEADER}"));
+            let Some(whole) =
+                size.checked_add(before + 4).filter(|&whole| whole <= MOST_HEADER as u64)
+            else {
+                return damaged(
+                    at,
+                    format!("an object header of {size} bytes"),
+                    format!("at most {MOST_HEADER}"),
+                );
             };
             let start = object.append(reader, at, whole)?;
             object.check_sum(at, start)?;
@@ -182,10 +191,19 @@ impl Object {
     }
 
     /// Reads a part behind those that are there; where it starts.
-    fn append<S: Source + ?Sized>(&mut self, reader: &Reader<'_, S>, at: u64, len: u64) -> Result<usize> {
+    fn append<S: Source + ?Sized>(
+        &mut self,
+        reader: &Reader<'_, S>,
+        at: u64,
+        len: u64,
+    ) -> Result<usize> {
         let start = self.bytes.len();
         if len > (MOST_HEADER - start) as u64 {
-            return damaged(at, format!("a part of an object header of {len} bytes"), format!("at most {MOST_HEADER}"));
+            return damaged(
+                at,
+                format!("a part of an object header of {len} bytes"),
+                format!("at most {MOST_HEADER}"),
+            );
         }
         self.bytes.extend_from_slice(&reader.get(at, len)?);
         // A part without a byte could follow itself for ever.
@@ -213,14 +231,27 @@ impl Object {
                 return damaged(here, format!("a message of {len} bytes"), "a multiple of 8");
             }
             let body = cursor.take(usize::from(len))?;
-            let message = Message { kind, flags, at: here, start: start + (here - at) as usize, len: usize::from(len) };
+            let message = Message {
+                kind,
+                flags,
+                at: here,
+                start: start + (here - at) as usize,
+                len: usize::from(len),
+            };
             note(&mut self.messages, message, body, parts)?;
         }
         Ok(())
     }
 
-    /// The messages of a version 2 part, of which the first stands at `start` here and at `at` of the file.
-    fn modern(&mut self, at: u64, start: usize, tracked: bool, parts: &mut Vec<Part>) -> Result<()> {
+    /// The messages of a version 2 part, of which the first stands at `start` here and at `at` of
+    /// the file.
+    fn modern(
+        &mut self,
+        at: u64,
+        start: usize,
+        tracked: bool,
+        parts: &mut Vec<Part>,
+    ) -> Result<()> {
         let least = if tracked { 6 } else { 4 };
         let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
         // What is too short for a message is a gap.
@@ -247,7 +278,8 @@ impl Object {
             if message.flags & SHARED != 0 {
                 return foreign("messages that objects share");
             }
-            let body = self.bytes.get(message.start..message.start + message.len).unwrap_or_default();
+            let body =
+                self.bytes.get(message.start..message.start + message.len).unwrap_or_default();
             Ok(Cursor::new(body, message.at))
         })
     }
@@ -259,7 +291,12 @@ impl Object {
 }
 
 /// Takes in a message.
-fn note(messages: &mut Vec<Message>, message: Message, body: &[u8], parts: &mut Vec<Part>) -> Result<()> {
+fn note(
+    messages: &mut Vec<Message>,
+    message: Message,
+    body: &[u8],
+    parts: &mut Vec<Part>,
+) -> Result<()> {
     match message.kind {
         CONTINUATION => {
             let mut cursor = Cursor::new(body, message.at);

@@ -1,4 +1,5 @@
-//! Heaps: local ones for the names of symbol tables, global ones for strings of any length, fractal ones for dense storage.
+//! Heaps: local ones for the names of symbol tables, global ones for strings of any length, fractal
+//! ones for dense storage.
 
 use super::btree::{bytes_for, check_filters};
 use super::checksum::{lookup3, verified};
@@ -24,7 +25,10 @@ impl Local {
 
     /// The name at an offset.
     pub(super) fn name(&self, offset: u64) -> Result<&[u8]> {
-        let rest = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or_default();
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.bytes.get(offset..))
+            .unwrap_or_default();
         Cursor::new(rest, self.at.saturating_add(offset)).text()
     }
 }
@@ -33,7 +37,12 @@ impl Local {
 const MOST_OBJECT: u64 = 64 << 20;
 
 /// An object of a global heap, up to its first NUL.
-pub(super) fn global_text<S: Source + ?Sized>(reader: &Reader<'_, S>, at: u64, index: u32, len: u64) -> Result<String> {
+pub(super) fn global_text<S: Source + ?Sized>(
+    reader: &Reader<'_, S>,
+    at: u64,
+    index: u32,
+    len: u64,
+) -> Result<String> {
     let head = reader.get(at, 16)?;
     let mut cursor = Cursor::new(&head, at);
     cursor.magic("GCOL")?;
@@ -143,7 +152,11 @@ impl Fractal {
     pub(super) fn place(&self, id: &[u8], at: u64) -> Result<(u64, u64)> {
         let mut cursor = Cursor::new(id, at);
         if id.len() != self.id {
-            return damaged(at, format!("an id of {} bytes", id.len()), format!("{}, as the heap says", self.id));
+            return damaged(
+                at,
+                format!("an id of {} bytes", id.len()),
+                format!("{}, as the heap says", self.id),
+            );
         }
         match cursor.u8()? {
             0 => Ok((cursor.uint(self.offset)?, cursor.uint(self.length)?)),
@@ -151,7 +164,8 @@ impl Fractal {
         }
     }
 
-    /// Reads the block of an object, unless it is the one at hand; the object, and where it stands in the file.
+    /// Reads the block of an object, unless it is the one at hand; the object, and where it stands
+    /// in the file.
     pub(super) fn object<S: Source + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
@@ -168,16 +182,26 @@ impl Fractal {
             self.block = Some((first, at, bytes));
         }
         let start = at_hand(&self.block).unwrap_or(usize::MAX);
-        let (at, bytes) = self.block.as_ref().map_or((0, &[][..]), |(_, at, bytes)| (*at, &bytes[..]));
-        let object = usize::try_from(len).ok().and_then(|len| bytes.get(start..start.checked_add(len)?));
+        let (at, bytes) =
+            self.block.as_ref().map_or((0, &[][..]), |(_, at, bytes)| (*at, &bytes[..]));
+        let object =
+            usize::try_from(len).ok().and_then(|len| bytes.get(start..start.checked_add(len)?));
         match object {
             Some(object) => Ok((object, at + start as u64)),
-            None => damaged(at, format!("{len} bytes at {offset} of a fractal heap"), "an object inside its block"),
+            None => damaged(
+                at,
+                format!("{len} bytes at {offset} of a fractal heap"),
+                "an object inside its block",
+            ),
         }
     }
 
     /// The direct block that holds an offset of the heap: its own offset, its address, its size.
-    fn locate<S: Source + ?Sized>(&mut self, reader: &Reader<'_, S>, offset: u64) -> Result<(u64, u64, u64)> {
+    fn locate<S: Source + ?Sized>(
+        &mut self,
+        reader: &Reader<'_, S>,
+        offset: u64,
+    ) -> Result<(u64, u64, u64)> {
         if self.rows == 0 {
             return Ok((0, self.root, self.start));
         }
@@ -187,7 +211,9 @@ impl Fractal {
             let span = self.width * self.start;
             let within = offset - first;
             let row = if within < span { 0 } else { u64::from((within / span).ilog2()) + 1 };
-            let (Some(size), Some(row_start)) = (self.size(row), self.row_start(row)) else { break };
+            let (Some(size), Some(row_start)) = (self.size(row), self.row_start(row)) else {
+                break;
+            };
             let column = (within - row_start) / size;
             if row >= rows || column >= self.width {
                 break;
@@ -203,7 +229,11 @@ impl Fractal {
             rows = u64::from((size / span).checked_ilog2().unwrap_or(0)) + 1;
             at = child;
         }
-        damaged(self.at, format!("an object at {offset} of a fractal heap"), "a block that holds it")
+        damaged(
+            self.at,
+            format!("an object at {offset} of a fractal heap"),
+            "a block that holds it",
+        )
     }
 
     /// Bytes of a block of a row.
@@ -228,7 +258,11 @@ impl Fractal {
         if self.tables.get(depth).is_none_or(|(known, _)| *known != at) {
             let entries = rows * self.width;
             if entries > MOST_ENTRIES {
-                return damaged(at, format!("{entries} blocks below one"), format!("at most {MOST_ENTRIES}"));
+                return damaged(
+                    at,
+                    format!("{entries} blocks below one"),
+                    format!("at most {MOST_ENTRIES}"),
+                );
             }
             let bytes = reader.get(at, 4 + 1 + 8 + self.offset as u64 + entries * 8 + 4)?;
             let mut cursor = Cursor::new(verified(&bytes, at)?, at);
@@ -249,7 +283,11 @@ impl Fractal {
         if (heap, offset) == (self.at, first) {
             return Ok(());
         }
-        damaged(at, format!("a block at {offset} of the heap at {heap}"), format!("{first} of {}", self.at))
+        damaged(
+            at,
+            format!("a block at {offset} of the heap at {heap}"),
+            format!("{first} of {}", self.at),
+        )
     }
 
     fn read_block<S: Source + ?Sized>(
@@ -271,7 +309,11 @@ impl Fractal {
             }
             let computed = lookup3(&bytes);
             if stored != computed {
-                return damaged(at, format!("the checksum {stored:08x}"), format!("{computed:08x}, as of the block"));
+                return damaged(
+                    at,
+                    format!("the checksum {stored:08x}"),
+                    format!("{computed:08x}, as of the block"),
+                );
             }
         }
         debug_assert!(self.bits > 0);

@@ -6,7 +6,8 @@ use super::number::Number;
 use super::pulses::Pulses;
 use super::{Bank, Column};
 
-/// Bytes of elements that lie beside each other: the first of them, and those of each list that a bank has.
+/// Bytes of elements that lie beside each other: the first of them, and those of each list that a
+/// bank has.
 pub(super) struct Bytes<'a> {
     pub(super) first: u64,
     pub(super) columns: [&'a [u8]; 3],
@@ -40,27 +41,34 @@ impl Pending {
         let before = pulses.len();
         known.of_events(range.clone(), pulses, times);
         let (from, to) = ((range.start - bytes.first) as usize, (range.end - bytes.first) as usize);
-        let sizes = bank.columns.each_ref().map(|list| list.as_ref().map_or(0, |list| list.number.size()));
+        let sizes =
+            bank.columns.each_ref().map(|list| list.as_ref().map_or(0, |list| list.number.size()));
         let own = |column: usize| &bytes.columns[column][from * sizes[column]..to * sizes[column]];
         let Some(flight) = flight else {
-            columns.iter_mut().enumerate().for_each(|(column, some)| some.extend_from_slice(own(column)));
+            columns
+                .iter_mut()
+                .enumerate()
+                .for_each(|(column, some)| some.extend_from_slice(own(column)));
             return;
         };
         let ns = bank.unit.ns() as f64;
         let flight = flight.start / ns..flight.end / ns;
         let (mut event, mut kept) = (0, before);
-        bank.number(Column::Offset).unwrap_or(Number::F64).floats(own(Column::Offset as usize), |offset| {
-            if flight.contains(&offset) {
-                for (column, some) in columns.iter_mut().enumerate() {
-                    let size = sizes[column];
-                    some.extend_from_slice(&own(column)[event * size..(event + 1) * size]);
+        bank.number(Column::Offset).unwrap_or(Number::F64).floats(
+            own(Column::Offset as usize),
+            |offset| {
+                if flight.contains(&offset) {
+                    for (column, some) in columns.iter_mut().enumerate() {
+                        let size = sizes[column];
+                        some.extend_from_slice(&own(column)[event * size..(event + 1) * size]);
+                    }
+                    pulses[kept] = pulses[before + event];
+                    times[kept] = times[before + event];
+                    kept += 1;
                 }
-                pulses[kept] = pulses[before + event];
-                times[kept] = times[before + event];
-                kept += 1;
-            }
-            event += 1;
-        });
+                event += 1;
+            },
+        );
         pulses.truncate(kept);
         times.truncate(kept);
     }

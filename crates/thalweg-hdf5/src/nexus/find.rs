@@ -21,7 +21,8 @@ struct Group<'a> {
 }
 
 impl<'a> Nexus<'a> {
-    /// Looks for the banks, logs and measurements of a file. A group that has several names counts once, by the first.
+    /// Looks for the banks, logs and measurements of a file. A group that has several names counts
+    /// once, by the first.
     ///
     /// # Errors
     /// The first defect of the file's groups.
@@ -65,7 +66,9 @@ impl<'a> Nexus<'a> {
                 title: group.text("title")?,
             }),
             Some("NXevent_data") => self.bank(&group, events)?,
-            _ if has("event_time_offset") && (has("event_id") || has("event_index")) => self.bank(&group, events)?,
+            _ if has("event_time_offset") && (has("event_id") || has("event_index")) => {
+                self.bank(&group, events)?
+            }
             Some("NXlog") => self.logs.extend(group.log()?),
             None if has("time") && has("value") => self.logs.extend(group.log()?),
             _ => {}
@@ -74,7 +77,8 @@ impl<'a> Nexus<'a> {
     }
 
     fn bank(&mut self, group: &Group<'_>, events: &mut HashSet<u64>) -> Result<()> {
-        let own = ["event_id", "event_time_offset"].map(|name| group.link(name).map(|link| link.address));
+        let own =
+            ["event_id", "event_time_offset"].map(|name| group.link(name).map(|link| link.address));
         if own.iter().flatten().any(|address| events.contains(address)) {
             return Ok(());
         }
@@ -89,7 +93,9 @@ impl<'a> Nexus<'a> {
         self.logs.sort_by(|a, b| a.path.cmp(&b.path));
         let mut count: HashMap<String, usize> = HashMap::new();
         self.banks.iter().for_each(|bank| *count.entry(bank.name.clone()).or_default() += 1);
-        for bank in self.banks.iter_mut().filter(|bank| count.get(&bank.name).is_some_and(|&n| n > 1)) {
+        for bank in
+            self.banks.iter_mut().filter(|bank| count.get(&bank.name).is_some_and(|&n| n > 1))
+        {
             bank.name = bank.path.trim_start_matches('/').to_owned();
         }
     }
@@ -99,12 +105,20 @@ impl<'a> Nexus<'a> {
         let starts: Vec<(String, i64)> = self
             .entries
             .iter()
-            .filter_map(|entry| Some((format!("{}/", entry.path.trim_end_matches('/')), entry.start()?)))
+            .filter_map(|entry| {
+                Some((format!("{}/", entry.path.trim_end_matches('/')), entry.start()?))
+            })
             .collect();
-        let start_of =
-            |path: &str| starts.iter().find(|(entry, _)| path.starts_with(entry.as_str())).map(|(_, start)| *start);
+        let start_of = |path: &str| {
+            starts
+                .iter()
+                .find(|(entry, _)| path.starts_with(entry.as_str()))
+                .map(|(_, start)| *start)
+        };
         for bank in &mut self.banks {
-            let Some(finding) = bank.findings.iter_mut().find(|finding| finding.defect == Defect::Epoch) else {
+            let Some(finding) =
+                bank.findings.iter_mut().find(|finding| finding.defect == Defect::Epoch)
+            else {
                 continue;
             };
             if let Some(start) = start_of(&bank.path) {
@@ -147,7 +161,13 @@ impl Group<'_> {
             Ok((number, len)) => Ok(Some(List { dataset, number, len })),
             Err(what) => {
                 let words = format!("{name}: {what}");
-                found.push(finding(Defect::Unusable, None, words, "a list of numbers", "it is left out"));
+                found.push(finding(
+                    Defect::Unusable,
+                    None,
+                    words,
+                    "a list of numbers",
+                    "it is left out",
+                ));
                 Ok(None)
             }
         }
@@ -171,11 +191,23 @@ impl Group<'_> {
             [Some(ids), Some(offsets)] if ids != offsets => {
                 let words = format!("{ids} entries of event_id, {offsets} of event_time_offset");
                 let done = format!("the first {events} are read");
-                found.push(finding(Defect::Lengths, Some(events), words, "as many of one as of the other", done));
+                found.push(finding(
+                    Defect::Lengths,
+                    Some(events),
+                    words,
+                    "as many of one as of the other",
+                    done,
+                ));
             }
             [None, None] if !found.iter().any(|finding| finding.defect == Defect::Unusable) => {
                 let words = "neither event_id nor event_time_offset";
-                found.push(finding(Defect::Unusable, None, words, "both", "the bank has no events"));
+                found.push(finding(
+                    Defect::Unusable,
+                    None,
+                    words,
+                    "both",
+                    "the bank has no events",
+                ));
             }
             _ => {}
         }
@@ -183,9 +215,16 @@ impl Group<'_> {
             let words = format!("{} entries of event_weight", weights.len);
             let expected = format!("{events}, one for each event");
             let at = Some(weights.len.min(events));
-            found.push(finding(Defect::Lengths, at, words, expected, "they are left out: each event counts for one"));
+            found.push(finding(
+                Defect::Lengths,
+                at,
+                words,
+                expected,
+                "they are left out: each event counts for one",
+            ));
         }
-        // What files without units mean: floating-point microseconds and seconds (SNS, ISIS), integral nanoseconds (ESS).
+        // What files without units mean: floating-point microseconds and seconds (SNS, ISIS),
+        // integral nanoseconds (ESS).
         let unit = unit(event_time_offset.as_ref(), Unit::Microsecond, &mut found)?;
         let zeros = event_time_zero.as_ref().or(cue_timestamp_zero.as_ref());
         let zero_unit = self::unit(zeros, Unit::Second, &mut found)?;
@@ -211,7 +250,9 @@ impl Group<'_> {
     }
 
     fn log(&self) -> Result<Option<Log>> {
-        let (Some(time), Some(value)) = (self.list("time", &mut Vec::new())?, self.dataset("value")?) else {
+        let (Some(time), Some(value)) =
+            (self.list("time", &mut Vec::new())?, self.dataset("value")?)
+        else {
             return Ok(None);
         };
         let of_time = |name| time.dataset.attribute(name).map(words);
@@ -222,9 +263,14 @@ impl Group<'_> {
         };
         Ok(Some(Log {
             path: self.path.to_owned(),
-            unit: named.as_deref().and_then(Unit::parse).unwrap_or(usual(time.number, Unit::Second)),
+            unit: named
+                .as_deref()
+                .and_then(Unit::parse)
+                .unwrap_or(usual(time.number, Unit::Second)),
             // What counts nanoseconds in integers counts them from 1970 (ESS).
-            start: start.and_then(|start| parse_iso(&start)).or((!time.number.is_float()).then_some(0)),
+            start: start
+                .and_then(|start| parse_iso(&start))
+                .or((!time.number.is_float()).then_some(0)),
             units: words(value.attribute(c"units")?),
             time,
             value,
@@ -245,7 +291,13 @@ fn unit(list: Option<&List>, of_floats: Unit, found: &mut Vec<Finding>) -> Resul
     Ok(Unit::parse(&named).unwrap_or_else(|| {
         let name = list.dataset.path().rsplit('/').next().unwrap_or_default();
         let what = format!("units {named:?} of {name}");
-        found.push(finding(Defect::Unit, None, what, "s, ms, us or ns", format!("taken for {usual}")));
+        found.push(finding(
+            Defect::Unit,
+            None,
+            what,
+            "s, ms, us or ns",
+            format!("taken for {usual}"),
+        ));
         usual
     }))
 }
@@ -258,7 +310,8 @@ fn epoch(zeros: &List, found: &mut Vec<Finding>) -> Result<i64> {
     }
     // Integers without one count from 1970 (ESS).
     if offset.is_some() || zeros.number.is_float() {
-        let what = offset.map_or("no attribute offset".into(), |offset| format!("the offset {offset:?}"));
+        let what =
+            offset.map_or("no attribute offset".into(), |offset| format!("the offset {offset:?}"));
         let expected = "the ISO 8601 time that event_time_zero counts from";
         found.push(finding(Defect::Epoch, None, what, expected, "times count from 1970"));
     }

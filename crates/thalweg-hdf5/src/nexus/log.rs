@@ -21,7 +21,8 @@ pub struct Log {
 /// What a log holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogValues {
-    /// Nanoseconds: since 1970 where the start is known, else since the start; [`NO_TIME`](super::NO_TIME) for what is no time.
+    /// Nanoseconds: since 1970 where the start is known, else since the start;
+    /// [`NO_TIME`](super::NO_TIME) for what is no time.
     pub times: Vec<i64>,
     /// Numbers, or what stands in their place.
     pub values: Values,
@@ -76,8 +77,8 @@ impl Nexus<'_> {
     /// Reads a log: as many values as there are times.
     ///
     /// # Errors
-    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings, one for each time, or
-    /// that memory cannot hold.
+    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings,
+    /// one for each time, or that memory cannot hold.
     pub fn log(&self, log: &Log) -> Result<LogValues> {
         let refused = |what: String| Error::Unsupported {
             file: self.file.store().name().clone(),
@@ -107,12 +108,18 @@ impl Nexus<'_> {
                 match number {
                     Some(_) => values = Values::Numbers(Vec::new()),
                     None if array.dtype.to_string().starts_with("|S") => {}
-                    None => return Err(refused(format!("a log of elements of type {}", array.dtype))),
+                    None => {
+                        return Err(refused(format!("a log of elements of type {}", array.dtype)));
+                    }
                 }
                 self.file.values(&log.value, &mut |part| {
                     match (&mut values, number) {
-                        (Values::Numbers(numbers), Some(number)) => number.floats(part, |value| numbers.push(value)),
-                        (Values::Text(all), _) => all.extend(part.chunks_exact(array.dtype.size()).map(text)),
+                        (Values::Numbers(numbers), Some(number)) => {
+                            number.floats(part, |value| numbers.push(value))
+                        }
+                        (Values::Text(all), _) => {
+                            all.extend(part.chunks_exact(array.dtype.size()).map(text))
+                        }
                         (Values::Numbers(_), None) => {}
                     }
                     Ok(())
@@ -132,7 +139,11 @@ impl Nexus<'_> {
             },
         }
         if values.len() != times.len() {
-            return Err(refused(format!("a log of {} times and {} values", times.len(), values.len())));
+            return Err(refused(format!(
+                "a log of {} times and {} values",
+                times.len(),
+                values.len()
+            )));
         }
         Ok(LogValues { times, values })
     }

@@ -126,9 +126,12 @@ mod tests {
 
     #[test]
     fn numbers_are_what_numpy_calls_them() {
-        for (kind, size, number) in
-            [('u', 4, Number::U32), ('i', 8, Number::I64), ('f', 4, Number::F32), ('i', 1, Number::I8)]
-        {
+        for (kind, size, number) in [
+            ('u', 4, Number::U32),
+            ('i', 8, Number::I64),
+            ('f', 4, Number::F32),
+            ('i', 1, Number::I8),
+        ] {
             assert_eq!(Number::of(&Dtype::number(kind, size, true)), Some(number));
             assert_eq!(number.size(), size);
         }

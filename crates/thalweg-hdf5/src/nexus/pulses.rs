@@ -23,8 +23,8 @@ const SUSPICIOUS: u64 = 4;
 impl Pulses {
     /// Pulses from an index and times as they are stored, for so many events.
     ///
-    /// The index is believed as far as it does not contradict itself or the events: as few entries as possible are set aside, and
-    /// their pulses have no events.
+    /// The index is believed as far as it does not contradict itself or the events: as few entries
+    /// as possible are set aside, and their pulses have no events.
     pub fn new(index: Vec<u64>, times: Option<Vec<i64>>, events: u64) -> (Self, Vec<Finding>) {
         let mut found = Vec::new();
         let mut starts = mended(index, events, &mut found);
@@ -32,7 +32,13 @@ impl Pulses {
             fit(&mut starts, times.len(), events, &mut found);
         } else {
             let done = "pulses are told apart by their number alone";
-            found.push(finding(Defect::NoTimes, None, "no event_time_zero", "the time of each pulse", done));
+            found.push(finding(
+                Defect::NoTimes,
+                None,
+                "no event_time_zero",
+                "the time of each pulse",
+                done,
+            ));
         }
         if let Some(&first) = starts.first().filter(|&&first| first > 0) {
             let expected = "0, for every event belongs to a pulse";
@@ -60,7 +66,8 @@ impl Pulses {
             let at = self.starts.len() - same;
             let words = format!("{last} {same} times, and {left} events after it");
             let done = "the index is taken at its word: the events belong to the last pulse";
-            let expected = format!("an index that goes on with the events (a pulse has {most} at most)");
+            let expected =
+                format!("an index that goes on with the events (a pulse has {most} at most)");
             let repeated = finding(Defect::Repeated, Some(at as u64), words, expected, done);
             found.push(Finding { count: same as u64, ..repeated });
         }
@@ -74,7 +81,14 @@ impl Pulses {
                 unknown
                     .get_or_insert_with(|| {
                         let done = "such pulses have no time";
-                        finding(Defect::NoTime, Some(at), "what is no number, or centuries away", "a time", done).none()
+                        finding(
+                            Defect::NoTime,
+                            Some(at),
+                            "what is no number, or centuries away",
+                            "a time",
+                            done,
+                        )
+                        .none()
                     })
                     .count += 1;
                 continue;
@@ -83,7 +97,14 @@ impl Pulses {
                 back.get_or_insert_with(|| {
                     let words = format!("{} ns less than the one before", before.abs_diff(time));
                     let done = "a range of time takes every pulse by its own time";
-                    finding(Defect::TimesDecrease, Some(at), words, "times that do not decrease", done).none()
+                    finding(
+                        Defect::TimesDecrease,
+                        Some(at),
+                        words,
+                        "times that do not decrease",
+                        done,
+                    )
+                    .none()
                 })
                 .count += 1;
             }
@@ -126,8 +147,13 @@ impl Pulses {
         known().min().zip(known().max())
     }
 
-    /// The events of pulses by number and by time: ranges of elements that do not touch, in order. Without either, all events.
-    pub fn ranges(&self, pulses: Option<&Range<u64>>, times: Option<Range<i64>>) -> Vec<Range<u64>> {
+    /// The events of pulses by number and by time: ranges of elements that do not touch, in order.
+    /// Without either, all events.
+    pub fn ranges(
+        &self,
+        pulses: Option<&Range<u64>>,
+        times: Option<Range<i64>>,
+    ) -> Vec<Range<u64>> {
         if pulses.is_none() && times.is_none() {
             let all = 0..self.events;
             return if all.is_empty() { Vec::new() } else { vec![all] };
@@ -137,7 +163,9 @@ impl Pulses {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for pulse in numbers.start as usize..numbers.end as usize {
             let events = self.events(pulse);
-            let wanted = times.as_ref().is_none_or(|times| self.time(pulse).is_some_and(|time| times.contains(&time)));
+            let wanted = times
+                .as_ref()
+                .is_none_or(|times| self.time(pulse).is_some_and(|time| times.contains(&time)));
             if events.is_empty() || !wanted {
                 continue;
             }
@@ -149,10 +177,12 @@ impl Pulses {
         ranges
     }
 
-    /// Says of each event of a range its pulse (-1 for none) and that pulse's time ([`NO_TIME`] where it is not known).
+    /// Says of each event of a range its pulse (-1 for none) and that pulse's time ([`NO_TIME`]
+    /// where it is not known).
     pub fn of_events(&self, events: Range<u64>, pulses: &mut Vec<i64>, times: &mut Vec<i64>) {
         let mut at = events.start;
-        // The last that begins at or before the event: those before it are empty, if they begin there too.
+        // The last that begins at or before the event: those before it are empty, if they begin
+        // there too.
         let mut next = self.starts.partition_point(|&start| start <= at);
         while at < events.end {
             let (pulse, time) = match next.checked_sub(1) {
@@ -170,14 +200,18 @@ impl Pulses {
     }
 }
 
-/// The index with entries set aside that point behind the events or go back: these pulses begin where the next does.
+/// The index with entries set aside that point behind the events or go back: these pulses begin
+/// where the next does.
 fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<Finding>) -> Vec<u64> {
     let beyond = index.iter().filter(|&&start| start > events).count();
     if let Some(at) = index.iter().position(|&start| start > events) {
         let done = format!("{beyond} entries were set aside: their pulses have no events");
         let words = index[at].to_string();
         let expected = format!("at most {events}, for there are so many events");
-        found.push(Finding { count: beyond as u64, ..finding(Defect::Beyond, Some(at as u64), words, expected, done) });
+        found.push(Finding {
+            count: beyond as u64,
+            ..finding(Defect::Beyond, Some(at as u64), words, expected, done)
+        });
     }
     // The last entry that may stay, and its place.
     let mut before: Option<u64> = None;
@@ -195,7 +229,9 @@ fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<Finding>) -> Vec<u64
     let kept = longest_rising(&index, events);
     if let Some((at, start, before)) = back {
         let aside = index.len() - beyond - kept.len();
-        let done = format!("{aside} entries were set aside, as few as possible: their pulses have no events");
+        let done = format!(
+            "{aside} entries were set aside, as few as possible: their pulses have no events"
+        );
         let words = format!("{start} after {before}");
         let expected = format!("at least {before}");
         found.push(Finding {
@@ -215,8 +251,10 @@ fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<Finding>) -> Vec<u64
 
 /// The places of the most entries that do not decrease and are at most `events` (Schensted 1961).
 fn longest_rising(index: &[u64], events: u64) -> Vec<usize> {
-    // The place of the least entry that ends a run of each length, and for each entry the place of the one before it.
-    let (mut ends, mut before): (Vec<usize>, Vec<usize>) = (Vec::new(), vec![usize::MAX; index.len()]);
+    // The place of the least entry that ends a run of each length, and for each entry the place of
+    // the one before it.
+    let (mut ends, mut before): (Vec<usize>, Vec<usize>) =
+        (Vec::new(), vec![usize::MAX; index.len()]);
     for (at, &start) in index.iter().enumerate().filter(|(_, start)| **start <= events) {
         let length = ends.partition_point(|&end| index[end] <= start);
         before[at] = length.checked_sub(1).map_or(usize::MAX, |shorter| ends[shorter]);
@@ -242,7 +280,8 @@ fn fit(starts: &mut Vec<u64>, times: usize, events: u64, found: &mut Vec<Finding
     let expected = format!("{times}, one for each entry of event_time_zero");
     let at = Some(entries.min(times) as u64);
     if entries + 1 == times && starts.first().is_some_and(|&first| first > 0) {
-        let done = "taken for the pulses after the first, which begins at 0: so every event has its pulse";
+        let done =
+            "taken for the pulses after the first, which begins at 0: so every event has its pulse";
         found.push(finding(Defect::OneShort, at, words, expected, done));
         starts.insert(0, 0);
     } else if entries < times {

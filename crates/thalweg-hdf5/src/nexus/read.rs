@@ -21,7 +21,8 @@ use crate::libhdf5::{Found, Place};
 pub struct Batch<'a> {
     /// The bank's place in [`Nexus::banks`].
     pub bank: usize,
-    /// What the bank has of each, in the order of [`Column::ALL`]: little-endian numbers as [`Bank::number`] says, or nothing.
+    /// What the bank has of each, in the order of [`Column::ALL`]: little-endian numbers as
+    /// [`Bank::number`] says, or nothing.
     pub columns: [&'a [u8]; 3],
     /// The pulse of each; -1 for those that belong to none.
     pub pulses: &'a [i64],
@@ -35,8 +36,9 @@ pub enum Order {
     /// Bank by bank. Where banks lie scattered, the file is gone through several times.
     #[default]
     ByBank,
-    /// In turns, as the banks lie in the file, which is gone through once. How many events a turn has depends on the memory; where it
-    /// cannot hold the pulses of all banks, bank by bank all the same.
+    /// In turns, as the banks lie in the file, which is gone through once. How many events a turn
+    /// has depends on the memory; where it cannot hold the pulses of all banks, bank by bank all
+    /// the same.
     AsStored,
 }
 
@@ -49,7 +51,8 @@ pub struct Summary {
     pub findings: Vec<Finding>,
 }
 
-/// Windows on their way may each take this part of the memory budget: one is shown while the next is read.
+/// Windows on their way may each take this part of the memory budget: one is shown while the next
+/// is read.
 const SHARE: usize = 8;
 
 /// Pulses may take this part, all banks together.
@@ -62,8 +65,13 @@ impl Nexus<'_> {
     /// Shows the wanted events to `f`: bank by bank, in the order of the file within each.
     ///
     /// # Errors
-    /// The first defect of the file; [`Error::Usage`] and [`Error::NotFound`] about what is wanted; an error of `f`'s.
-    pub fn events(&self, wanted: &Wanted, f: &mut dyn FnMut(&Batch<'_>) -> Result<()>) -> Result<Summary> {
+    /// The first defect of the file; [`Error::Usage`] and [`Error::NotFound`] about what is wanted;
+    /// an error of `f`'s.
+    pub fn events(
+        &self,
+        wanted: &Wanted,
+        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
+    ) -> Result<Summary> {
         self.events_in(Order::ByBank, wanted, f)
     }
 
@@ -82,27 +90,33 @@ impl Nexus<'_> {
             Some(_) => wanted.times(self.start()?.unwrap_or(0)),
             None => None,
         };
-        let mut summary = Summary { events: banks.iter().map(|&bank| (bank, 0)).collect(), findings: Vec::new() };
+        let mut summary =
+            Summary { events: banks.iter().map(|&bank| (bank, 0)).collect(), findings: Vec::new() };
         let mut given = |batch: &Batch<'_>| {
-            if let Some((_, count)) = summary.events.iter_mut().find(|(bank, _)| *bank == batch.bank) {
+            if let Some((_, count)) =
+                summary.events.iter_mut().find(|(bank, _)| *bank == batch.bank)
+            {
                 *count += batch.pulses.len() as u64;
             }
             f(batch)
         };
         let pulses = banks.iter().map(|&at| self.banks[at].pulses() * PULSE_BYTES).sum::<u64>();
-        let all_at_once =
-            order == Order::AsStored && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
+        let all_at_once = order == Order::AsStored
+            && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
         summary.findings = thread::scope(|scope| {
             let (ask, asked) = sync_channel::<(Window, Values)>(1);
             let (answer, answers) = sync_channel(1);
-            let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(scope, move || {
-                for (window, spare) in asked {
-                    let values = self.values_of(&window, spare);
-                    if answer.send((window, values)).is_err() {
-                        return;
+            let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(
+                scope,
+                move || {
+                    for (window, spare) in asked {
+                        let values = self.values_of(&window, spare);
+                        if answer.send((window, values)).is_err() {
+                            return;
+                        }
                     }
-                }
-            });
+                },
+            );
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
             let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
             let mut turns = Turns {
@@ -140,7 +154,9 @@ impl Nexus<'_> {
             let size = bank.event_bytes();
             let step = step(room / size, bank.chunk(), 2 * room / size);
             for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
-                if window.bytes > 0 && window.bytes + (part.end - part.start) * size > room || held > room {
+                if window.bytes > 0 && window.bytes + (part.end - part.start) * size > room
+                    || held > room
+                {
                     turns.next(Some(std::mem::take(&mut window)))?;
                     held = 0;
                 }
@@ -201,7 +217,8 @@ impl Nexus<'_> {
         let (pulses, mut found) = self.pulses(bank)?;
         if wanted.flight.is_some() && bank.list(Column::Offset).is_none() && bank.events > 0 {
             let done = "none of its events is in a range of times of flight";
-            let missing = finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
+            let missing =
+                finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
             found.push(Finding { group: bank.path.clone(), ..missing });
         }
         findings.extend(found);
@@ -250,7 +267,8 @@ impl Bank {
     }
 }
 
-/// Events that are read at once: whole chunks, about `rows` of them, or one chunk if that is at most `most`.
+/// Events that are read at once: whole chunks, about `rows` of them, or one chunk if that is at
+/// most `most`.
 fn step(rows: u64, chunk: u64, most: u64) -> u64 {
     match rows / chunk {
         0 if chunk <= most => chunk,

@@ -29,7 +29,9 @@ impl Unit {
             "s" | "sec" | "second" | "seconds" => Self::Second,
             "ms" | "millisecond" | "milliseconds" => Self::Millisecond,
             // A micro sign, and a Greek letter.
-            "us" | "usec" | "\u{b5}s" | "\u{3bc}s" | "microsecond" | "microseconds" => Self::Microsecond,
+            "us" | "usec" | "\u{b5}s" | "\u{3bc}s" | "microsecond" | "microseconds" => {
+                Self::Microsecond
+            }
             "ns" | "nsec" | "nanosecond" | "nanoseconds" => Self::Nanosecond,
             _ => return None,
         })
@@ -45,13 +47,16 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds of so many after `epoch`; [`NO_TIME`] for what is no number, and for what is centuries away.
+    /// Nanoseconds of so many after `epoch`; [`NO_TIME`] for what is no number, and for what is
+    /// centuries away.
     pub(super) fn after(self, epoch: i64, count: Scalar) -> i64 {
         let ns = match count {
             Scalar::Unsigned(count) => i128::from(count) * i128::from(self.ns()),
             Scalar::Signed(count) => i128::from(count) * i128::from(self.ns()),
             // To even, as numpy rounds.
-            Scalar::Float(count) if count.is_finite() => (count * self.ns() as f64).round_ties_even() as i128,
+            Scalar::Float(count) if count.is_finite() => {
+                (count * self.ns() as f64).round_ties_even() as i128
+            }
             Scalar::Float(_) => return NO_TIME,
         };
         ns.checked_add(epoch.into()).and_then(|ns| i64::try_from(ns).ok()).unwrap_or(NO_TIME)
@@ -137,7 +142,10 @@ mod tests {
     #[test]
     fn times_are_exact() {
         assert_eq!(Unit::Second.after(5, Scalar::Float(1.5)), 1_500_000_005);
-        assert_eq!(Unit::Nanosecond.after(0, Scalar::Unsigned(1_600_000_000_123_456_789)), 1_600_000_000_123_456_789);
+        assert_eq!(
+            Unit::Nanosecond.after(0, Scalar::Unsigned(1_600_000_000_123_456_789)),
+            1_600_000_000_123_456_789
+        );
         assert_eq!(Unit::Second.after(0, Scalar::Unsigned(u64::MAX)), NO_TIME);
         assert_eq!(Unit::Nanosecond.after(-5, Scalar::Unsigned(i64::MAX as u64 + 5)), i64::MAX);
         assert_eq!(Unit::Second.after(0, Scalar::Float(f64::NAN)), NO_TIME);

@@ -1,4 +1,5 @@
-//! Windows of events, each read at once, in the order of the file; the next is read while one is shown.
+//! Windows of events, each read at once, in the order of the file; the next is read while one is
+//! shown.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,7 +14,8 @@ use super::read::{Batch, cut, want};
 use super::{Bank, List, Nexus};
 use crate::arrays::Want;
 
-/// Bytes that an event takes while it is shown, as read and as given: as many are shown at a time as fit into a sixteenth.
+/// Bytes that an event takes while it is shown, as read and as given: as many are shown at a time
+/// as fit into a sixteenth.
 const EVENT_BYTES: usize = 64;
 
 /// Events that are read rather than left out between others: a request takes longer than so many.
@@ -47,7 +49,13 @@ pub(super) struct Window {
 
 impl Window {
     /// Adds events of a bank, which come after those that it has.
-    pub(super) fn add(&mut self, place: usize, bank: &Bank, pulses: &Arc<Pulses>, part: Range<u64>) {
+    pub(super) fn add(
+        &mut self,
+        place: usize,
+        bank: &Bank,
+        pulses: &Arc<Pulses>,
+        part: Range<u64>,
+    ) {
         let gap = bank.chunk().max(GAP);
         let last = self.last.get(&place).and_then(|&at| self.pieces.get_mut(at));
         match last {
@@ -63,13 +71,19 @@ impl Window {
             _ => {
                 self.bytes += (part.end - part.start) * bank.event_bytes();
                 self.last.insert(place, self.pieces.len());
-                self.pieces.push(Piece { bank: place, pulses: pulses.clone(), read: part.clone(), keep: vec![part] });
+                self.pieces.push(Piece {
+                    bank: place,
+                    pulses: pulses.clone(),
+                    read: part.clone(),
+                    keep: vec![part],
+                });
             }
         }
     }
 }
 
-/// A window's values, one list behind the other, piece by piece: memory that goes from window to window.
+/// A window's values, one list behind the other, piece by piece: memory that goes from window to
+/// window.
 pub(super) type Values = Vec<u8>;
 
 /// Windows on their way: the next is read by a thread of its own.
@@ -127,7 +141,12 @@ impl Turns<'_, '_> {
     fn batch(&mut self, bank: usize) -> Result<()> {
         let Pending { columns, pulses, times } = &self.pending;
         if !pulses.is_empty() {
-            (self.show)(&Batch { bank, columns: columns.each_ref().map(Vec::as_slice), pulses, times })?;
+            (self.show)(&Batch {
+                bank,
+                columns: columns.each_ref().map(Vec::as_slice),
+                pulses,
+                times,
+            })?;
         }
         self.pending.clear();
         Ok(())
@@ -138,7 +157,12 @@ impl Nexus<'_> {
     /// Reads pieces, all at once, into memory that may have held others.
     pub(super) fn values_of(&self, window: &Window, mut values: Values) -> Result<Values> {
         let bank = |piece: &Piece| &self.banks[piece.bank];
-        let lists = || window.pieces.iter().flat_map(|piece| piece.lists(bank(piece)).map(|list| (piece, list)));
+        let lists = || {
+            window
+                .pieces
+                .iter()
+                .flat_map(|piece| piece.lists(bank(piece)).map(|list| (piece, list)))
+        };
         values.resize(lists().filter_map(|(_, list)| list).map(|(_, len)| len).sum(), 0);
         let mut rest = &mut values[..];
         let mut wants: Vec<Want<'_>> = Vec::new();

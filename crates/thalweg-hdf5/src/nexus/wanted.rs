@@ -17,7 +17,8 @@ pub struct Wanted {
     pub pulses: Option<Range<u64>>,
     /// The pulses of this time: from, and before.
     pub time: Option<(Option<Moment>, Option<Moment>)>,
-    /// The times of flight, in nanoseconds, that an event may have: from, and before. The others are read and left out.
+    /// The times of flight, in nanoseconds, that an event may have: from, and before. The others
+    /// are read and left out.
     pub flight: Option<Range<f64>>,
 }
 
@@ -32,8 +33,9 @@ impl Wanted {
         for text in &self.banks {
             let pattern = Pattern::new(text.trim_start_matches('/'))
                 .map_err(|e| Error::Usage(format!("{text:?} is no pattern: {e}").into()))?;
-            let matches =
-                |bank: &Bank| pattern.matches(bank.name()) || pattern.matches(bank.path().trim_start_matches('/'));
+            let matches = |bank: &Bank| {
+                pattern.matches(bank.name()) || pattern.matches(bank.path().trim_start_matches('/'))
+            };
             let mut none = true;
             for (wanted, _) in wanted.iter_mut().zip(banks).filter(|(_, bank)| matches(bank)) {
                 (*wanted, none) = (true, false);

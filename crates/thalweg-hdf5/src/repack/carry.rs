@@ -52,7 +52,8 @@ const WRITERS: usize = 4;
 pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Result<()> {
     // Slots take up to half of the memory, blocks three eighths.
     let (memory, threads) = (way.budget.memory, way.budget.threads.max(WRITERS));
-    let shape = plan::shape(&way.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
+    let shape =
+        plan::shape(&way.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
     let block = shape.block - store.alignment();
     let moves = Arc::new(joined(moves, block as u64));
     if moves.is_empty() {
@@ -67,13 +68,16 @@ pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Resu
     Run::start(store.clone(), source, carrier, shape, way.control.clone())?.finish().map(drop)
 }
 
-/// Moves in the order of their sources, those that follow each other at both ends as one, none longer than `most`.
+/// Moves in the order of their sources, those that follow each other at both ends as one, none
+/// longer than `most`.
 fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
     moves.sort_unstable();
     let mut all: Vec<Move> = Vec::with_capacity(moves.len());
     for next in moves {
         match all.last_mut() {
-            Some(last) if last.from + last.len == next.from && last.to + last.len == next.to => last.len += next.len,
+            Some(last) if last.from + last.len == next.from && last.to + last.len == next.to => {
+                last.len += next.len
+            }
             _ => all.push(next),
         }
     }
@@ -109,7 +113,9 @@ impl Decoder for Carrier {
         while let Some(extent) = group.get(*next) {
             let to = self.moves[extent.ordinal as usize].to;
             match &self.slots {
-                Some(slots) => slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?,
+                Some(slots) => {
+                    slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?
+                }
                 None => self.way.write(extent.bytes, to)?,
             }
             *done += extent.bytes.len() as u64;

@@ -21,7 +21,12 @@ pub(super) struct Area {
 impl Grid {
     /// Chunks of an array.
     pub(super) fn chunks(shape: &[u64], chunk: &[u64], element: usize) -> Self {
-        Self { shape: shape.to_vec(), tile: chunk.to_vec(), element: element as u64, is_padded: true }
+        Self {
+            shape: shape.to_vec(),
+            tile: chunk.to_vec(),
+            element: element as u64,
+            is_padded: true,
+        }
     }
 
     /// One run, cut into slices of at most `bytes`, or of an element.
@@ -62,7 +67,8 @@ impl Grid {
             number /= count.max(1);
         }
         let extent = start.iter().zip(&self.shape).zip(&self.tile);
-        let extent = extent.map(|((&at, &length), &tile)| tile.min(length.saturating_sub(at))).collect();
+        let extent =
+            extent.map(|((&at, &length), &tile)| tile.min(length.saturating_sub(at))).collect();
         Area { start, extent }
     }
 
@@ -84,7 +90,8 @@ impl Grid {
     /// Where a slice starts in its run.
     pub(super) fn offset(&self, number: u64) -> u64 {
         let start = self.area(number).start;
-        start.iter().zip(&self.shape).fold(0, |at, (start, length)| at * length + start) * self.element
+        start.iter().zip(&self.shape).fold(0, |at, (start, length)| at * length + start)
+            * self.element
     }
 
     /// The tiles that share elements with an area, by number.
@@ -93,19 +100,30 @@ impl Grid {
         let dimensions = area.start.iter().zip(&area.extent).zip(&self.tile).zip(self.counts());
         for (((&start, &extent), &tile), count) in dimensions {
             let (first, end) = (start / tile, (start + extent).div_ceil(tile));
-            numbers = numbers.iter().flat_map(|number| (first..end).map(move |at| number * count + at)).collect();
+            numbers = numbers
+                .iter()
+                .flat_map(|number| (first..end).map(move |at| number * count + at))
+                .collect();
         }
         numbers
     }
 
-    /// Bytes of the array that a tile holds in one piece, if that is what tiles do: the array's other dimensions are not cut.
+    /// Bytes of the array that a tile holds in one piece, if that is what tiles do: the array's
+    /// other dimensions are not cut.
     pub(super) fn band(&self) -> Option<u64> {
         let whole = self.shape.iter().zip(&self.tile).skip(1).all(|(length, tile)| length == tile);
         whole.then(|| self.tile.iter().product::<u64>() * self.element)
     }
 
     /// Copies the elements that a tile of this grid and one of another share.
-    pub(super) fn copy(&self, number: u64, from: &[u8], other: &Self, other_number: u64, to: &mut [u8]) {
+    pub(super) fn copy(
+        &self,
+        number: u64,
+        from: &[u8],
+        other: &Self,
+        other_number: u64,
+        to: &mut [u8],
+    ) {
         let (here, there) = (self.area(number), other.area(other_number));
         let (from_lengths, to_lengths) = (self.stored(&here), other.stored(&there));
         let rank = self.shape.len();

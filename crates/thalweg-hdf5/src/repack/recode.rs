@@ -1,7 +1,8 @@
 //! Tiles that are decoded, put together to other tiles, and encoded.
 //!
-//! The store is gone through in the order of its bytes, over all datasets at once. A tile of the new file is open from the first
-//! piece that comes until the last; where more would be open than there is memory for, some wait for another pass.
+//! The store is gone through in the order of its bytes, over all datasets at once. A tile of the
+//! new file is open from the first piece that comes until the last; where more would be open than
+//! there is memory for, some wait for another pass.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -67,7 +68,8 @@ type Ends = BinaryHeap<Reverse<(u64, u64)>>;
 /// Tiles that are put together, by job and number.
 type Partials = HashMap<(usize, u64), Arc<Mutex<Partial>>>;
 
-/// Which new tiles are made in which pass, so that no more than `most` bytes of them are open at a time.
+/// Which new tiles are made in which pass, so that no more than `most` bytes of them are open at a
+/// time.
 fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
     let mut open: HashMap<(usize, u64), Open> = HashMap::new();
     for (job, what) in jobs.iter().enumerate() {
@@ -91,7 +93,9 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
     let mut made: Vec<Pass> = Vec::new();
     for one in open {
         let fits = loads.iter_mut().position(|(bytes, ends)| {
-            while let Some(&Reverse((_, closed))) = ends.peek().filter(|Reverse((end, _))| *end <= one.first) {
+            while let Some(&Reverse((_, closed))) =
+                ends.peek().filter(|Reverse((end, _))| *end <= one.first)
+            {
                 *bytes -= closed;
                 ends.pop();
             }
@@ -110,8 +114,10 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
     for (job, what) in jobs.iter().enumerate() {
         for (place, stored) in what.stored.iter().enumerate() {
             let numbers = what.to.over(&what.from.area(stored.first));
-            let mut wanted: Vec<usize> =
-                numbers.iter().filter_map(|&number| assigned.get(&(job, number)).copied()).collect();
+            let mut wanted: Vec<usize> = numbers
+                .iter()
+                .filter_map(|&number| assigned.get(&(job, number)).copied())
+                .collect();
             wanted.sort_unstable();
             wanted.dedup();
             wanted.into_iter().for_each(|pass| made[pass].extents.push((job as u32, place as u32)));
@@ -120,8 +126,8 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
     made
 }
 
-/// Makes the tiles of all jobs: those with places go there, the others into `spill`. How often the store was gone through, and
-/// what was put aside.
+/// Makes the tiles of all jobs: those with places go there, the others into `spill`. How often the
+/// store was gone through, and what was put aside.
 pub(super) fn recode(
     store: &Arc<dyn Store>,
     jobs: Vec<Job>,
@@ -158,7 +164,14 @@ pub(super) fn recode(
             end: end.clone(),
             aside: aside.clone(),
         };
-        Run::start(store.clone(), Source::Planned(Box::new(fetches)), recoder, shape, way.control.clone())?.finish()?;
+        Run::start(
+            store.clone(),
+            Source::Planned(Box::new(fetches)),
+            recoder,
+            shape,
+            way.control.clone(),
+        )?
+        .finish()?;
     }
     let mut aside = std::mem::take(&mut *aside.lock().unwrap_or_else(PoisonError::into_inner));
     aside.sort_unstable_by_key(|one: &Aside| (one.job, one.chunk.first));
@@ -200,11 +213,20 @@ impl Recoder {
         let job = &self.jobs[at];
         let stored = job.stored[place];
         let bytes = job.from.bytes(stored.first) as usize;
-        let named =
-            |fault: Fault| fault.in_file(&self.file, extent.offset, format!("chunk {} of {}", stored.first, job.path));
+        let named = |fault: Fault| {
+            fault.in_file(
+                &self.file,
+                extent.offset,
+                format!("chunk {} of {}", stored.first, job.path),
+            )
+        };
         let tile: &[u8] = if job.pipeline.0.is_empty() {
             if extent.bytes.len() != bytes {
-                return Err(named(Fault::new(0, format!("{} bytes", extent.bytes.len()), format!("{bytes}"))));
+                return Err(named(Fault::new(
+                    0,
+                    format!("{} bytes", extent.bytes.len()),
+                    format!("{bytes}"),
+                )));
             }
             extent.bytes
         } else {
@@ -230,20 +252,31 @@ impl Recoder {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let size = job.to.bytes(number) as usize;
-            let bytes = if job.fill.is_empty() { vec![0; size] } else { job.fill.repeat(size / job.element.max(1)) };
+            let bytes = if job.fill.is_empty() {
+                vec![0; size]
+            } else {
+                job.fill.repeat(size / job.element.max(1))
+            };
             Arc::new(Mutex::new(Partial { bytes, missing: pieces }))
         };
         open.entry((at, number)).or_insert_with(new).clone()
     }
 
-    fn write(&self, encoder: &mut Encoder, at: usize, number: u64, mut bytes: Vec<u8>) -> Result<()> {
+    fn write(
+        &self,
+        encoder: &mut Encoder,
+        at: usize,
+        number: u64,
+        mut bytes: Vec<u8>,
+    ) -> Result<()> {
         let job = &self.jobs[at];
         if let Some(&place) = job.places.get(&number) {
             return self.way.write(&bytes, place);
         }
         let coded = encoder.encode(&job.coders, job.element, &mut bytes);
-        let mask =
-            coded.map_err(|fault| fault.in_file(&self.way.name, 0, format!("chunk {number} of {}", job.path)))?;
+        let mask = coded.map_err(|fault| {
+            fault.in_file(&self.way.name, 0, format!("chunk {number} of {}", job.path))
+        })?;
         let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.spill
             .write_all_at(&bytes, offset)
@@ -264,7 +297,13 @@ impl Decoder for Recoder {
 
     fn batch(&self) {}
 
-    fn decode(&self, worker: &mut Worker, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
+    fn decode(
+        &self,
+        worker: &mut Worker,
+        group: &Group,
+        next: &mut usize,
+        (): &mut (),
+    ) -> Result<()> {
         while let Some(extent) = group.get(*next) {
             self.tile(worker, &extent)?;
             *next += 1;
@@ -282,9 +321,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A dataset of 64 tiles of 8 bytes that lie where the permutation says, to be put together in fours.
+    /// A dataset of 64 tiles of 8 bytes that lie where the permutation says, to be put together in
+    /// fours.
     fn job(order: &[u64]) -> Job {
-        let tile = |(first, &place): (u64, &u64)| Chunk { first, offset: place * 8, size: 8, mask: 0 };
+        let tile =
+            |(first, &place): (u64, &u64)| Chunk { first, offset: place * 8, size: 8, mask: 0 };
         Job {
             path: "d".into(),
             element: 1,

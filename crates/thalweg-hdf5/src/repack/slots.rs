@@ -1,8 +1,9 @@
 //! Bytes that come piecemeal and are written a slot at a time, past the page cache.
 //!
-//! What a run left scattered comes in pieces of a few KiB. To write each where it belongs takes the system longer than the disc: the
-//! file's lock, and a page for every 4 KiB, which have to be on the disc before the file gets its name anyway. A slot is a run of the
-//! output on a multiple of its length; those that the pieces fill wholly are gathered in memory and written at once.
+//! What a run left scattered comes in pieces of a few KiB. To write each where it belongs takes the
+//! system longer than the disc: the file's lock, and a page for every 4 KiB, which have to be on
+//! the disc before the file gets its name anyway. A slot is a run of the output on a multiple of
+//! its length; those that the pieces fill wholly are gathered in memory and written at once.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -46,13 +47,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Slots {
-    /// Slots for moves, which are in the order in which they will come, and overlap nowhere: as long ones as `most` bytes of memory
-    /// allow. None where they would not pay, or the file system has no way past the page cache.
+    /// Slots for moves, which are in the order in which they will come, and overlap nowhere: as
+    /// long ones as `most` bytes of memory allow. None where they would not pay, or the file system
+    /// has no way past the page cache.
     pub(super) fn new(path: &Path, moves: &[Move], most: u64) -> Option<Self> {
         if moves.iter().map(|one| one.len).sum::<u64>() < LEAST {
             return None;
         }
-        let direct = File::options().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok()?;
+        let direct = File::options()
+            .write(true)
+            .custom_flags(OFlags::DIRECT.bits() as i32)
+            .open(path)
+            .ok()?;
         Self::over(direct, moves, most)
     }
 
@@ -74,7 +80,8 @@ impl Slots {
         Some(Self { len, whole, open, spare, direct, refused: AtomicBool::new(false) })
     }
 
-    /// Takes bytes that belong at `at`; what no slot takes, and slots that the file system refuses, goes to `write`.
+    /// Takes bytes that belong at `at`; what no slot takes, and slots that the file system refuses,
+    /// goes to `write`.
     pub(super) fn put<E>(
         &self,
         mut bytes: &[u8],
@@ -88,7 +95,9 @@ impl Slots {
             if self.whole.get(number as usize) == Some(&true) {
                 if let Some(full) = self.fill(number, inside as usize, part) {
                     let start = number * self.len;
-                    if self.refused.load(Ordering::Relaxed) || self.direct.write_all_at(&full, start).is_err() {
+                    if self.refused.load(Ordering::Relaxed)
+                        || self.direct.write_all_at(&full, start).is_err()
+                    {
                         self.refused.store(true, Ordering::Relaxed);
                         write(&full, start)?;
                     }
@@ -104,7 +113,10 @@ impl Slots {
 
     /// Puts a part into a slot; gives its bytes once it is full.
     fn fill(&self, number: u64, inside: usize, part: &[u8]) -> Option<AlignedBuf> {
-        let slot = locked(&self.open).entry(number).or_insert_with(|| Arc::new(Mutex::new(self.slot()))).clone();
+        let slot = locked(&self.open)
+            .entry(number)
+            .or_insert_with(|| Arc::new(Mutex::new(self.slot())))
+            .clone();
         let mut slot = locked(&slot);
         slot.bytes[inside..inside + part.len()].copy_from_slice(part);
         slot.filled += part.len() as u64;
@@ -121,7 +133,8 @@ impl Slots {
     }
 }
 
-/// Which slots of such a length moves fill wholly, and how many of these are open at a time at most.
+/// Which slots of such a length moves fill wholly, and how many of these are open at a time at
+/// most.
 fn plan(moves: &[Move], len: u64) -> (Vec<bool>, u64) {
     let end = moves.iter().map(|one| one.to + one.len).max().unwrap_or(0);
     let mut coming = vec![0; end.div_ceil(len) as usize];

@@ -12,7 +12,8 @@ use super::Report;
 use crate::arrays::{ArrayFile, Dataset};
 use crate::libhdf5::Found;
 
-/// Compares what datasets there are, their shapes, types and fill values; with `values`, their values as well.
+/// Compares what datasets there are, their shapes, types and fill values; with `values`, their
+/// values as well.
 pub(super) fn verify(
     store: &Arc<dyn Store>,
     new: &NewFile,
@@ -45,8 +46,8 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// SHA-256 of the values of datasets; none of what is no array, and of what libhdf5 alone reads and cannot: that was not read to be
-/// written, either.
+/// SHA-256 of the values of datasets; none of what is no array, and of what libhdf5 alone reads and
+/// cannot: that was not read to be written, either.
 fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
     let is_array = |dataset: &&Dataset| matches!(dataset.found, Found::Array(_));
     let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
@@ -59,7 +60,12 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
         }
         Ok(())
     })?;
-    found.extend(together.iter().zip(states).map(|(dataset, hash)| (dataset.path(), Some(hash.finalize().to_vec()))));
+    found.extend(
+        together
+            .iter()
+            .zip(states)
+            .map(|(dataset, hash)| (dataset.path(), Some(hash.finalize().to_vec()))),
+    );
     for dataset in apart {
         let mut hash = Sha256::new();
         let read = file.values(dataset, &mut |values| {

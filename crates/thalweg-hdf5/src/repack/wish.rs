@@ -43,9 +43,9 @@ impl FromStr for Chunking {
         match lengths.as_deref() {
             Some(&[rows]) => Ok(Self::Rows(rows)),
             Some(shape) => Ok(Self::Shape(shape.to_vec())),
-            None => {
-                Err(format!("`{text}` is neither a number (1Mi, 65536), a shape (128x64), `contiguous` nor `keep`"))
-            }
+            None => Err(format!(
+                "`{text}` is neither a number (1Mi, 65536), a shape (128x64), `contiguous` nor `keep`"
+            )),
         }
     }
 }
@@ -58,7 +58,8 @@ fn length(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(size).filter(|&length| length > 0)
 }
 
-/// Filters, as in `none`, `gzip`, `shuffle+gzip:4`, `zstd:3`, `shuffle+zstd`, `lz4` or `fletcher32`.
+/// Filters, as in `none`, `gzip`, `shuffle+gzip:4`, `zstd:3`, `shuffle+zstd`, `lz4` or
+/// `fletcher32`.
 ///
 /// # Errors
 /// What is none of these, in words.
@@ -70,7 +71,8 @@ pub fn coders(text: &str) -> Result<Vec<Coder>, String> {
 }
 
 fn coder(text: &str) -> Result<Coder, String> {
-    let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+    let (name, level) =
+        text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
     let level = |usual: u8, most: u8| match level.map(str::parse) {
         None => Ok(usual),
         Some(Ok(level)) if (1..=most).contains(&level) => Ok(level),
@@ -82,7 +84,11 @@ fn coder(text: &str) -> Result<Coder, String> {
         "zstd" => Coder::Zstd(level(3, 19)?),
         "lz4" => Coder::Lz4,
         "fletcher32" => Coder::Fletcher32,
-        _ => return Err(format!("`{name}` is none of none, gzip, shuffle, zstd, lz4, fletcher32, keep")),
+        _ => {
+            return Err(format!(
+                "`{name}` is none of none, gzip, shuffle, zstd, lz4, fletcher32, keep"
+            ));
+        }
     })
 }
 
@@ -101,7 +107,8 @@ impl fmt::Display for Coder {
 /// Datasets below this are left as they are, unless they are named.
 const LEAST: u64 = 64 << 10;
 
-/// A chunk that a number of rows makes is at most this long, for datasets of more than one dimension.
+/// A chunk that a number of rows makes is at most this long, for datasets of more than one
+/// dimension.
 const MOST_WIDE: u64 = 16 << 20;
 
 /// What HDF5 can say of a chunk.
@@ -110,8 +117,14 @@ const MOST: u64 = u32::MAX as u64;
 /// More chunks than this are nobody's wish.
 const MOST_CHUNKS: u64 = 1 << 28;
 
-/// How a dataset shall be stored; why it is kept as it is goes to `kept`, where something else was wished.
-pub(super) fn decide(form: &Form, how: &Repack, memory: usize, kept: &mut Vec<(String, String)>) -> Result<Recast> {
+/// How a dataset shall be stored; why it is kept as it is goes to `kept`, where something else was
+/// wished.
+pub(super) fn decide(
+    form: &Form,
+    how: &Repack,
+    memory: usize,
+    kept: &mut Vec<(String, String)>,
+) -> Result<Recast> {
     let below = |path: &str| {
         let path = path.trim_matches('/');
         form.path
@@ -120,7 +133,8 @@ pub(super) fn decide(form: &Form, how: &Repack, memory: usize, kept: &mut Vec<(S
             .is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with('/'))
     };
     let named = how.paths.iter().rev().find(|(path, _)| below(path));
-    let is_exact = named.is_some_and(|(path, _)| path.trim_matches('/') == form.path.trim_matches('/'));
+    let is_exact =
+        named.is_some_and(|(path, _)| path.trim_matches('/') == form.path.trim_matches('/'));
     let wish = named.map_or(&how.wish, |(_, wish)| wish);
     if *wish == Wish::default() {
         return Ok(Recast::Keep);
@@ -160,7 +174,8 @@ fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Rec
             return Err("filters take chunks".into());
         }
         let missing = chunk.zip(chunks).is_some_and(|(chunk, chunks)| {
-            !chunks.is_empty() && (chunks.len() as u64) < Grid::chunks(shape, chunk, form.element).count()
+            !chunks.is_empty()
+                && (chunks.len() as u64) < Grid::chunks(shape, chunk, form.element).count()
         });
         if missing {
             return Err("some of its chunks were never written, which takes chunks".into());
@@ -202,14 +217,21 @@ fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Rec
         (Some(coders), _) => coders.clone(),
         (None, Some(coders)) => coders.clone(),
         (None, None) if chunk == Some(&after) => return Ok(Recast::Keep),
-        (None, None) => return Err("its filters are not applied here; say which it shall have instead".into()),
+        (None, None) => {
+            return Err("its filters are not applied here; say which it shall have instead".into());
+        }
     };
     if chunk == Some(&after) && form.coders.as_ref() == Some(&coders) {
         return Ok(Recast::Keep);
     }
-    let bytes = after.iter().try_fold(element, |bytes, &n| bytes.checked_mul(n)).filter(|&bytes| bytes <= MOST);
+    let bytes = after
+        .iter()
+        .try_fold(element, |bytes, &n| bytes.checked_mul(n))
+        .filter(|&bytes| bytes <= MOST);
     if bytes.is_none_or(|bytes| bytes > (memory / 2) as u64) {
-        return Err(format!("chunks of {after:?} elements do not fit into the memory that there is"));
+        return Err(format!(
+            "chunks of {after:?} elements do not fit into the memory that there is"
+        ));
     }
     check_decodes(form, chunk, chunks, memory)?;
     let to = Grid::chunks(shape, &after, form.element);
@@ -244,7 +266,12 @@ fn check_decodes(
     let least = chunks.into_iter().flatten().map(|chunk| chunk.size).min().unwrap_or(u64::MAX);
     let likely = least.saturating_mul(deflate::MOST_BYTES_PER_BYTE as u64);
     match bytes {
-        Some(bytes) if bytes <= (memory as u64 / 4).max(1 << 20) || bytes <= likely.min(memory as u64 / 2) => Ok(()),
+        Some(bytes)
+            if bytes <= (memory as u64 / 4).max(1 << 20)
+                || bytes <= likely.min(memory as u64 / 2) =>
+        {
+            Ok(())
+        }
         _ => Err(format!("chunks of {chunk:?} elements do not fit into the memory that there is")),
     }
 }
@@ -261,7 +288,8 @@ mod tests {
             None => Lie::Contiguous(Some(0)),
             Some(chunk) => {
                 let grid = Grid::chunks(shape, chunk, 4);
-                let one = |first| Chunk { first, offset: first * 100, size: grid.bytes(first), mask: 0 };
+                let one =
+                    |first| Chunk { first, offset: first * 100, size: grid.bytes(first), mask: 0 };
                 Lie::Chunked(chunk.to_vec(), (0..grid.count()).map(one).collect())
             }
         };
@@ -311,17 +339,24 @@ mod tests {
         assert_eq!(chunk(&form(&[4 << 20], Some(&[2048]))), [1 << 20]);
         assert_eq!(chunk(&form(&[300_000], Some(&[2048]))), [300_000]);
         assert_eq!(chunk(&form(&[100_000, 64], Some(&[16, 64]))), [65_536, 64], "16 MiB");
-        assert_eq!(decided(&form(&[100], Some(&[10])), &how).0.unwrap(), Recast::Keep, "too small to matter");
+        assert_eq!(
+            decided(&form(&[100], Some(&[10])), &how).0.unwrap(),
+            Recast::Keep,
+            "too small to matter"
+        );
     }
 
     #[test]
     fn the_last_path_counts_and_must_make_sense() {
-        let paths = vec![("/entry".into(), wish("512")), ("entry/bank1/event_id".into(), wish("8x8"))];
+        let paths =
+            vec![("/entry".into(), wish("512")), ("entry/bank1/event_id".into(), wish("8x8"))];
         let mut how = Repack { paths, ..Repack::default() };
         let form = form(&[1 << 20], Some(&[2048]));
         assert!(matches!(decided(&form, &how).0, Err(Error::Usage(_))));
         how.paths.reverse();
-        assert!(matches!(decided(&form, &how).0.unwrap(), Recast::Chunked { chunk, .. } if chunk == [512]));
+        assert!(
+            matches!(decided(&form, &how).0.unwrap(), Recast::Chunked { chunk, .. } if chunk == [512])
+        );
         how.paths = vec![("/entry/bank".into(), wish("512"))];
         assert_eq!(decided(&form, &how).0.unwrap(), Recast::Keep, "a path is no prefix");
     }

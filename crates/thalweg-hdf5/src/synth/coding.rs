@@ -36,7 +36,8 @@ impl Coding {
     pub const NONE: Self = Self { shuffle: false, press: Press::None };
 }
 
-const LEVELS: &str = "none, gzip, lz4, zstd, shuffle+gzip, shuffle+lz4 or shuffle+zstd, with a level as in gzip:6";
+const LEVELS: &str =
+    "none, gzip, lz4, zstd, shuffle+gzip, shuffle+lz4 or shuffle+zstd, with a level as in gzip:6";
 
 /// As in `gzip`, `shuffle+gzip:1`, `zstd`; the levels are 4 (h5py's) and 3 unless told otherwise.
 impl FromStr for Coding {
@@ -44,13 +45,19 @@ impl FromStr for Coding {
 
     fn from_str(text: &str) -> Result<Self, Fault> {
         let refused = || Fault::new(0, format!("{text:?}"), LEVELS);
-        let (shuffle, press) = text.strip_prefix("shuffle+").map_or((false, text), |press| (true, press));
-        let (name, level) = press.split_once(':').map_or((press, None), |(name, level)| (name, Some(level)));
+        let (shuffle, press) =
+            text.strip_prefix("shuffle+").map_or((false, text), |press| (true, press));
+        let (name, level) =
+            press.split_once(':').map_or((press, None), |(name, level)| (name, Some(level)));
         let level = level.map(|level| level.parse::<u8>().map_err(|_| refused())).transpose()?;
         let press = match (name, level) {
             ("none", None) if !shuffle => Press::None,
-            ("gzip", level) if level.is_none_or(|level| (0..=12).contains(&level)) => Press::Gzip(level.unwrap_or(4)),
-            ("zstd", level) if level.is_none_or(|level| (1..=22).contains(&level)) => Press::Zstd(level.unwrap_or(3)),
+            ("gzip", level) if level.is_none_or(|level| (0..=12).contains(&level)) => {
+                Press::Gzip(level.unwrap_or(4))
+            }
+            ("zstd", level) if level.is_none_or(|level| (1..=22).contains(&level)) => {
+                Press::Zstd(level.unwrap_or(3))
+            }
             ("lz4", None) => Press::Lz4,
             _ => return Err(refused()),
         };
@@ -117,7 +124,8 @@ impl Encoder {
         Self { coders: coding.coders(), encoder: encode::Encoder::default() }
     }
 
-    /// A piece as it is stored. The last chunk of a dataset is as long as the others, with zeros at its end.
+    /// A piece as it is stored. The last chunk of a dataset is as long as the others, with zeros at
+    /// its end.
     ///
     /// # Errors
     /// What the compressor says.

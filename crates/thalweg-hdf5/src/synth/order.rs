@@ -12,7 +12,8 @@ use super::Run;
 /// The order of chunks in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As neutrons arrive: whose chunk is full next is a matter of chance and of the banks' weights.
+    /// As neutrons arrive: whose chunk is full next is a matter of chance and of the banks'
+    /// weights.
     Live,
     /// A chunk of each bank in turn, as long as it has any.
     Interleaved,
@@ -36,7 +37,9 @@ impl FromStr for Order {
     type Err = Fault;
 
     fn from_str(name: &str) -> Result<Self, Fault> {
-        let known = [Self::Live, Self::Interleaved, Self::Ordered].into_iter().find(|order| order.name() == name);
+        let known = [Self::Live, Self::Interleaved, Self::Ordered]
+            .into_iter()
+            .find(|order| order.name() == name);
         known.ok_or_else(|| Fault::new(0, format!("{name:?}"), "live, interleaved or ordered"))
     }
 }
@@ -56,7 +59,8 @@ pub enum Field {
 
 impl Field {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::EventTimeZero, Self::EventIndex, Self::EventId, Self::EventTimeOffset];
+    pub const ALL: [Self; 4] =
+        [Self::EventTimeZero, Self::EventIndex, Self::EventId, Self::EventTimeOffset];
 
     /// The dataset's name.
     pub const fn name(self) -> &'static str {
@@ -125,7 +129,9 @@ impl<'a> Pieces<'a> {
             }
             _ => {
                 let banks = self.left.len();
-                (self.turn..self.turn + banks).map(|bank| bank % banks).find(|bank| self.left[*bank].0 > 0)?
+                (self.turn..self.turn + banks)
+                    .map(|bank| bank % banks)
+                    .find(|bank| self.left[*bank].0 > 0)?
             }
         };
         self.turn = bank + 1;
@@ -138,7 +144,9 @@ impl<'a> Pieces<'a> {
         let banks = self.run.recipe.banks;
         if self.run.recipe.order == Order::Ordered {
             // A bank a step.
-            let Some(bank) = u32::try_from(self.done).ok().filter(|bank| *bank < banks) else { return };
+            let Some(bank) = u32::try_from(self.done).ok().filter(|bank| *bank < banks) else {
+                return;
+            };
             self.done += 1;
             for field in Field::ALL {
                 let count = self.run.pieces_of(bank, field);
@@ -151,7 +159,11 @@ impl<'a> Pieces<'a> {
         {
             let (bank, number) = (bank as u32, *all - *left);
             *left -= 1;
-            self.next.extend([Field::EventId, Field::EventTimeOffset].map(|field| Piece { bank, field, number }));
+            self.next.extend([Field::EventId, Field::EventTimeOffset].map(|field| Piece {
+                bank,
+                field,
+                number,
+            }));
         }
         // The pulses come with their events.
         while self.pulses.0 < self.pulses.1
@@ -160,7 +172,11 @@ impl<'a> Pieces<'a> {
         {
             let number = self.pulses.0;
             for bank in 0..banks {
-                self.next.extend([Field::EventTimeZero, Field::EventIndex].map(|field| Piece { bank, field, number }));
+                self.next.extend([Field::EventTimeZero, Field::EventIndex].map(|field| Piece {
+                    bank,
+                    field,
+                    number,
+                }));
             }
             self.pulses.0 += 1;
         }

@@ -18,8 +18,8 @@ const MANY: f64 = 30.0;
 /// 2024-05-14T08:00:00Z, in seconds since 1970.
 const START: u64 = 1_715_673_600;
 
-/// The pulses of a run. Their numbers of events are drawn anew whenever they are asked for; what is kept is the sum before each
-/// block.
+/// The pulses of a run. Their numbers of events are drawn anew whenever they are asked for; what is
+/// kept is the sum before each block.
 #[derive(Debug)]
 pub(super) struct Pulses {
     seed: u64,
@@ -32,9 +32,13 @@ pub(super) struct Pulses {
 impl Pulses {
     pub(super) fn new(recipe: &Recipe) -> Self {
         let count = ((recipe.events as f64 / recipe.events_per_pulse).ceil() as u64).max(1);
-        let mut pulses = Self { seed: recipe.seed, count, frequency: recipe.frequency, banks: Vec::new() };
-        let on =
-            (0..count).step_by(TRIP as usize).filter(|p| pulses.is_on(*p)).map(|p| TRIP.min(count - p)).sum::<u64>();
+        let mut pulses =
+            Self { seed: recipe.seed, count, frequency: recipe.frequency, banks: Vec::new() };
+        let on = (0..count)
+            .step_by(TRIP as usize)
+            .filter(|p| pulses.is_on(*p))
+            .map(|p| TRIP.min(count - p))
+            .sum::<u64>();
         for bank in 0..recipe.banks {
             let mean = recipe.events as f64 * recipe.share(bank) / on.max(1) as f64;
             let (mut before, mut sum) = (vec![0], 0);
@@ -107,7 +111,9 @@ impl Run {
             match self.recipe.pulse_times {
                 PulseTimes::Seconds => out.extend(seconds.to_le_bytes()),
                 PulseTimes::Nanoseconds => {
-                    out.extend((START * 1_000_000_000 + (seconds * 1e9).round() as u64).to_le_bytes());
+                    out.extend(
+                        (START * 1_000_000_000 + (seconds * 1e9).round() as u64).to_le_bytes(),
+                    );
                 }
             }
         }

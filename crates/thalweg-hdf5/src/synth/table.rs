@@ -7,7 +7,8 @@ use super::Recipe;
 
 /// Events that a bank may see, but for the last bits of their times.
 const KINDS: usize = 1 << 14;
-/// Bits of the hash that choose one, and those that blur its time: a moderator's pulse takes about 25 us.
+/// Bits of the hash that choose one, and those that blur its time: a moderator's pulse takes about
+/// 25 us.
 const BLUR_BITS: u32 = 8;
 /// Steps of the clock: 100 ns, in which 18 bits hold a frame of 1/60 s.
 const TICKS_PER_US: f64 = 10.0;
@@ -23,7 +24,8 @@ const TUBE_DEGREES: f64 = 0.4;
 const PATH_M: f64 = 20.0;
 const US_PER_M: f64 = 252.778;
 
-/// Lattice spacings and multiplicities of a face-centred cubic powder, 4.05 angstrom: 111, 200, 220, 311, ...
+/// Lattice spacings and multiplicities of a face-centred cubic powder, 4.05 angstrom: 111, 200,
+/// 220, 311, ...
 const REFLECTIONS: [(f64, f64); 10] = [
     (3.0, 8.0),
     (4.0, 6.0),
@@ -40,7 +42,8 @@ const LATTICE: f64 = 4.05;
 /// Share of the events that are reflections; the others follow the incident spectrum.
 const REFLECTED: f64 = 0.4;
 
-/// What a bank sees: drawn once, so that an event costs a look into a table that stays in the cache.
+/// What a bank sees: drawn once, so that an event costs a look into a table that stays in the
+/// cache.
 #[derive(Debug)]
 pub(super) struct Table {
     first_id: u32,
@@ -52,17 +55,22 @@ impl Table {
     pub(super) fn new(recipe: &Recipe, bank: u32) -> Self {
         let purpose = u64::from_be_bytes(*b"detector");
         let mut chance = Chance::new(recipe.seed ^ mix(purpose), u64::from(bank));
-        let pixels = cumulated((0..TUBES * PIXELS).map(|pixel| sensitivity(&mut chance, pixel % PIXELS)));
+        let pixels =
+            cumulated((0..TUBES * PIXELS).map(|pixel| sensitivity(&mut chance, pixel % PIXELS)));
         let middle = 15.0 + 135.0 * (f64::from(bank) + 0.5) / f64::from(recipe.banks);
         let longest = FRAME_US / (PATH_M * US_PER_M);
         let spectrum = cumulated((0..SPECTRUM_BINS).map(|bin| flux(wavelength(bin, 0.5, longest))));
-        let tubes: Vec<Vec<(f64, f64)>> = (0..TUBES).map(|tube| reflections(middle, tube, longest)).collect();
+        let tubes: Vec<Vec<(f64, f64)>> =
+            (0..TUBES).map(|tube| reflections(middle, tube, longest)).collect();
         let kinds = (0..KINDS).map(|_| {
             let pixel = drawn(&pixels, chance.unit()) as u32;
-            let reflections = tubes.get((pixel / PIXELS) as usize).map_or(&[][..], |tube| &tube[..]);
+            let reflections =
+                tubes.get((pixel / PIXELS) as usize).map_or(&[][..], |tube| &tube[..]);
             let angstrom = if chance.unit() < REFLECTED && !reflections.is_empty() {
                 let chosen = chance.unit();
-                let reflection = reflections.partition_point(|(sum, _)| *sum <= chosen).min(reflections.len() - 1);
+                let reflection = reflections
+                    .partition_point(|(sum, _)| *sum <= chosen)
+                    .min(reflections.len() - 1);
                 reflections[reflection].1 * (1.0 + 0.002 * chance.normal())
             } else {
                 wavelength(drawn(&spectrum, chance.unit()) as u32, chance.unit(), longest)
@@ -94,7 +102,8 @@ impl Table {
     }
 }
 
-/// A pixel's share of its bank's neutrons: tubes count less at their ends; some pixels are dead, some count too much.
+/// A pixel's share of its bank's neutrons: tubes count less at their ends; some pixels are dead,
+/// some count too much.
 fn sensitivity(chance: &mut Chance, place: u32) -> f64 {
     let middle = f64::from(PIXELS - 1) / 2.0;
     let off = (f64::from(place) - middle) / middle;
@@ -117,8 +126,9 @@ fn wavelength(bin: u32, within: f64, longest: f64) -> f64 {
     longest * (0.03 + 0.97 * (f64::from(bin) + within) / f64::from(SPECTRUM_BINS))
 }
 
-/// Neutrons by wavelength: a moderator's Maxwell distribution and what it did not slow down, through aluminium windows, which
-/// scatter what is shorter than twice their lattice's spacings: Bragg edges.
+/// Neutrons by wavelength: a moderator's Maxwell distribution and what it did not slow down,
+/// through aluminium windows, which scatter what is shorter than twice their lattice's spacings:
+/// Bragg edges.
 fn flux(angstrom: f64) -> f64 {
     let a = 1.8 / angstrom;
     let slowed = 2.0 * a * a * a * a * a * libm::exp(-a * a);

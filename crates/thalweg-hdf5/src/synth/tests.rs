@@ -3,7 +3,12 @@ use std::collections::HashSet;
 use super::*;
 
 fn small() -> Recipe {
-    Recipe { banks: 4, layout: Layout::Chunked(256), events_per_pulse: 500.0, ..Recipe::with_bytes(3, 400_000) }
+    Recipe {
+        banks: 4,
+        layout: Layout::Chunked(256),
+        events_per_pulse: 500.0,
+        ..Recipe::with_bytes(3, 400_000)
+    }
 }
 
 fn run(recipe: Recipe) -> Run {
@@ -110,7 +115,8 @@ fn what_is_seen_looks_like_a_powder() {
     assert!(sorted[166] > 5 * sorted[83], "peaks stand out: {bins:?}");
 }
 
-/// Of real events' ids and times gzip takes off half and a quarter, not nine tenths as of consecutive numbers.
+/// Of real events' ids and times gzip takes off half and a quarter, not nine tenths as of
+/// consecutive numbers.
 #[test]
 fn values_are_as_hard_to_compress_as_real_ones() {
     let run = run(Recipe::with_bytes(1, 40_000_000));
@@ -136,10 +142,20 @@ fn each_piece_comes_once_in_every_order() {
         assert!(pieces.iter().all(|piece| once.insert((piece.bank, piece.field, piece.number))));
         for bank in 0..4 {
             for field in Field::ALL {
-                let numbers: Vec<u64> =
-                    pieces.iter().filter(|p| (p.bank, p.field) == (bank, field)).map(|p| p.number).collect();
-                assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "a dataset grows at its end");
-                assert_eq!(numbers.len() as u64, run.len(bank, field).div_ceil(run.piece(bank, field)));
+                let numbers: Vec<u64> = pieces
+                    .iter()
+                    .filter(|p| (p.bank, p.field) == (bank, field))
+                    .map(|p| p.number)
+                    .collect();
+                assert_eq!(
+                    numbers,
+                    (0..numbers.len() as u64).collect::<Vec<_>>(),
+                    "a dataset grows at its end"
+                );
+                assert_eq!(
+                    numbers.len() as u64,
+                    run.len(bank, field).div_ceil(run.piece(bank, field))
+                );
             }
         }
     }
@@ -150,7 +166,8 @@ fn a_live_run_is_scattered_and_an_ordered_one_is_not() {
     // How often the next chunk of ids is another bank's.
     let changes = |order| {
         let run = run(Recipe { order, ..small() });
-        let banks: Vec<u32> = run.pieces().filter(|p| p.field == Field::EventId).map(|p| p.bank).collect();
+        let banks: Vec<u32> =
+            run.pieces().filter(|p| p.field == Field::EventId).map(|p| p.bank).collect();
         let changes = banks.windows(2).filter(|pair| pair[0] != pair[1]).count();
         changes as f64 / (banks.len() - 1) as f64
     };

@@ -13,7 +13,8 @@ const START: &str = "2024-05-14T08:00:00Z";
 /// Seconds from one reading of the sample's temperature to the next.
 const READING_S: f64 = 1.0;
 
-/// A file of a [`Run`] being written; it appears when it is whole. Dropped unfinished, it is removed.
+/// A file of a [`Run`] being written; it appears when it is whole. Dropped unfinished, it is
+/// removed.
 #[derive(Debug)]
 pub struct NexusWriter<'a> {
     // Before the file that it writes to, so that it is closed before that is removed.
@@ -30,7 +31,11 @@ impl<'a> NexusWriter<'a> {
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
     pub fn create(path: &Path, run: &'a Run) -> Result<Self> {
         let file = NewFile::create(path)?;
-        let writer = Writer::create_for(file.temporary(), file.name(), run.recipe().libver == Libver::Latest)?;
+        let writer = Writer::create_for(
+            file.temporary(),
+            file.name(),
+            run.recipe().libver == Libver::Latest,
+        )?;
         let entry = class(&writer, None, "entry", "NXentry")?;
         writer.string(&entry, "title", "synthetic powder")?;
         writer.string(&entry, "definition", "NXevent_data")?;
@@ -38,18 +43,24 @@ impl<'a> NexusWriter<'a> {
         let instrument = class(&writer, Some(&entry), "instrument", "NXinstrument")?;
         writer.string(&instrument, "name", "THALWEG")?;
         logs(&writer, &entry, run)?;
-        let banks = (0..run.recipe().banks).map(|bank| bank_of(&writer, &entry, run, bank)).collect::<Result<_>>()?;
+        let banks = (0..run.recipe().banks)
+            .map(|bank| bank_of(&writer, &entry, run, bank))
+            .collect::<Result<_>>()?;
         Ok(Self { banks, writer, file, run })
     }
 
-    /// Writes a piece as [`Encoder::encode`] made it. Chunks lie in the file in the order in which they are pushed.
+    /// Writes a piece as [`Encoder::encode`] made it. Chunks lie in the file in the order in which
+    /// they are pushed.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
     pub fn push(&mut self, piece: Piece, encoded: &Encoded) -> Result<()> {
         let Piece { bank, field, number } = piece;
         let first = number * self.run.piece(bank, field);
-        let Some(vector) = self.banks.get(bank as usize).and_then(|bank| bank.get(place(field))) else { return Ok(()) };
+        let Some(vector) = self.banks.get(bank as usize).and_then(|bank| bank.get(place(field)))
+        else {
+            return Ok(());
+        };
         match self.run.recipe().layout {
             Layout::Contiguous => self.writer.values(vector, first, &encoded.bytes),
             Layout::Chunked(_) => self.writer.chunk(vector, first, &encoded.bytes, encoded.mask),
@@ -71,7 +82,9 @@ impl<'a> NexusWriter<'a> {
     /// # Errors
     /// As the other steps.
     pub fn write(path: &Path, run: &'a Run) -> Result<()> {
-        let failed = |fault: thalweg_io::Fault| thalweg_io::Error::Usage(format!("{}: {fault}", path.display()).into());
+        let failed = |fault: thalweg_io::Fault| {
+            thalweg_io::Error::Usage(format!("{}: {fault}", path.display()).into())
+        };
         let mut encoder = Encoder::new(run.recipe().coding);
         let mut out = Self::create(path, run)?;
         for piece in run.pieces() {
@@ -98,18 +111,25 @@ fn bank_of(writer: &Writer, entry: &Group, run: &Run, bank: u32) -> Result<[Vect
     let group = class(writer, Some(entry), &format!("bank{}_events", bank + 1), "NXevent_data")?;
     let coders = run.recipe().coding.coders();
     let make = |field: Field| {
-        let filters: Vec<(i32, [u32; 1])> = (coders.iter().map(|coder| coder.registered(field.bytes())))
-            .map(|(number, value)| (number, [value]))
-            .collect();
-        let filters: Vec<(i32, &[u32])> = filters.iter().map(|(number, values)| (*number, &values[..])).collect();
-        let chunk = matches!(run.recipe().layout, Layout::Chunked(_)).then(|| run.piece(bank, field));
+        let filters: Vec<(i32, [u32; 1])> =
+            (coders.iter().map(|coder| coder.registered(field.bytes())))
+                .map(|(number, value)| (number, [value]))
+                .collect();
+        let filters: Vec<(i32, &[u32])> =
+            filters.iter().map(|(number, values)| (*number, &values[..])).collect();
+        let chunk =
+            matches!(run.recipe().layout, Layout::Chunked(_)).then(|| run.piece(bank, field));
         let kind = match (field, run.recipe().pulse_times) {
             (Field::EventId, _) => Number::U32,
             (Field::EventTimeOffset, _) => Number::F32,
             (Field::EventTimeZero, PulseTimes::Seconds) => Number::F64,
             (Field::EventIndex, _) | (Field::EventTimeZero, PulseTimes::Nanoseconds) => Number::U64,
         };
-        writer.vector(&group, field.name(), VectorOf { kind, len: run.len(bank, field), chunk, filters: &filters })
+        writer.vector(
+            &group,
+            field.name(),
+            VectorOf { kind, len: run.len(bank, field), chunk, filters: &filters },
+        )
     };
     let [zero, index, id, offset] = Field::ALL.map(make);
     let (zero, offset) = (zero?, offset?);

@@ -68,14 +68,16 @@ impl Condition {
     /// Looks its names up in `schema`, and its values' types.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) for a column that is not there, a list or bytes, a value of another type,
-    /// and a label that an enumeration does not have.
+    /// [`Error::Usage`](crate::Error::Usage) for a column that is not there, a list or bytes, a
+    /// value of another type, and a label that an enumeration does not have.
     pub fn bind(&self, schema: &Schema) -> Result<Bound> {
         self.check(&self.expr, schema).map(Bound)
     }
 
     fn check(&self, expr: &Expr, schema: &Schema) -> Result<Check> {
-        let each = |parts: &[Expr]| parts.iter().map(|part| self.check(part, schema)).collect::<Result<Vec<_>>>();
+        let each = |parts: &[Expr]| {
+            parts.iter().map(|part| self.check(part, schema)).collect::<Result<Vec<_>>>()
+        };
         Ok(match expr {
             Expr::Any(parts) => Check::Any(each(parts)?),
             Expr::All(parts) => Check::All(each(parts)?),
@@ -87,14 +89,22 @@ impl Condition {
     fn test(&self, test: &Test, schema: &Schema) -> Result<Check> {
         let Word { at, text: name } = &test.column;
         let Some((column, field)) = schema.column_with_name(name) else {
-            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            return Err(wrong(&self.text, *at, &format!("{name:?}"), &format!("one of {}", names.join(", "))));
+            let names: Vec<&str> =
+                schema.fields().iter().map(|field| field.name().as_str()).collect();
+            return Err(wrong(
+                &self.text,
+                *at,
+                &format!("{name:?}"),
+                &format!("one of {}", names.join(", ")),
+            ));
         };
         let class = class(field);
         Ok(match &test.kind {
             Kind::Missing => Check::Missing(column),
             Kind::Compare(sign, value) => match &class {
-                Class::Number { single } => Check::Number(column, *sign, self.number(value, *single)?),
+                Class::Number { single } => {
+                    Check::Number(column, *sign, self.number(value, *single)?)
+                }
                 Class::Text => match Number::parse(&value.text).filter(|_| *sign != Sign::Equal) {
                     Some(number) => Check::Number(column, *sign, number),
                     None => Check::Text(column, *sign, value.text.clone()),
@@ -102,20 +112,29 @@ impl Condition {
                 Class::Labels(labels) => {
                     if *sign != Sign::Equal {
                         let expected = "\"==\", \"!=\" or \"in\": labels have no order";
-                        return Err(wrong(&self.text, *at, &format!("the enumeration {name:?}"), expected));
+                        return Err(wrong(
+                            &self.text,
+                            *at,
+                            &format!("the enumeration {name:?}"),
+                            expected,
+                        ));
                     }
                     Check::Text(column, *sign, self.label(value, labels)?)
                 }
                 Class::Other => return Err(self.no_scalar(*at, field)),
             },
             Kind::OneOf(values) => match &class {
-                Class::Number { single } => {
-                    Check::Numbers(column, values.iter().map(|v| self.number(v, *single)).collect::<Result<_>>()?)
+                Class::Number { single } => Check::Numbers(
+                    column,
+                    values.iter().map(|v| self.number(v, *single)).collect::<Result<_>>()?,
+                ),
+                Class::Text => {
+                    Check::Texts(column, values.iter().map(|v| v.text.clone()).collect())
                 }
-                Class::Text => Check::Texts(column, values.iter().map(|v| v.text.clone()).collect()),
-                Class::Labels(labels) => {
-                    Check::Texts(column, values.iter().map(|v| self.label(v, labels)).collect::<Result<_>>()?)
-                }
+                Class::Labels(labels) => Check::Texts(
+                    column,
+                    values.iter().map(|v| self.label(v, labels)).collect::<Result<_>>()?,
+                ),
                 Class::Other => return Err(self.no_scalar(*at, field)),
             },
         })
@@ -123,7 +142,8 @@ impl Condition {
 
     fn number(&self, value: &Word, single: bool) -> Result<Number> {
         let number = Number::parse(&value.text);
-        let number = number.ok_or_else(|| wrong(&self.text, value.at, &format!("{:?}", value.text), "a number"))?;
+        let number = number
+            .ok_or_else(|| wrong(&self.text, value.at, &format!("{:?}", value.text), "a number"))?;
         Ok(if single { number.single() } else { number })
     }
 
@@ -142,8 +162,8 @@ impl Condition {
 }
 
 impl Bound {
-    /// For each row whether the condition holds; null where a missing value leaves it open. The batch must have the
-    /// columns that the condition was bound to.
+    /// For each row whether the condition holds; null where a missing value leaves it open. The
+    /// batch must have the columns that the condition was bound to.
     pub fn holds(&self, batch: &RecordBatch) -> BooleanArray {
         let ask = ask(&self.0, batch);
         (0..batch.num_rows()).map(ask).collect()
@@ -154,7 +174,9 @@ impl Bound {
 type Ask<'a> = Box<dyn Fn(usize) -> Option<bool> + 'a>;
 
 fn ask<'a>(check: &'a Check, batch: &'a RecordBatch) -> Ask<'a> {
-    let all = |parts: &'a [Check]| -> Vec<Ask<'a>> { parts.iter().map(|part| ask(part, batch)).collect() };
+    let all = |parts: &'a [Check]| -> Vec<Ask<'a>> {
+        parts.iter().map(|part| ask(part, batch)).collect()
+    };
     match check {
         Check::Any(parts) => decided(all(parts), true),
         Check::All(parts) => decided(all(parts), false),

@@ -3,7 +3,8 @@
 use super::{Expr, Kind, Sign, Test, Word, wrong};
 use crate::error::Result;
 
-/// Parentheses and `not`s inside each other; nobody writes more, and a parser that recurses needs an end.
+/// Parentheses and `not`s inside each other; nobody writes more, and a parser that recurses needs
+/// an end.
 const DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +60,9 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             ',' => (1, Some(Token::Comma)),
             '"' | '\'' => {
                 let inside = rest.get(1..).unwrap_or_default();
-                let end =
-                    inside.find(c).ok_or_else(|| wrong(text, at, "text without an end", &format!("{c} after it")))?;
+                let end = inside.find(c).ok_or_else(|| {
+                    wrong(text, at, "text without an end", &format!("{c} after it"))
+                })?;
                 (end + 2, Some(Token::Quoted(inside.get(..end).unwrap_or_default().to_owned())))
             }
             c if is_sign(c) => {
@@ -68,7 +70,9 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
                 (len, Some(Token::Sign(rest.get(..len).unwrap_or_default().to_owned())))
             }
             _ => {
-                let len = run(|c| !c.is_whitespace() && !is_sign(c) && !matches!(c, '(' | ')' | ',' | '"' | '\''));
+                let len = run(|c| {
+                    !c.is_whitespace() && !is_sign(c) && !matches!(c, '(' | ')' | ',' | '"' | '\'')
+                });
                 (len, Some(Token::Word(rest.get(..len).unwrap_or_default().to_owned())))
             }
         };
@@ -130,7 +134,9 @@ impl Parser<'_> {
 
     fn not(&mut self) -> Result<Expr> {
         if self.depth == DEPTH {
-            return Err(self.unexpected(&format!("at most {DEPTH} parentheses and \"not\"s inside each other")));
+            return Err(self.unexpected(&format!(
+                "at most {DEPTH} parentheses and \"not\"s inside each other"
+            )));
         }
         self.depth += 1;
         let expr = if self.took("not") {
@@ -152,7 +158,11 @@ impl Parser<'_> {
         if self.took("is") {
             let not = self.took("not");
             if !self.took("missing") {
-                return Err(self.unexpected(if not { "\"missing\"" } else { "\"missing\" or \"not missing\"" }));
+                return Err(self.unexpected(if not {
+                    "\"missing\""
+                } else {
+                    "\"missing\" or \"not missing\""
+                }));
             }
             return Ok(negated(not, Expr::Test(Test { column, kind: Kind::Missing })));
         }

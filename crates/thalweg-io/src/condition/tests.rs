@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt8Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float32Array, ListArray, RecordBatch, StringArray, UInt8Array, UInt64Array,
+    ArrayRef, DictionaryArray, Float32Array, ListArray, RecordBatch, StringArray, UInt8Array,
+    UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
@@ -18,10 +19,17 @@ fn table() -> RecordBatch {
         Arc::new(StringArray::from(vec!["unknown", "signal_positive"])),
     );
     let labels = HashMap::from([(TYPE_KEY.to_owned(), "enum{unknown,signal_positive}".to_owned())]);
-    let lists =
-        ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(vec![None::<Vec<Option<i32>>>; 4]);
+    let lists = ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(vec![
+        None::<
+            Vec<Option<i32>>,
+        >;
+        4
+    ]);
     let columns: Vec<(Field, ArrayRef)> = vec![
-        (Field::new("samples", DataType::UInt64, false), Arc::new(UInt64Array::from(vec![100, 5000, u64::MAX, 7]))),
+        (
+            Field::new("samples", DataType::UInt64, false),
+            Arc::new(UInt64Array::from(vec![100, 5000, u64::MAX, 7])),
+        ),
         (
             Field::new("median", DataType::Float32, true),
             Arc::new(Float32Array::from(vec![Some(0.1), Some(-2.0), None, None])),
@@ -121,12 +129,21 @@ fn refusals_name_the_column_and_what_is_expected() {
     ];
     let schema = table().schema();
     let schema = Schema::new(
-        schema.fields().iter().cloned().chain([Arc::new(Field::new("µ", DataType::Utf8, true))]).collect::<Vec<_>>(),
+        schema
+            .fields()
+            .iter()
+            .cloned()
+            .chain([Arc::new(Field::new("µ", DataType::Utf8, true))])
+            .collect::<Vec<_>>(),
     );
     for (text, column, expected) in cases {
-        let error = Condition::parse(text).and_then(|condition| condition.bind(&schema)).map(|_| ());
+        let error =
+            Condition::parse(text).and_then(|condition| condition.bind(&schema)).map(|_| ());
         let words = error.map_or_else(|error| error.to_string(), |()| "accepted".into());
-        assert!(words.contains(&format!("column {column}: ")) && words.contains(expected), "{text}: {words}");
+        assert!(
+            words.contains(&format!("column {column}: ")) && words.contains(expected),
+            "{text}: {words}"
+        );
     }
 }
 
@@ -134,7 +151,10 @@ fn refusals_name_the_column_and_what_is_expected() {
 fn depth_has_an_end() {
     for open in ["(", "not "] {
         let deep = format!("{}samples > 1{}", open.repeat(100_000), ")".repeat(100_000));
-        assert!(Condition::parse(&deep).is_err_and(|error| error.to_string().contains("inside each other")));
+        assert!(
+            Condition::parse(&deep)
+                .is_err_and(|error| error.to_string().contains("inside each other"))
+        );
     }
     let wide = vec!["samples > 1"; 50_000].join(" or ");
     assert_eq!(rows(&wide), [0, 1, 2, 3]);

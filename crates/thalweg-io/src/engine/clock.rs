@@ -30,13 +30,18 @@ pub struct Clocks {
     pub max_depth: usize,
     /// Most bytes of block buffers that were alive at once.
     pub peak_buffers: u64,
-    /// Most bytes of extents too long for a pooled buffer that were alive at once: the part over the budget.
+    /// Most bytes of extents too long for a pooled buffer that were alive at once: the part over
+    /// the budget.
     pub peak_oversize: u64,
 }
 
 impl Stage {
     fn then(self, later: Self) -> Self {
-        Self { busy: self.busy + later.busy, exposed: self.exposed + later.exposed, bytes: self.bytes + later.bytes }
+        Self {
+            busy: self.busy + later.busy,
+            exposed: self.exposed + later.exposed,
+            bytes: self.bytes + later.bytes,
+        }
     }
 }
 

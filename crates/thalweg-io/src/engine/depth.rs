@@ -1,9 +1,10 @@
 //! How many requests to keep in flight: the store model's word first, then what the run shows.
 //!
-//! Workers that spend most of their time waiting, while as many requests are out as may be, ask for twice as many: the
-//! store is the bottleneck, and nothing is lost by asking more of it. A backlog of work to decode says that one fewer would be
-//! enough. Both are judged over rounds of requests: at the start of a run, or where a thread merely lost its turn on a
-//! busy processor, a deeper queue would only take time from those who decode.
+//! Workers that spend most of their time waiting, while as many requests are out as may be, ask for
+//! twice as many: the store is the bottleneck, and nothing is lost by asking more of it. A backlog
+//! of work to decode says that one fewer would be enough. Both are judged over rounds of requests:
+//! at the start of a run, or where a thread merely lost its turn on a busy processor, a deeper
+//! queue would only take time from those who decode.
 
 use std::time::Duration;
 
@@ -33,7 +34,14 @@ impl Depth {
     pub(super) fn new(target: usize, most: usize) -> Self {
         let most = most.max(1);
         let zero = Duration::ZERO;
-        Self { target: target.clamp(1, most), most, since: zero, answered: 0, ahead: 0, starved: zero }
+        Self {
+            target: target.clamp(1, most),
+            most,
+            since: zero,
+            answered: 0,
+            ahead: 0,
+            starved: zero,
+        }
     }
 
     /// Requests that may be in flight now.
@@ -41,7 +49,8 @@ impl Depth {
         self.target
     }
 
-    /// A request was answered `now`, counted from the start of the run; `waiting` groups wait for `workers`.
+    /// A request was answered `now`, counted from the start of the run; `waiting` groups wait for
+    /// `workers`.
     pub(super) fn answered(&mut self, waiting: usize, workers: usize, now: Duration) {
         self.answered += 1;
         self.ahead += usize::from(waiting > workers * BACKLOG);
@@ -59,8 +68,8 @@ impl Depth {
         *self = Self { since: now, ..Self::new(target, self.most) };
     }
 
-    /// A worker found nothing to decode for so long, with `in_flight` requests out. Fewer than there may be are no
-    /// reason for more.
+    /// A worker found nothing to decode for so long, with `in_flight` requests out. Fewer than
+    /// there may be are no reason for more.
     pub(super) fn starved(&mut self, in_flight: usize, waited: Duration) {
         if in_flight >= self.target {
             self.starved += waited;
@@ -73,7 +82,11 @@ mod tests {
     use super::*;
 
     /// Answers 100 requests a millisecond apart, before each of which one of two workers waited.
-    fn run(depth: &mut Depth, waited: impl Fn(u32) -> Duration, in_flight: impl Fn(&Depth) -> usize) {
+    fn run(
+        depth: &mut Depth,
+        waited: impl Fn(u32) -> Duration,
+        in_flight: impl Fn(&Depth) -> usize,
+    ) {
         for i in 0..100 {
             depth.starved(in_flight(depth), waited(i));
             depth.answered(0, 2, Duration::from_millis(1) * (i + 1));

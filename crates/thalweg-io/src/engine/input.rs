@@ -18,7 +18,8 @@ pub(super) struct Input {
     head: u64,
     places: Vec<Range<usize>>,
     ordinal: u64,
-    /// Set when the run fails: what arrives from then on is dropped, for the workers may have gone home.
+    /// Set when the run fails: what arrives from then on is dropped, for the workers may have gone
+    /// home.
     stopped: bool,
 }
 
@@ -73,12 +74,23 @@ pub(super) struct Bench<'a> {
 impl Input {
     pub(super) fn new(source: Source) -> Self {
         let source = match source {
-            Source::Framed { range, framer } => {
-                Cutter::Framed { next: range.start, end: range.end, framer, carry: None, ended: range.is_empty() }
-            }
+            Source::Framed { range, framer } => Cutter::Framed {
+                next: range.start,
+                end: range.end,
+                framer,
+                carry: None,
+                ended: range.is_empty(),
+            },
             Source::Planned(fetches) => Cutter::Planned { fetches, ended: false },
         };
-        Self { source, pending: VecDeque::new(), head: 0, places: Vec::new(), ordinal: 0, stopped: false }
+        Self {
+            source,
+            pending: VecDeque::new(),
+            head: 0,
+            places: Vec::new(),
+            ordinal: 0,
+            stopped: false,
+        }
     }
 
     /// The next request, or `None` when there are no more.
@@ -90,7 +102,8 @@ impl Input {
                     return None;
                 }
                 let offset = *next / align * align;
-                // Blocks lie on multiples of their size, so that none but the first and last is short.
+                // Blocks lie on multiples of their size, so that none but the first and last is
+                // short.
                 let block = shape.block as u64;
                 let stop = ((offset / block + 1) * block).min(*end);
                 let skip = (*next - offset) as usize;
@@ -139,12 +152,19 @@ impl Input {
     }
 
     /// Takes in the bytes of request `tag`, and turns whatever is complete at the head into groups.
-    pub(super) fn arrived(&mut self, tag: u64, block: Arrived, bench: &mut Bench<'_>) -> Result<()> {
+    pub(super) fn arrived(
+        &mut self,
+        tag: u64,
+        block: Arrived,
+        bench: &mut Bench<'_>,
+    ) -> Result<()> {
         if let Some(pending) = self.pending.get_mut((tag - self.head) as usize) {
             pending.block = Some(block);
         }
         while self.pending.front().is_some_and(|p| p.block.is_some()) {
-            let Some(Pending { offset, len, skip, fetch, block: Some(block) }) = self.pending.pop_front() else {
+            let Some(Pending { offset, len, skip, fetch, block: Some(block) }) =
+                self.pending.pop_front()
+            else {
                 break;
             };
             self.head += 1;
@@ -164,8 +184,17 @@ impl Input {
         Ok(())
     }
 
-    fn frame(&mut self, offset: u64, len: usize, skip: usize, arrived: Arrived, bench: &mut Bench<'_>) -> Result<()> {
-        let Cutter::Framed { end, framer, carry, ended, .. } = &mut self.source else { return Ok(()) };
+    fn frame(
+        &mut self,
+        offset: u64,
+        len: usize,
+        skip: usize,
+        arrived: Arrived,
+        bench: &mut Bench<'_>,
+    ) -> Result<()> {
+        let Cutter::Framed { end, framer, carry, ended, .. } = &mut self.source else {
+            return Ok(());
+        };
         let last = offset + len as u64 >= *end;
         let carried = carry.take();
         let (need, tail) = carried.as_ref().map_or((0, 0), |c| (c.need, c.range.len()));
@@ -183,31 +212,42 @@ impl Input {
                     buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
                     free(c.block, bench);
                 }
-                (Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }, at + skip - tail, at + len)
+                (
+                    Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) },
+                    at + skip - tail,
+                    at + len,
+                )
             }
             (Arrived::Buf(buf, at), carried) => {
-                // The extent is longer than a pooled buffer: it gets one of its own, with this block's bytes.
+                // The extent is longer than a pooled buffer: it gets one of its own, with this
+                // block's bytes.
                 let room = need.max(tail + len);
                 let at_byte = offset - tail as u64;
-                let mut whole = match carried.map_or_else(|| roomy(room), |c| take_whole(c, room, bench)) {
-                    Ok(whole) => whole,
-                    Err(error) => {
-                        *ended = true;
-                        bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                        return Err(Error::io_at(bench.store.name(), NO_ROOM, at_byte, error));
-                    }
-                };
+                let mut whole =
+                    match carried.map_or_else(|| roomy(room), |c| take_whole(c, room, bench)) {
+                        Ok(whole) => whole,
+                        Err(error) => {
+                            *ended = true;
+                            bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                            return Err(Error::io_at(bench.store.name(), NO_ROOM, at_byte, error));
+                        }
+                    };
                 whole.extend_from_slice(&buf[at + skip..at + len]);
                 bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
                 *bench.oversize += whole.capacity() as u64;
                 let stop = whole.len();
-                (Block { data: Data::Whole(whole), origin: offset + skip as u64 - tail as u64 }, 0, stop)
+                (
+                    Block { data: Data::Whole(whole), origin: offset + skip as u64 - tail as u64 },
+                    0,
+                    stop,
+                )
             }
         };
         let block = Arc::new(block);
         let bytes = &block.bytes()[start..stop];
         self.places.clear();
-        let outcome = framer.frame(block.origin.wrapping_add(start as u64), bytes, last, &mut self.places);
+        let outcome =
+            framer.frame(block.origin.wrapping_add(start as u64), bytes, last, &mut self.places);
         group_framed(&block, start, &self.places, &mut self.ordinal, bench);
         match outcome {
             Ok(Step::More { used, need }) if !last => {
@@ -234,9 +274,11 @@ impl Input {
 }
 
 /// What an out-of-memory error was about: a size that the file can hold may still be a damaged one.
-pub(super) const NO_ROOM: &str = "making room for a record (its size may be damaged: see `thalweg check`)";
+pub(super) const NO_ROOM: &str =
+    "making room for a record (its size may be damaged: see `thalweg check`)";
 
-/// An empty vector with room for `room` bytes, or an error where allocating it would end the process.
+/// An empty vector with room for `room` bytes, or an error where allocating it would end the
+/// process.
 fn roomy(room: usize) -> io::Result<Vec<u8>> {
     let mut whole = Vec::new();
     whole.try_reserve_exact(room).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -274,7 +316,13 @@ fn free(block: Arc<Block>, bench: &mut Bench<'_>) {
     }
 }
 
-fn group_framed(block: &Arc<Block>, start: usize, found: &[Range<usize>], ordinal: &mut u64, bench: &mut Bench<'_>) {
+fn group_framed(
+    block: &Arc<Block>,
+    start: usize,
+    found: &[Range<usize>],
+    ordinal: &mut u64,
+    bench: &mut Bench<'_>,
+) {
     let places = found.iter().map(|range| {
         let place = Place { range: start + range.start..start + range.end, ordinal: *ordinal };
         *ordinal += 1;
@@ -286,12 +334,17 @@ fn group_framed(block: &Arc<Block>, start: usize, found: &[Range<usize>], ordina
 fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench<'_>) {
     let block = match arrived {
         Arrived::View => Block { data: Data::View(bench.store.clone()), origin: 0 },
-        Arrived::Buf(buf, at) => Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) },
+        Arrived::Buf(buf, at) => {
+            Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }
+        }
     };
     let block = Arc::new(block);
     let places = fetch.extents.iter().map(|wanted| {
         let start = wanted.range.start.wrapping_sub(block.origin) as usize;
-        Place { range: start..start + (wanted.range.end - wanted.range.start) as usize, ordinal: wanted.ordinal }
+        Place {
+            range: start..start + (wanted.range.end - wanted.range.start) as usize,
+            ordinal: wanted.ordinal,
+        }
     });
     group(&block, places, bench);
     free(block, bench);
@@ -308,7 +361,9 @@ fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, bench: &mut Be
         bytes += place.range.len();
         current.push(place);
         if bytes >= bench.shape.group {
-            bench.ready.push_back(Group { block: block.clone(), places: std::mem::take(&mut current) });
+            bench
+                .ready
+                .push_back(Group { block: block.clone(), places: std::mem::take(&mut current) });
             bytes = 0;
         }
     }

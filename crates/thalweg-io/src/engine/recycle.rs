@@ -1,4 +1,5 @@
-//! The way back for batches: reused, so that a run in its steady state allocates nothing for values.
+//! The way back for batches: reused, so that a run in its steady state allocates nothing for
+//! values.
 
 use std::fmt;
 use std::sync::Arc;

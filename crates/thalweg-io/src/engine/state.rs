@@ -76,7 +76,9 @@ impl<B> Default for Slot<B> {
 impl<B> State<B> {
     /// No group is left to decode and none will come.
     fn drained(&self) -> bool {
-        self.ready.is_empty() && self.decoding == 0 && (self.input.is_done() || self.failed.is_some())
+        self.ready.is_empty()
+            && self.decoding == 0
+            && (self.input.is_done() || self.failed.is_some())
     }
 
     fn free(&mut self, block: Block) {
@@ -96,7 +98,13 @@ impl<B> State<B> {
 }
 
 impl<D: Decoder> Shared<D> {
-    pub(super) fn new(store: Arc<dyn Store>, source: Source, decoder: D, shape: Shape, control: Control) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        source: Source,
+        decoder: D,
+        shape: Shape,
+        control: Control,
+    ) -> Self {
         let state = State {
             input: Input::new(source),
             buffers: Vec::with_capacity(shape.buffers),
@@ -130,13 +138,19 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// A thread that panicked while it held the lock left counts that may be off by one, and has stopped the run.
+    /// A thread that panicked while it held the lock left counts that may be off by one, and has
+    /// stopped the run.
     fn lock(&self) -> MutexGuard<'_, State<D::Batch>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, condition: &Condvar, state: MutexGuard<'a, State<D::Batch>>) -> MutexGuard<'a, State<D::Batch>> {
-        let (mut state, _) = condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
+    fn wait<'a>(
+        &self,
+        condition: &Condvar,
+        state: MutexGuard<'a, State<D::Batch>>,
+    ) -> MutexGuard<'a, State<D::Batch>> {
+        let (mut state, _) =
+            condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
         self.heed_cancel(&mut state);
         state
     }
@@ -202,9 +216,9 @@ impl<D: Decoder> Shared<D> {
                     state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
                 }
                 drop(state);
-                let Some(buf) =
-                    buf.or_else(|| if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) })
-                else {
+                let Some(buf) = buf.or_else(|| {
+                    if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) }
+                }) else {
                     return self.no_room(wish.offset);
                 };
                 let Wish { offset, len, tag } = wish;
@@ -274,7 +288,8 @@ impl<D: Decoder> Shared<D> {
         let now = state.started.elapsed();
         state.depth.answered(waiting, self.shape.threads, now);
         state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
-        // Nobody else is told that one more may be fetched: whoever was answered asks next, and tells if there is more.
+        // Nobody else is told that one more may be fetched: whoever was answered asks next, and
+        // tells if there is more.
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();
@@ -324,10 +339,14 @@ impl<D: Decoder> Shared<D> {
 
     /// A pooled batch, or leave to make one; `None` if one must be waited for.
     fn batch(&self, state: &mut State<D::Batch>, seq: u64) -> Option<Option<D::Batch>> {
-        // The head of the line always gets one, so that it can be delivered and the others freed; but not a second
-        // before the first was taken, or a slow consumer would let them pile up.
-        let head = seq == state.head && state.outbox.front().is_none_or(|slot| slot.parts.is_empty());
-        if state.batches_out >= self.shape.batches && !head && self.shape.delivery != Delivery::Worker {
+        // The head of the line always gets one, so that it can be delivered and the others freed;
+        // but not a second before the first was taken, or a slow consumer would let them pile up.
+        let head =
+            seq == state.head && state.outbox.front().is_none_or(|slot| slot.parts.is_empty());
+        if state.batches_out >= self.shape.batches
+            && !head
+            && self.shape.delivery != Delivery::Worker
+        {
             return None;
         }
         state.batches_out += 1;

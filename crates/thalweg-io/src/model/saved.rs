@@ -1,7 +1,7 @@
 //! Models that were measured, kept in the user's cache folder: one small JSON file a device.
 //!
-//! A saved model is only ever a hint. One that is damaged, too old, from the future, or another device's is ignored
-//! without a word, and the prior serves.
+//! A saved model is only ever a hint. One that is damaged, too old, from the future, or another
+//! device's is ignored without a word, and the prior serves.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,11 +17,12 @@ use crate::new_file::NewFile;
 /// What the files say they are.
 const SCHEMA: &str = "thalweg.store-model/1";
 
-/// Devices age, file systems fill, mounts are tuned: after this a measurement is no better than a prior.
+/// Devices age, file systems fill, mounts are tuned: after this a measurement is no better than a
+/// prior.
 pub const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// More requests in flight than any device takes, and more bytes a request than any budget allows: a file that says
-/// more is damaged.
+/// More requests in flight than any device takes, and more bytes a request than any budget allows:
+/// a file that says more is damaged.
 const SANE: (usize, usize) = (4096, 1 << 30);
 
 /// A measured model, and when it was measured.
@@ -43,7 +44,13 @@ impl Saved {
     pub fn new(device: String, model: StoreModel, now: SystemTime) -> Self {
         let measured = unix_s(now);
         let expires_at_unix_s = measured + LIFETIME.as_secs();
-        Self { schema: SCHEMA.into(), device, model, measured_at_unix_s: measured, expires_at_unix_s }
+        Self {
+            schema: SCHEMA.into(),
+            device,
+            model,
+            measured_at_unix_s: measured,
+            expires_at_unix_s,
+        }
     }
 
     /// Whether it can be believed about `device` at `now`.
@@ -65,8 +72,9 @@ fn unix_s(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A name for the file system that `file` lies on: its type, and its own id where it has one (ext4, XFS and Lustre do,
-/// the same after a restart and different from one machine to the next), else its device number.
+/// A name for the file system that `file` lies on: its type, and its own id where it has one (ext4,
+/// XFS and Lustre do, the same after a restart and different from one machine to the next), else
+/// its device number.
 pub fn device(file: &File) -> Option<String> {
     let kind = fstatfs(file).ok()?.f_type as u64 & 0xffff_ffff;
     match fstatvfs(file).ok()?.f_fsid {
@@ -90,16 +98,19 @@ pub fn load(folder: &Path, device: &str, now: SystemTime) -> Option<Saved> {
     saved.holds(device, now).then_some(saved)
 }
 
-/// Keeps a model in `folder`, which is made if need be. What is there is replaced in one step. Says where it is.
+/// Keeps a model in `folder`, which is made if need be. What is there is replaced in one step. Says
+/// where it is.
 ///
 /// # Errors
-/// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] for a model that [`load`] would not believe.
+/// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] for a model that [`load`] would
+/// not believe.
 pub fn save(folder: &Path, saved: &Saved) -> Result<PathBuf> {
     let measured = UNIX_EPOCH + Duration::from_secs(saved.measured_at_unix_s);
     if !saved.holds(&saved.device, measured) {
         return Err(Error::Usage(format!("no store is like this: {:?}", saved.model).into()));
     }
-    fs::create_dir_all(folder).map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+    fs::create_dir_all(folder)
+        .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     let place = place(folder, &saved.device);
     let text = serde_json::to_vec_pretty(saved).map_err(|e| Error::Usage(e.to_string().into()))?;
     let mut file = NewFile::create(&place)?;
@@ -124,7 +135,11 @@ mod tests {
     }
 
     fn saved() -> Saved {
-        Saved::new("ef53-1".into(), StoreModel { depth: 7, request_rate: 50e3, ..StoreModel::LOCAL }, now())
+        Saved::new(
+            "ef53-1".into(),
+            StoreModel { depth: 7, request_rate: 50e3, ..StoreModel::LOCAL },
+            now(),
+        )
     }
 
     #[test]
@@ -149,7 +164,11 @@ mod tests {
         let place = save(dir.path(), &saved()).unwrap();
         assert_eq!(load(dir.path(), "ef53-2", now()), None);
         fs::copy(place, dir.path().join("ef53-2.json")).unwrap();
-        assert_eq!(load(dir.path(), "ef53-2", now()), None, "a copied file still names its own device");
+        assert_eq!(
+            load(dir.path(), "ef53-2", now()),
+            None,
+            "a copied file still names its own device"
+        );
     }
 
     #[test]

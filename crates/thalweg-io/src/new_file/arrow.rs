@@ -69,7 +69,8 @@ impl ArrowWriter {
     /// [`Error::Io`], as on a full disk.
     pub fn finish(mut self) -> Result<()> {
         let outcome = self.0.finish();
-        outcome.map_err(|error| self.0.get_mut().failed.take().unwrap_or_else(|| refused(error)))?;
+        outcome
+            .map_err(|error| self.0.get_mut().failed.take().unwrap_or_else(|| refused(error)))?;
         self.0.into_inner().map_err(refused)?.file.finish()
     }
 }

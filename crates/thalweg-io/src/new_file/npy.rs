@@ -39,7 +39,8 @@ impl NpyFolder {
     /// Starts a folder.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder that it is in cannot be written, [`Error::Unsupported`] if something has its name.
+    /// [`Error::Io`] if the folder that it is in cannot be written, [`Error::Unsupported`] if
+    /// something has its name.
     pub fn create(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
         if fs::symlink_metadata(path).is_ok() {
@@ -57,8 +58,8 @@ impl NpyFolder {
         Ok(Self { name, path: path.to_owned(), temporary, named: false })
     }
 
-    /// Starts an array: `descr` is numpy's `dtype.str`, `inner` the dimensions after the first. Its name may have folders in it; what
-    /// would lead out of the folder does not.
+    /// Starts an array: `descr` is numpy's `dtype.str`, `inner` the dimensions after the first. Its
+    /// name may have folders in it; what would lead out of the folder does not.
     ///
     /// # Errors
     /// [`Error::Io`], as where there are two of one name.
@@ -80,7 +81,8 @@ impl NpyFolder {
         let file = BufWriter::with_capacity(BUFFER, File::create_new(&path).map_err(failed)?);
         let element = inner.iter().product::<u64>() * size as u64;
         let (descr, inner) = (descr.to_owned(), inner.to_vec());
-        let mut array = NpyArray { name: self.name.clone(), file, descr, inner, element, written: 0 };
+        let mut array =
+            NpyArray { name: self.name.clone(), file, descr, inner, element, written: 0 };
         array.head(None)?;
         Ok(array)
     }
@@ -120,7 +122,9 @@ impl NpyArray {
             return Err(Error::Usage(format!("an array of {} dimensions", most.len()).into()));
         };
         let text = dictionary(shape.unwrap_or(&most));
-        let head = [MAGIC, &stored.to_le_bytes(), format!("{text:<width$}\n", width = len - 1).as_bytes()].concat();
+        let head =
+            [MAGIC, &stored.to_le_bytes(), format!("{text:<width$}\n", width = len - 1).as_bytes()]
+                .concat();
         self.file.write_all(&head).map_err(|e| Error::io(&self.name, "writing", e))
     }
 

@@ -35,11 +35,13 @@ impl FileStore {
     /// Opens a file for reads through the page cache.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be opened, [`Error::Unsupported`] if it is a folder, pipe or device.
+    /// [`Error::Io`] if it cannot be opened, [`Error::Unsupported`] if it is a folder, pipe or
+    /// device.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
-        // Without O_NONBLOCK, opening a pipe would wait for a writer before we could say what it is.
+        // Without O_NONBLOCK, opening a pipe would wait for a writer before we could say what it
+        // is.
         let file = File::options()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
@@ -47,20 +49,27 @@ impl FileStore {
             .map_err(|e| Error::io(&name, "opening", e))?;
         let meta = file.metadata().map_err(|e| Error::io(&name, "asking the size of", e))?;
         if !meta.is_file() {
-            let what = if meta.is_dir() { "a folder in place of a file" } else { "a pipe or device" };
+            let what =
+                if meta.is_dir() { "a folder in place of a file" } else { "a pipe or device" };
             let advice = "give the path of a regular file";
-            return Err(Error::Unsupported { file: name, what: what.into(), advice: advice.into() });
+            return Err(Error::Unsupported {
+                file: name,
+                what: what.into(),
+                advice: advice.into(),
+            });
         }
         Ok(Self { name, size: meta.len(), file, direct: None })
     }
 
-    /// Opens a file for reads past the page cache. Where the file system cannot (tmpfs), reads go through it all the
-    /// same: [`FileStore::is_direct`] tells.
+    /// Opens a file for reads past the page cache. Where the file system cannot (tmpfs), reads go
+    /// through it all the same: [`FileStore::is_direct`] tells.
     pub fn open_direct(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut store = Self::open(path)?;
-        let file = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok();
-        // Something may have put another file at `path` since: its bytes must not mix with this one's.
+        let file =
+            File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok();
+        // Something may have put another file at `path` since: its bytes must not mix with this
+        // one's.
         if let Some(file) = file.filter(|file| same_file(file, &store.file)) {
             let alignment = direct_alignment(&file);
             store.direct = Some(Direct { file, alignment, refused: AtomicBool::new(false) });
@@ -74,7 +83,8 @@ impl FileStore {
     /// [`Error::Io`] if its size cannot be told.
     pub fn of(file: &File, name: Arc<str>) -> Result<Self> {
         let failed = |e| Error::io(&name, "asking the size of", e);
-        let (size, file) = (file.metadata().map_err(failed)?.len(), file.try_clone().map_err(failed)?);
+        let (size, file) =
+            (file.metadata().map_err(failed)?.len(), file.try_clone().map_err(failed)?);
         Ok(Self { name, size, file, direct: None })
     }
 
@@ -115,7 +125,8 @@ impl FileStore {
 }
 
 impl Direct {
-    /// Reads whole units of alignment from `offset` on, up to the end of the file; how many bytes came.
+    /// Reads whole units of alignment from `offset` on, up to the end of the file; how many bytes
+    /// came.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, (usize, io::Error)> {
         let whole = buf.len() / self.alignment * self.alignment;
         fill(&mut buf[..whole], offset, self.alignment, |buf, at| self.file.read_at(buf, at))
@@ -128,12 +139,13 @@ impl Direct {
 
     /// Whether bytes at `offset` can go straight to `buf`.
     pub(super) fn accepts(&self, offset: u64, buf: &[u8]) -> bool {
-        offset.is_multiple_of(self.alignment as u64) && buf.as_ptr().align_offset(self.alignment) == 0
+        offset.is_multiple_of(self.alignment as u64)
+            && buf.as_ptr().align_offset(self.alignment) == 0
     }
 }
 
-/// Calls `read` until `buf` is full or `read` says that there is no more: no bytes, or not a multiple of `unit`.
-/// Returns how many bytes came, in the error too.
+/// Calls `read` until `buf` is full or `read` says that there is no more: no bytes, or not a
+/// multiple of `unit`. Returns how many bytes came, in the error too.
 fn fill(
     buf: &mut [u8],
     offset: u64,
@@ -186,10 +198,12 @@ impl Store for FileStore {
         Ok(())
     }
 
-    /// By preadv2(2) with RWF_NOWAIT, Linux 4.14. A byte that is not there may be read all the same, behind our back.
+    /// By preadv2(2) with RWF_NOWAIT, Linux 4.14. A byte that is not there may be read all the
+    /// same, behind our back.
     fn is_at_hand(&self, offset: u64) -> bool {
         let mut byte = [0];
-        let read = preadv2(&self.file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
+        let read =
+            preadv2(&self.file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
         self.direct().is_none() && matches!(read, Ok(1))
     }
 
@@ -211,12 +225,13 @@ impl Store for FileStore {
         self.direct.as_ref().map_or(1, |d| d.alignment)
     }
 
-    /// Small requests cost a thread more to wait for, or to change places with another, than to answer: where the kernel
-    /// allows it, one thread answers all of them through io_uring.
+    /// Small requests cost a thread more to wait for, or to change places with another, than to
+    /// answer: where the kernel allows it, one thread answers all of them through io_uring.
     fn serve(&self, depth: usize, feed: &dyn Feed) {
         #[cfg(target_os = "linux")]
         if let Some(usual) = feed.usual() {
-            // What is wanted is known, so that whatever the kernel reads ahead is too much: a third more, of arrays of 20 MB.
+            // What is wanted is known, so that whatever the kernel reads ahead is too much: a third
+            // more, of arrays of 20 MB.
             let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
             if usual < super::uring::SMALL && super::uring::serve(self, depth, feed) {
                 return;
@@ -227,9 +242,15 @@ impl Store for FileStore {
 }
 
 impl FileStore {
-    /// Reads past the page cache at least `wanted` bytes into `buf`, whole units of alignment. False if the file
-    /// system refuses.
-    fn past_cache(&self, direct: &Direct, offset: u64, buf: &mut [u8], wanted: usize) -> Result<bool> {
+    /// Reads past the page cache at least `wanted` bytes into `buf`, whole units of alignment.
+    /// False if the file system refuses.
+    fn past_cache(
+        &self,
+        direct: &Direct,
+        offset: u64,
+        buf: &mut [u8],
+        wanted: usize,
+    ) -> Result<bool> {
         match direct.read(offset, buf) {
             Ok(n) if n >= wanted => Ok(true),
             Ok(n) => Err(self.shrunk(offset + n as u64)),
@@ -268,7 +289,10 @@ mod tests {
     use super::*;
 
     /// Answers of pread(2), one a call, over a file of 100 bytes whose value is their offset.
-    fn filled(unit: usize, answers: &[io::Result<usize>]) -> (Result<usize, (usize, io::ErrorKind)>, Vec<u8>) {
+    fn filled(
+        unit: usize,
+        answers: &[io::Result<usize>],
+    ) -> (Result<usize, (usize, io::ErrorKind)>, Vec<u8>) {
         let mut buf = vec![255; 40];
         let mut answers = answers.iter();
         let outcome = fill(&mut buf, 10, unit, |buf, at| match answers.next().unwrap() {
@@ -285,7 +309,8 @@ mod tests {
     #[test]
     fn short_reads_go_on_and_interrupted_ones_again() {
         let interrupted = || Err(io::ErrorKind::Interrupted.into());
-        let (outcome, buf) = filled(1, &[Ok(1), interrupted(), Ok(20), interrupted(), interrupted(), Ok(19)]);
+        let (outcome, buf) =
+            filled(1, &[Ok(1), interrupted(), Ok(20), interrupted(), interrupted(), Ok(19)]);
         assert_eq!(outcome, Ok(40));
         assert_eq!(buf, (10..50).collect::<Vec<u8>>());
     }

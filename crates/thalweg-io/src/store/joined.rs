@@ -14,8 +14,8 @@ const FIRST: u64 = 1 << 62;
 /// Pieces that belong to different arrays stand so far apart at least that no request covers two.
 const APART: u64 = 1 << 40;
 
-/// A store, and behind it, further out than it goes, pieces of other files. What lies between them, and where a file is shorter
-/// than its piece, are zeros.
+/// A store, and behind it, further out than it goes, pieces of other files. What lies between them,
+/// and where a file is shorter than its piece, are zeros.
 pub struct JoinedStore {
     main: Arc<dyn Store>,
     pieces: RwLock<Pieces>,
@@ -59,19 +59,23 @@ impl JoinedStore {
         &self.main
     }
 
-    /// Appends pieces that follow each other: of these files, from these offsets on, so many bytes. Says where they stand;
-    /// `None` if there is no more room.
+    /// Appends pieces that follow each other: of these files, from these offsets on, so many bytes.
+    /// Says where they stand; `None` if there is no more room.
     ///
     /// # Errors
     /// As for [`FileStore::open`].
     pub fn append(&self, parts: &[(PathBuf, u64, u64)]) -> Result<Option<u64>> {
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
         let end = pieces.list.last().map_or(Some(FIRST), |last| {
-            (last.at + last.len).checked_next_multiple_of(APART).and_then(|end| end.checked_add(APART))
+            (last.at + last.len)
+                .checked_next_multiple_of(APART)
+                .and_then(|end| end.checked_add(APART))
         });
         let total = parts.iter().try_fold(0u64, |total, (_, _, len)| total.checked_add(*len));
         let room = end.zip(total).and_then(|(start, total)| start.checked_add(total));
-        let Some((start, _)) = end.zip(room.filter(|&end| end <= i64::MAX as u64)) else { return Ok(None) };
+        let Some((start, _)) = end.zip(room.filter(|&end| end <= i64::MAX as u64)) else {
+            return Ok(None);
+        };
         let mut at = start;
         for (path, offset, len) in parts {
             let file = match pieces.files.get(path) {
@@ -88,7 +92,8 @@ impl JoinedStore {
         Ok(Some(start))
     }
 
-    /// The pieces that `len` bytes from `offset` on are made of, each cut to them. None for bytes of the store itself.
+    /// The pieces that `len` bytes from `offset` on are made of, each cut to them. None for bytes
+    /// of the store itself.
     pub fn pieces(&self, offset: u64, len: u64) -> Vec<Piece> {
         if offset < FIRST {
             return Vec::new();
@@ -99,7 +104,12 @@ impl JoinedStore {
         let here = pieces.list[first..].iter().take_while(|piece| piece.at < end);
         let cut = |piece: &Piece| {
             let (from, to) = (piece.at.max(offset), (piece.at + piece.len).min(end));
-            Piece { at: from, offset: piece.offset + (from - piece.at), len: to - from, ..piece.clone() }
+            Piece {
+                at: from,
+                offset: piece.offset + (from - piece.at),
+                len: to - from,
+                ..piece.clone()
+            }
         };
         here.map(cut).collect()
     }
@@ -176,7 +186,9 @@ mod tests {
         let store = JoinedStore::new(Arc::new(MemoryStore::new("main", b"main".to_vec())));
         assert_eq!(store.bytes(), Some(&b"main"[..]));
         let missing = "no room";
-        let first = store.append(&[(a.clone(), 2, 3), (b.clone(), 1, 5), (a.clone(), 0, 1)])?.ok_or(missing)?;
+        let first = store
+            .append(&[(a.clone(), 2, 3), (b.clone(), 1, 5), (a.clone(), 0, 1)])?
+            .ok_or(missing)?;
         let second = store.append(&[(b, 0, 2)])?.ok_or(missing)?;
         let read = |at: u64, len: usize| {
             let mut out = vec![9; len];
@@ -188,7 +200,8 @@ mod tests {
         assert_eq!(read(second, 2)?, b"01");
         assert_eq!(read(0, 4)?, b"main");
         assert_eq!((store.size(), store.bytes()), (4, None));
-        let pieces: Vec<_> = store.pieces(first + 1, 4).into_iter().map(|p| (p.offset, p.len)).collect();
+        let pieces: Vec<_> =
+            store.pieces(first + 1, 4).into_iter().map(|p| (p.offset, p.len)).collect();
         assert_eq!(pieces, [(3, 2), (1, 2)]);
         assert!(store.append(&[(a.clone(), 0, u64::MAX / 2)])?.is_none());
         Ok(())

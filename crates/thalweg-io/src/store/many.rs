@@ -14,7 +14,12 @@ pub fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(len).is_err() {
         let doing = "making room for a part of a table";
-        return Err(Error::io_at(store.name(), doing, range.start, std::io::ErrorKind::OutOfMemory));
+        return Err(Error::io_at(
+            store.name(),
+            doing,
+            range.start,
+            std::io::ErrorKind::OutOfMemory,
+        ));
     }
     bytes.resize(len, 0);
     store.read_at(range.start, &mut bytes)?;

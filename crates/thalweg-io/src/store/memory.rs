@@ -42,13 +42,14 @@ impl MemoryStore {
     /// Reads all of `other` into memory, unless `control` says to stop.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is not so much memory; as for [`Store::read_at`]; [`Error::Cancelled`].
+    /// [`Error::Io`] where there is not so much memory; as for [`Store::read_at`];
+    /// [`Error::Cancelled`].
     pub fn load(other: &dyn Store, control: &Control) -> Result<Self> {
         let mut bytes = Vec::new();
         let len = usize::try_from(other.size()).unwrap_or(usize::MAX);
-        bytes
-            .try_reserve_exact(len)
-            .map_err(|_| Error::io(other.name(), "loading all of it into memory", ErrorKind::OutOfMemory))?;
+        bytes.try_reserve_exact(len).map_err(|_| {
+            Error::io(other.name(), "loading all of it into memory", ErrorKind::OutOfMemory)
+        })?;
         bytes.resize(len, 0);
         for (i, piece) in bytes.chunks_mut(PIECE).enumerate() {
             if control.is_cancelled() {

@@ -11,19 +11,21 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 use super::{FileStore, Store, check_inside};
 use crate::error::{Error, Result};
 
-/// Bytes of the map that stay mapped behind the last touched: more than a run at the default budget has in use.
+/// Bytes of the map that stay mapped behind the last touched: more than a run at the default budget
+/// has in use.
 const WINDOW: u64 = 128 << 20;
 
 /// A file read through `mmap(2)`. Only for who asks for it.
 ///
-/// **The file must not change while the store lives.** If something shortens it, touching the lost pages ends the
-/// process with SIGBUS, as does a read error of the device; if something writes to it, bytes change under a decoder.
-/// [`Store::touch`], which the engine calls before it decodes, turns most of such ends into errors, but cannot close
-/// the gap between looking and using.
+/// **The file must not change while the store lives.** If something shortens it, touching the lost
+/// pages ends the process with SIGBUS, as does a read error of the device; if something writes to
+/// it, bytes change under a decoder. [`Store::touch`], which the engine calls before it decodes,
+/// turns most of such ends into errors, but cannot close the gap between looking and using.
 ///
-/// Pages of the file count as resident memory of the process, though the kernel may take them back. Those that
-/// `touch` brought in are dropped again once 128 MiB (or [`MmapStore::keep`]) more were touched: they stay in the page
-/// cache and come back if they are still in use. What is read without `touch` stays.
+/// Pages of the file count as resident memory of the process, though the kernel may take them back.
+/// Those that `touch` brought in are dropped again once 128 MiB (or [`MmapStore::keep`]) more were
+/// touched: they stay in the page cache and come back if they are still in use. What is read
+/// without `touch` stays.
 pub struct MmapStore {
     file: FileStore,
     /// `None` for an empty file, which cannot be mapped.
@@ -64,9 +66,12 @@ impl MmapStore {
         let file = FileStore::open(path)?;
         let map = match file.size() {
             0 => None,
-            // SAFETY: the map is read-only. That the file does not change under it is asked of who opens the store: no
-            // program can make sure of that for a file.
-            _ => Some(unsafe { Mmap::map(file.file()) }.map_err(|e| Error::io(file.name(), "mapping", e))?),
+            // SAFETY: the map is read-only. That the file does not change under it is asked of who
+            // opens the store: no program can make sure of that for a file.
+            _ => Some(
+                unsafe { Mmap::map(file.file()) }
+                    .map_err(|e| Error::io(file.name(), "mapping", e))?,
+            ),
         };
         // The file may have shrunk between the two looks at its size.
         let len = map.as_ref().map_or(0, |map| map.len()) as u64;
@@ -92,7 +97,8 @@ impl MmapStore {
         let outcome = map.advise_range(Advice::PopulateRead, offset as usize, len);
         let lost = match outcome {
             Ok(()) => None,
-            // Linux before 5.14 has no MADV_POPULATE_READ: the pages are read ahead, and faulted in by who uses them.
+            // Linux before 5.14 has no MADV_POPULATE_READ: the pages are read ahead, and faulted in
+            // by who uses them.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 let _ = map.advise_range(Advice::WillNeed, offset as usize, len);
                 None
@@ -116,7 +122,10 @@ impl MmapStore {
 
 impl std::fmt::Debug for MmapStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MmapStore").field("file", &self.file).field("keep", &self.keep).finish_non_exhaustive()
+        f.debug_struct("MmapStore")
+            .field("file", &self.file)
+            .field("keep", &self.keep)
+            .finish_non_exhaustive()
     }
 }
 
@@ -149,8 +158,9 @@ impl Store for MmapStore {
         let range = offset..offset + len as u64;
         let old = self.touched.lock().unwrap_or_else(PoisonError::into_inner).add(range, self.keep);
         for range in old {
-            // SAFETY: MADV_DONTNEED on a read-only map of a file changes no byte: whoever still uses these pages gets
-            // the same ones from the page cache again. It is a hint, so that a failure does not matter.
+            // SAFETY: MADV_DONTNEED on a read-only map of a file changes no byte: whoever still
+            // uses these pages gets the same ones from the page cache again. It is a hint, so that
+            // a failure does not matter.
             let _ = unsafe {
                 map.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,
@@ -179,7 +189,8 @@ mod tests {
         assert_eq!(touched.bytes, 1);
     }
 
-    /// Kilobytes of file pages mapped into this process, from /proc/self/smaps of the map at `address`.
+    /// Kilobytes of file pages mapped into this process, from /proc/self/smaps of the map at
+    /// `address`.
     fn resident_kb(address: usize) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let start = format!("{address:x}-");

@@ -1,7 +1,8 @@
 //! A store made slower on purpose: what a plan would take elsewhere, tried out here.
 //!
-//! The wrapper answers each request at the time at which a store with the given [`Limits`] would have. The times follow
-//! from a queue that is computed, not from sleeps that add up: [`Schedule`] is that queue, without a clock.
+//! The wrapper answers each request at the time at which a store with the given [`Limits`] would
+//! have. The times follow from a queue that is computed, not from sleeps that add up: [`Schedule`]
+//! is that queue, without a clock.
 
 mod limits;
 
@@ -19,8 +20,8 @@ pub use limits::Limits;
 
 /// When requests would be answered: a pure function of [`Limits`] and of what was asked when.
 ///
-/// A request waits until fewer than `parallel` are being answered and until the request rate allows it; then its bytes
-/// queue for the bandwidth; and they arrive a latency after they left.
+/// A request waits until fewer than `parallel` are being answered and until the request rate allows
+/// it; then its bytes queue for the bandwidth; and they arrive a latency after they left.
 #[derive(Debug)]
 pub struct Schedule {
     limits: Limits,
@@ -33,10 +34,16 @@ pub struct Schedule {
 impl Schedule {
     /// A schedule of an idle store.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, busy: BinaryHeap::new(), next_start: Duration::ZERO, pipe_free: Duration::ZERO }
+        Self {
+            limits,
+            busy: BinaryHeap::new(),
+            next_start: Duration::ZERO,
+            pipe_free: Duration::ZERO,
+        }
     }
 
-    /// When a request made at `now` is answered. `now` must not run backwards; all times count from the same moment.
+    /// When a request made at `now` is answered. `now` must not run backwards; all times count from
+    /// the same moment.
     pub fn admit(&mut self, now: Duration, offset: u64, len: usize) -> Duration {
         let limits = self.limits;
         let mut start = now.max(self.next_start);
@@ -89,7 +96,8 @@ impl ThrottledStore {
     fn slowly(&self, offset: u64, len: usize, read: impl FnOnce() -> Result<()>) -> Result<()> {
         let end = {
             let mut schedule = self.schedule.lock().unwrap_or_else(PoisonError::into_inner);
-            // The clock is read under the lock, so that it does not run backwards from one request to the next.
+            // The clock is read under the lock, so that it does not run backwards from one request
+            // to the next.
             schedule.admit(self.start.elapsed(), offset, len)
         };
         let outcome = read();
@@ -163,7 +171,8 @@ mod tests {
 
     #[test]
     fn an_idle_store_saves_nothing_up() {
-        let limits = Limits { latency: MS, bandwidth: 1e6, request_rate: 1000.0, ..Limits::default() };
+        let limits =
+            Limits { latency: MS, bandwidth: 1e6, request_rate: 1000.0, ..Limits::default() };
         let mut schedule = Schedule::new(limits);
         schedule.admit(Duration::ZERO, 0, 1000);
         assert_eq!(schedule.admit(1000 * MS, 0, 1000), 1002 * MS);
@@ -187,7 +196,10 @@ mod tests {
                 let said = model.predict(requests, requests * len as u64).as_secs_f64();
                 // Rate and bandwidth overlap but for the first and last request.
                 let slack = len as f64 / model.bandwidth + 1.0 / model.request_rate;
-                assert!((took - said).abs() <= slack + 1e-6, "{model:?} {requests}x{len}: {took} {said}");
+                assert!(
+                    (took - said).abs() <= slack + 1e-6,
+                    "{model:?} {requests}x{len}: {took} {said}"
+                );
             }
         }
     }
@@ -219,7 +231,8 @@ mod tests {
                 prop_assert!(took >= (limits.latency + limits.jitter(i as u64)).as_secs_f64() + *len as f64 / bandwidth);
                 prop_assert!(end.as_secs_f64() + slack >= bytes as f64 / bandwidth);
                 prop_assert!(end.as_secs_f64() + slack >= i as f64 / request_rate);
-                // Of those admitted before, no more than the others' hands are still at work when this one starts.
+                // Of those admitted before, no more than the others' hands are still at work when
+                // this one starts.
                 let start = end.saturating_sub(limits.latency + limits.jitter(i as u64));
                 let working = ends.iter().filter(|e| **e > start).count();
                 prop_assert!(working < parallel, "{} of {}", working, parallel);

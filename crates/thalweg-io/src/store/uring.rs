@@ -1,8 +1,9 @@
 //! A local file read through io_uring: many requests in flight from one thread.
 //!
-//! It pays off past the page cache, where the device answers and threads would only wait, and wherever requests are small: a
-//! thread that waits for one costs more than the read. Where the kernel, a container
-//! or a sandbox forbids io_uring, the same store answers with threads and [`UringStore::refused`] says why.
+//! It pays off past the page cache, where the device answers and threads would only wait, and
+//! wherever requests are small: a thread that waits for one costs more than the read. Where the
+//! kernel, a container or a sandbox forbids io_uring, the same store answers with threads and
+//! [`UringStore::refused`] says why.
 
 mod flight;
 mod ring;
@@ -18,8 +19,8 @@ use ring::Ring;
 /// More entries than this no kernel gives (IORING_MAX_ENTRIES of io_uring.c).
 const MAX_DEPTH: usize = 32_768;
 
-/// Requests from this size on go to the kernel one by one, so that the first is under way while the next one's buffer
-/// is made. Below, the call costs as much as the read.
+/// Requests from this size on go to the kernel one by one, so that the first is under way while the
+/// next one's buffer is made. Below, the call costs as much as the read.
 pub(super) const SMALL: usize = 64 << 10;
 
 /// A file read with io_uring where that is allowed.
@@ -101,8 +102,8 @@ impl Store for UringStore {
     }
 }
 
-/// Answers all requests through a ring. False, with nothing done, where there can be none: a limit may have been reached since
-/// the last one was made.
+/// Answers all requests through a ring. False, with nothing done, where there can be none: a limit
+/// may have been reached since the last one was made.
 pub(super) fn serve(file: &FileStore, depth: usize, feed: &dyn Feed) -> bool {
     let depth = depth.clamp(1, MAX_DEPTH);
     let ring = Ring::new(file, depth);
@@ -116,7 +117,8 @@ fn serve_ring(file: &FileStore, mut ring: Ring<'_>, depth: usize, feed: &dyn Fee
     let mut ended = false;
     loop {
         while !ended && ring.in_flight() < depth {
-            // With something in flight, its outcome comes first: the feed may be waiting for that very buffer.
+            // With something in flight, its outcome comes first: the feed may be waiting for that
+            // very buffer.
             match feed.next(ring.in_flight() == 0) {
                 Next::Read(request) => begin(file, &mut ring, request, feed),
                 Next::Later => break,
@@ -142,7 +144,10 @@ fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Fee
         return feed.done(request, Err(error));
     }
     if request.buf.as_ref().is_none_or(|buf| buf.len() < request.at + request.len) {
-        return feed.done(request, Err(Error::Usage("a request to a file needs a buffer with room for it".into())));
+        return feed.done(
+            request,
+            Err(Error::Usage("a request to a file needs a buffer with room for it".into())),
+        );
     }
     if request.len == 0 {
         return feed.done(request, Ok(()));

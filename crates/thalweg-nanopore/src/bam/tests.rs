@@ -59,10 +59,16 @@ fn every_cut_is_an_error_or_falls_between_records() {
 fn lengths_that_lie() {
     let whole = bam(&[record("a", b"dxA1")]);
     let at = whole.len() - record("a", b"dxA1").len();
-    // The size of the record, the length of the header's text, the number of references, the bases of a read.
-    for (offset, value) in
-        [(at, 3_u32), (at, u32::MAX), (4, u32::MAX), (4, i32::MAX as u32), (15, i32::MAX as u32), (at + 20, u32::MAX)]
-    {
+    // The size of the record, the length of the header's text, the number of references, the bases
+    // of a read.
+    for (offset, value) in [
+        (at, 3_u32),
+        (at, u32::MAX),
+        (4, u32::MAX),
+        (4, i32::MAX as u32),
+        (15, i32::MAX as u32),
+        (at + 20, u32::MAX),
+    ] {
         let mut bytes = whole.clone();
         bytes[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
         assert!(ids(&bytes).is_err(), "{offset} {value}");

@@ -6,7 +6,8 @@ use thalweg_io::Fault;
 
 use crate::slow5::{AuxField, AuxValue, Header, Record};
 
-/// A digest of a read. For comparisons within one run of this program: another build may digest otherwise.
+/// A digest of a read. For comparisons within one run of this program: another build may digest
+/// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digest {
     /// Of id and samples.
@@ -32,7 +33,8 @@ pub(super) struct Fields {
 impl Fields {
     /// The fields of a header that another format holds.
     pub(super) fn of(header: &Header, holds: impl Fn(&str) -> bool) -> Self {
-        let names: Vec<String> = header.aux.iter().map(|f| f.name.clone()).filter(|name| holds(name)).collect();
+        let names: Vec<String> =
+            header.aux.iter().map(|f| f.name.clone()).filter(|name| holds(name)).collect();
         Self { places: places(&names, header), names }
     }
 
@@ -45,7 +47,12 @@ impl Fields {
     ///
     /// # Errors
     /// When its auxiliary fields are damaged.
-    pub(super) fn digest(&self, record: &Record<'_>, header: &Header, samples: &[i16]) -> Result<Digest, Fault> {
+    pub(super) fn digest(
+        &self,
+        record: &Record<'_>,
+        header: &Header,
+        samples: &[i16],
+    ) -> Result<Digest, Fault> {
         let mut signal = DefaultHasher::new();
         text(record.read_id.as_bytes(), &mut signal);
         signal.write_usize(samples.len());

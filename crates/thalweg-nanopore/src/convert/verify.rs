@@ -25,7 +25,8 @@ pub(super) struct Wanted<'a> {
 /// What reads say of themselves goes before what the header says of them.
 const COMPLETED: [&str; 3] = ["adc_min", "adc_max", "sample_rate"];
 
-/// Compares the file at `path` with the digests of the reads that went into it. `name` is what it will be called.
+/// Compares the file at `path` with the digests of the reads that went into it. `name` is what it
+/// will be called.
 ///
 /// # Errors
 /// [`Error::Malformed`] for the first read that is not the same; as for reading.
@@ -48,11 +49,17 @@ pub(super) fn verify(
     if attributes {
         let groups = file.header().read_groups;
         if groups != header.read_groups {
-            return Err(differs("the header".into(), format!("{groups} read groups"), header.read_groups.to_string()));
+            return Err(differs(
+                "the header".into(),
+                format!("{groups} read groups"),
+                header.read_groups.to_string(),
+            ));
         }
-        for attribute in header.attributes.iter().filter(|a| !COMPLETED.contains(&a.name.as_str())) {
+        for attribute in header.attributes.iter().filter(|a| !COMPLETED.contains(&a.name.as_str()))
+        {
             for group in 0..groups {
-                let value = |header: &Header| header.attribute(&attribute.name, group).map(str::to_owned);
+                let value =
+                    |header: &Header| header.attribute(&attribute.name, group).map(str::to_owned);
                 let (wanted, found) = (value(header), value(file.header()));
                 if wanted.is_some() && found != wanted {
                     let what = format!("attribute {} of read group {group}", attribute.name);
@@ -71,20 +78,36 @@ pub(super) fn verify(
     let mut count = 0;
     for digest in digests {
         let (id, digest) = digest?;
-        let digest = digest.map_err(|fault| fault.in_file(name, 0, format!("verification of read {id}")))?;
-        let place = if ordered { Ok(count) } else { expected.binary_search_by_key(&digest.signal, |d| d.signal) };
-        let wanted = place.ok().and_then(|place| expected.get(place)).filter(|wanted| wanted.signal == digest.signal);
+        let digest =
+            digest.map_err(|fault| fault.in_file(name, 0, format!("verification of read {id}")))?;
+        let place = if ordered {
+            Ok(count)
+        } else {
+            expected.binary_search_by_key(&digest.signal, |d| d.signal)
+        };
+        let wanted = place
+            .ok()
+            .and_then(|place| expected.get(place))
+            .filter(|wanted| wanted.signal == digest.signal);
         let Some(wanted) = wanted else {
             let found = "another id, other samples, or one read too many";
             return Err(differs(format!("read {id}"), found.into(), "what was written".into()));
         };
         if wanted.fields.is_some() && digest.fields != wanted.fields {
-            return Err(differs(format!("read {id}"), "other fields".into(), "what was written".into()));
+            return Err(differs(
+                format!("read {id}"),
+                "other fields".into(),
+                "what was written".into(),
+            ));
         }
         count += 1;
     }
     if count != expected.len() {
-        return Err(differs("the file".into(), format!("{count} reads"), format!("{} reads", expected.len())));
+        return Err(differs(
+            "the file".into(),
+            format!("{count} reads"),
+            format!("{} reads", expected.len()),
+        ));
     }
     Ok(())
 }

@@ -53,7 +53,11 @@ impl Compressor {
     /// A read id that no group can have, or more samples than a chunk can.
     pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
         if record.read_id.is_empty() || record.read_id.contains(['/', '\0']) {
-            return Err(Fault::new(0, format!("the read id {:?}", record.read_id), "one without slashes, for FAST5"));
+            return Err(Fault::new(
+                0,
+                format!("the read id {:?}", record.read_id),
+                "one without slashes, for FAST5",
+            ));
         }
         let plain = || samples.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>();
         let mut chunk = Vec::new();
@@ -64,7 +68,11 @@ impl Compressor {
         }
         // A chunk is below 4 GiB before and after compression.
         if u32::try_from(size_of_val(samples)).is_err() || u32::try_from(chunk.len()).is_err() {
-            return Err(Fault::new(0, format!("{} samples", samples.len()), "a chunk below 4 GiB, for FAST5"));
+            return Err(Fault::new(
+                0,
+                format!("{} samples", samples.len()),
+                "a chunk below 4 GiB, for FAST5",
+            ));
         }
         Ok(Encoded {
             read_id: record.read_id.to_owned(),

@@ -1,7 +1,8 @@
 //! Attributes in SLOW5's words: read groups with their attributes, typed auxiliary fields.
 //!
-//! Names and types are those that slow5tools gives; what it does not know keeps its own name. Fields are found while the
-//! reads go by: a read's bytes hold those that were known by then, and [`Fields::complete`] appends the rest as missing.
+//! Names and types are those that slow5tools gives; what it does not know keeps its own name.
+//! Fields are found while the reads go by: a read's bytes hold those that were known by then, and
+//! [`Fields::complete`] appends the rest as missing.
 
 use std::collections::HashMap;
 
@@ -9,8 +10,10 @@ use thalweg_hdf5::types::Value;
 
 use crate::slow5::{Attribute, AuxField, AuxType, Scalar};
 
-/// What SLOW5 calls the fields that most reads have, in the order in which they are put where the first read has them.
-const ORDER: [&str; 6] = ["channel_number", "median_before", "read_number", "start_mux", "start_time", "end_reason"];
+/// What SLOW5 calls the fields that most reads have, in the order in which they are put where the
+/// first read has them.
+const ORDER: [&str; 6] =
+    ["channel_number", "median_before", "read_number", "start_mux", "start_time", "end_reason"];
 
 /// The primary fields.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,13 +69,18 @@ impl Fields {
         self.fields.iter().map(|field| field.labels.len()).sum()
     }
 
-    /// Appends a read's values as a record stores them: of every field known so far, those that `values` have first seen
-    /// now included.
+    /// Appends a read's values as a record stores them: of every field known so far, those that
+    /// `values` have first seen now included.
     ///
     /// # Errors
     /// What a field of this name cannot hold, in words.
-    pub(super) fn encode(&mut self, values: &mut [(String, Value)], out: &mut Vec<u8>) -> Result<(), String> {
-        let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+    pub(super) fn encode(
+        &mut self,
+        values: &mut [(String, Value)],
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let place =
+            |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
         values.sort_by(|(a, _), (b, _)| (place(a), a).cmp(&(place(b), b)));
         for (name, value) in &*values {
             if !self.by_name.contains_key(name) {
@@ -110,7 +118,9 @@ fn field(name: &str, value: &Value) -> AuxField {
         Value::Unsigned(..) => AuxType::Scalar(Scalar::Uint64),
         Value::Float(_, ..=4) => AuxType::Scalar(Scalar::Float),
         Value::Float(..) => AuxType::Scalar(Scalar::Double),
-        Value::Enum(_, labels) if labels.iter().all(|(_, label)| is_identifier(label)) => AuxType::Scalar(Scalar::Enum),
+        Value::Enum(_, labels) if labels.iter().all(|(_, label)| is_identifier(label)) => {
+            AuxType::Scalar(Scalar::Enum)
+        }
         Value::Text(_) | Value::Enum(..) | Value::Other(_) => AuxType::STRING,
     };
     AuxField::new(name, kind)
@@ -118,7 +128,8 @@ fn field(name: &str, value: &Value) -> AuxField {
 
 /// What SLOW5 takes for a label.
 fn is_identifier(label: &str) -> bool {
-    label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !label.starts_with(|c: char| c.is_ascii_digit())
+    label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && !label.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn push_missing(field: &AuxField, out: &mut Vec<u8>) {
@@ -144,11 +155,13 @@ fn push(field: &mut AuxField, value: &Value, out: &mut Vec<u8>) -> Result<(), St
     };
     if scalar == Scalar::Enum {
         let Value::Enum(code, labels) = value else { return Err(lost()) };
-        let own = label(labels, *code).ok_or_else(|| format!("{name}: the code {code} has no name"))?;
+        let own =
+            label(labels, *code).ok_or_else(|| format!("{name}: the code {code} has no name"))?;
         let at = match field.labels.iter().position(|known| known == own) {
             Some(at) => at,
             None => {
-                // All names at once and in the order of their codes, so that the numbers stay what they were.
+                // All names at once and in the order of their codes, so that the numbers stay what
+                // they were.
                 for (_, label) in labels.iter() {
                     if !is_identifier(label) {
                         return Err(lost());
@@ -215,7 +228,9 @@ pub(super) fn text(value: &Value) -> Option<String> {
         // Versions are written as numbers, too: 2.0 is not 2.
         Value::Float(value, _) => format!("{value:?}"),
         Value::Text(text) => text.clone(),
-        Value::Enum(code, labels) => label(labels, *code).map_or_else(|| code.to_string(), String::from),
+        Value::Enum(code, labels) => {
+            label(labels, *code).map_or_else(|| code.to_string(), String::from)
+        }
         Value::Other(_) => return None,
     })
 }
@@ -225,10 +240,12 @@ pub(super) type GroupAttributes = std::collections::BTreeMap<String, String>;
 
 /// The header's attributes of all read groups, by name.
 pub(super) fn attributes(groups: &[GroupAttributes]) -> Vec<Attribute> {
-    let names: std::collections::BTreeSet<&String> = groups.iter().flat_map(|group| group.keys()).collect();
+    let names: std::collections::BTreeSet<&String> =
+        groups.iter().flat_map(|group| group.keys()).collect();
     // SLOW5 cannot tell an empty value from a missing one, nor a dot.
-    let value =
-        |group: &GroupAttributes, name: &String| group.get(name).filter(|v| !v.is_empty() && *v != ".").cloned();
+    let value = |group: &GroupAttributes, name: &String| {
+        group.get(name).filter(|v| !v.is_empty() && *v != ".").cloned()
+    };
     let attribute = |name: &String| Attribute {
         name: name.clone(),
         values: groups.iter().map(|group| value(group, name)).collect(),

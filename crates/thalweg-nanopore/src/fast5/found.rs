@@ -41,14 +41,17 @@ impl Found {
     /// Whether it goes by the name that its group has, as it should.
     pub fn is_named_rightly(&self) -> bool {
         let id = self.raw.iter().find(|(name, _)| name == "read_id").map(|(_, value)| value);
-        self.named.is_some() && id.is_none_or(|id| matches!(id, Value::Text(id) if Some(id) == self.named.as_ref()))
+        self.named.is_some()
+            && id.is_none_or(|id| matches!(id, Value::Text(id) if Some(id) == self.named.as_ref()))
     }
 
     /// Where the signal lies in the file, first byte to last.
     pub fn signal(&self) -> Range<u64> {
         match &self.signal.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
-            Storage::Contiguous(Some(at)) => *at..at.saturating_add(self.signal.len.saturating_mul(2)),
+            Storage::Contiguous(Some(at)) => {
+                *at..at.saturating_add(self.signal.len.saturating_mul(2))
+            }
             Storage::Chunked(_, chunks) => {
                 let start = chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(0);
                 start..chunks.iter().map(|chunk| chunk.offset + chunk.size).max().unwrap_or(0)
@@ -120,7 +123,8 @@ impl Root {
         let (mut raw, mut key) = (None, None);
         root.links(&file, reader, &mut |name, at| {
             if let Some(id) = name.strip_prefix(PREFIX.as_bytes()) {
-                let id = std::str::from_utf8(id).map_err(|_| Refused::Foreign("a read id that is no UTF-8".into()))?;
+                let id = std::str::from_utf8(id)
+                    .map_err(|_| Refused::Foreign("a read id that is no UTF-8".into()))?;
                 reads.push(Place { at, id: id.into() });
                 return Ok(());
             }
@@ -142,7 +146,9 @@ impl Root {
             return Ok(Self { file, attributes, reads: Reads::Multi(reads), others });
         };
         others.extend(reads.drain(..).map(|place| format!("the group {PREFIX}{}", place.id)));
-        others.retain(|group| !["the group Raw", "the group UniqueGlobalKey"].contains(&group.as_str()));
+        others.retain(|group| {
+            !["the group Raw", "the group UniqueGlobalKey"].contains(&group.as_str())
+        });
         Object::read(reader, single)?.links(&file, reader, &mut |name, at| {
             reads.push(Place { at, id: String::from_utf8_lossy(name).into() });
             Ok(())
@@ -168,7 +174,8 @@ impl Root {
         }
     }
 
-    /// Where the groups of reads are whose names are their ids; none where there are no such groups.
+    /// Where the groups of reads are whose names are their ids; none where there are no such
+    /// groups.
     pub fn places(&self) -> &[Place] {
         match &self.reads {
             Reads::Multi(reads) => reads,
@@ -211,7 +218,12 @@ impl Root {
     }
 
     /// Parses the group of a read.
-    fn group<S: Source + ?Sized>(&self, reader: &Reader<'_, S>, at: u64, id: Option<&str>) -> meta::Result<Found> {
+    fn group<S: Source + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        at: u64,
+        id: Option<&str>,
+    ) -> meta::Result<Found> {
         let read = Object::read(reader, at)?;
         let (mut raw, mut channel_id, mut shared) = (None, None, Shared::default());
         let mut others = Vec::new();
@@ -228,7 +240,9 @@ impl Root {
             }
             Ok(())
         })?;
-        let Some(raw) = raw else { return Err(Refused::Foreign("a read without a group Raw".into())) };
+        let Some(raw) = raw else {
+            return Err(Refused::Foreign("a read without a group Raw".into()));
+        };
         let raw = Object::read(reader, raw)?;
         Ok(Found {
             path: id.map(|id| format!("/{PREFIX}{id}")).unwrap_or_default(),
@@ -242,7 +256,12 @@ impl Root {
         })
     }
 
-    fn signal<S: Source + ?Sized>(&self, reader: &Reader<'_, S>, raw: &Object, id: &str) -> meta::Result<Dataset> {
+    fn signal<S: Source + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        raw: &Object,
+        id: &str,
+    ) -> meta::Result<Dataset> {
         let Some(signal) = raw.child(&self.file, reader, "Signal")? else {
             return Err(Refused::Foreign(format!("read {id} without a dataset Signal").into()));
         };
@@ -253,11 +272,17 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub(super) fn attributes_at<S: Source + ?Sized>(source: &S, at: u64) -> meta::Result<Attributes> {
+    pub(super) fn attributes_at<S: Source + ?Sized>(
+        source: &S,
+        at: u64,
+    ) -> meta::Result<Attributes> {
         attributes(&Reader::new(source, MOST_OF_READ), Some(at))
     }
 }
 
-fn attributes<S: Source + ?Sized>(reader: &Reader<'_, S>, at: Option<u64>) -> meta::Result<Attributes> {
+fn attributes<S: Source + ?Sized>(
+    reader: &Reader<'_, S>,
+    at: Option<u64>,
+) -> meta::Result<Attributes> {
     at.map_or_else(|| Ok(Vec::new()), |at| Object::read(reader, at)?.attributes(reader))
 }

@@ -1,4 +1,5 @@
-//! What is known of a FAST5 file once it is open: its header in SLOW5's words, and where each read's signal lies.
+//! What is known of a FAST5 file once it is open: its header in SLOW5's words, and where each
+//! read's signal lies.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +11,15 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::fields::{Calibration, Fields};
-use crate::slow5::{AuxField, Encoding, Entry, Header, Index, Record, RecordPress, SignalPress, Version};
+use crate::slow5::{
+    AuxField, Encoding, Entry, Header, Index, Record, RecordPress, SignalPress, Version,
+};
 
 /// Bytes of a sample.
 const SAMPLE: usize = 2;
 
-/// Chunks of one read are fetched together if what lies between them is no more than this, or than they themselves.
+/// Chunks of one read are fetched together if what lies between them is no more than this, or than
+/// they themselves.
 const GAP: u64 = 64 << 10;
 
 /// A file's header and reads.
@@ -52,10 +56,11 @@ pub(super) struct Signal {
 impl Signal {
     pub(super) fn new(dataset: Dataset, known: &mut Vec<Arc<Pipeline>>) -> Self {
         let Dataset { len, fill, storage, pipeline } = dataset;
-        let shared = known.iter().find(|known| ***known == pipeline).cloned().unwrap_or_else(|| {
-            known.push(Arc::new(pipeline));
-            known[known.len() - 1].clone()
-        });
+        let shared =
+            known.iter().find(|known| ***known == pipeline).cloned().unwrap_or_else(|| {
+                known.push(Arc::new(pipeline));
+                known[known.len() - 1].clone()
+            });
         Self { len, fill, storage, pipeline: shared }
     }
 
@@ -68,15 +73,22 @@ impl Signal {
         }
     }
 
-    /// The bytes to fetch for it. Of chunks that lie far apart only the first: a worker fetches the others by itself.
+    /// The bytes to fetch for it. Of chunks that lie far apart only the first: a worker fetches the
+    /// others by itself.
     fn extent(&self) -> Range<u64> {
         match &self.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
-            Storage::Contiguous(Some(offset)) => *offset..offset.saturating_add(self.len.saturating_mul(SAMPLE as u64)),
+            Storage::Contiguous(Some(offset)) => {
+                *offset..offset.saturating_add(self.len.saturating_mul(SAMPLE as u64))
+            }
             Storage::Chunked(_, chunks) => {
                 let Some(first) = chunks.first() else { return 0..0 };
                 let start = chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(first.offset);
-                let end = chunks.iter().map(|chunk| chunk.offset + chunk.size).max().unwrap_or(first.offset);
+                let end = chunks
+                    .iter()
+                    .map(|chunk| chunk.offset + chunk.size)
+                    .max()
+                    .unwrap_or(first.offset);
                 let own: u64 = chunks.iter().fold(0, |sum, chunk| sum.saturating_add(chunk.size));
                 if (end - start).saturating_sub(own) <= own.max(GAP) {
                     start..end
@@ -172,12 +184,19 @@ impl Layout {
     }
 
     /// Where the reads' signals lie, in order.
-    pub fn extents(self: &Arc<Self>, rows: &Rows) -> impl Iterator<Item = Range<u64>> + Send + 'static {
+    pub fn extents(
+        self: &Arc<Self>,
+        rows: &Rows,
+    ) -> impl Iterator<Item = Range<u64>> + Send + 'static {
         let (layout, rows) = (self.clone(), rows.clone());
         (0..).map_while(move |ordinal| Some(layout.row(&rows, ordinal)?.signal.extent()))
     }
 
-    pub(super) fn header_of(aux: Vec<AuxField>, attributes: Vec<crate::slow5::Attribute>, groups: usize) -> Header {
+    pub(super) fn header_of(
+        aux: Vec<AuxField>,
+        attributes: Vec<crate::slow5::Attribute>,
+        groups: usize,
+    ) -> Header {
         Header {
             version: Version::V1_0_0,
             encoding: Encoding::Binary,
@@ -209,8 +228,14 @@ impl Unpacker {
     ///
     /// # Errors
     /// What is wrong with its stored bytes.
-    pub fn read(&mut self, extent: &Extent<'_>, limit: usize, out: &mut Vec<i16>) -> Result<Record<'_>> {
-        let row = self.decoder.known(self.layout.row(&self.rows, extent.ordinal), extent.ordinal)?;
+    pub fn read(
+        &mut self,
+        extent: &Extent<'_>,
+        limit: usize,
+        out: &mut Vec<i16>,
+    ) -> Result<Record<'_>> {
+        let row =
+            self.decoder.known(self.layout.row(&self.rows, extent.ordinal), extent.ordinal)?;
         self.decoder.samples(row, extent, limit, out)?;
         Ok(self.decoder.fields(row, &self.layout.header).0)
     }
@@ -243,28 +268,45 @@ pub struct RowDecoder {
 impl RowDecoder {
     /// Of a store's reads.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, contexts: Contexts::default(), aux: Vec::new(), apart: Vec::new(), chunk: Vec::new() }
+        Self {
+            store,
+            contexts: Contexts::default(),
+            aux: Vec::new(),
+            apart: Vec::new(),
+            chunk: Vec::new(),
+        }
     }
 
     fn known<'r>(&self, row: Option<&'r Row>, ordinal: u64) -> Result<&'r Row> {
-        row.ok_or_else(|| Error::Usage(format!("{}: no read number {ordinal}", self.store.name()).into()))
+        row.ok_or_else(|| {
+            Error::Usage(format!("{}: no read number {ordinal}", self.store.name()).into())
+        })
     }
 
-    /// Appends the samples of a read, which may be `limit` bytes, to `out`. What is not in the extent is fetched.
+    /// Appends the samples of a read, which may be `limit` bytes, to `out`. What is not in the
+    /// extent is fetched.
     ///
     /// # Errors
     /// What is wrong with its stored bytes.
-    pub fn samples(&mut self, row: &Row, extent: &Extent<'_>, limit: usize, out: &mut Vec<i16>) -> Result<()> {
+    pub fn samples(
+        &mut self,
+        row: &Row,
+        extent: &Extent<'_>,
+        limit: usize,
+        out: &mut Vec<i16>,
+    ) -> Result<()> {
         let before = out.len();
         let Self { store, contexts, apart, chunk, .. } = self;
-        let outcome = Decode { store: &**store, row, extent, limit, contexts, apart, chunk }.signal(out);
+        let outcome =
+            Decode { store: &**store, row, extent, limit, contexts, apart, chunk }.signal(out);
         if outcome.is_err() {
             out.truncate(before);
         }
         outcome
     }
 
-    /// A read without its samples, as a record of a file with this header; and how many samples it has.
+    /// A read without its samples, as a record of a file with this header; and how many samples it
+    /// has.
     pub fn fields<'a>(&'a mut self, row: &'a Row, header: &Header) -> (Record<'a>, u64) {
         let aux: &[u8] = if row.known == header.aux.len() {
             &row.aux
@@ -276,8 +318,16 @@ impl RowDecoder {
         };
         let Calibration { digitisation, offset, range, sampling_rate } = row.calibration;
         let read_group = row.read_group;
-        let record =
-            Record { read_id: &row.read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux };
+        let record = Record {
+            read_id: &row.read_id,
+            read_group,
+            digitisation,
+            offset,
+            range,
+            sampling_rate,
+            signal: &[],
+            aux,
+        };
         (record, row.signal.len)
     }
 
@@ -312,7 +362,9 @@ impl<'a> Decode<'a> {
             Storage::Contiguous(None) => out.resize(out.len() + len, self.row.signal.fill),
             Storage::Contiguous(Some(offset)) => {
                 let stored = self.stored(*offset, (len * SAMPLE) as u64)?;
-                out.extend(stored.chunks_exact(SAMPLE).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
+                out.extend(
+                    stored.chunks_exact(SAMPLE).map(|pair| i16::from_le_bytes([pair[0], pair[1]])),
+                );
             }
             Storage::Chunked(size, chunks) => self.chunks(len, *size, chunks, out)?,
         }
@@ -321,10 +373,15 @@ impl<'a> Decode<'a> {
 
     /// So many samples, if the memory that they take is allowed.
     fn fits(&self, samples: u64, offset: u64) -> Result<usize> {
-        let fits =
-            usize::try_from(samples).ok().filter(|s| s.checked_mul(SAMPLE).is_some_and(|bytes| bytes <= self.limit));
+        let fits = usize::try_from(samples)
+            .ok()
+            .filter(|s| s.checked_mul(SAMPLE).is_some_and(|bytes| bytes <= self.limit));
         fits.ok_or_else(|| {
-            let fault = Fault::new(0, format!("{samples} samples"), format!("at most {} bytes of them", self.limit));
+            let fault = Fault::new(
+                0,
+                format!("{samples} samples"),
+                format!("at most {} bytes of them", self.limit),
+            );
             fault.in_file(self.store.name(), offset, self.label())
         })
     }
@@ -333,7 +390,13 @@ impl<'a> Decode<'a> {
         format!("read {}", self.row.read_id)
     }
 
-    fn chunks(&mut self, len: usize, size: u64, chunks: &[Chunk], out: &mut Vec<i16>) -> Result<()> {
+    fn chunks(
+        &mut self,
+        len: usize,
+        size: u64,
+        chunks: &[Chunk],
+        out: &mut Vec<i16>,
+    ) -> Result<()> {
         let row: &'a Row = self.row;
         let Signal { fill, pipeline, .. } = &row.signal;
         let start = out.len();
@@ -350,7 +413,8 @@ impl<'a> Decode<'a> {
             if !whole {
                 target.clear();
             }
-            let decoded = self.contexts.samples(pipeline, chunk.mask, stored, size * SAMPLE, target);
+            let decoded =
+                self.contexts.samples(pipeline, chunk.mask, stored, size * SAMPLE, target);
             decoded.map_err(|fault| {
                 fault.in_file(self.store.name(), chunk.offset, format!("read {}", self.row.read_id))
             })?;
@@ -377,8 +441,14 @@ impl<'a> Decode<'a> {
     }
 }
 
-/// Fetches bytes into a buffer. Layouts were checked against the file's size, so no more is allocated than the file holds.
-fn fetch<'b>(store: &dyn Store, buffer: &'b mut Vec<u8>, offset: u64, size: u64) -> Result<&'b [u8]> {
+/// Fetches bytes into a buffer. Layouts were checked against the file's size, so no more is
+/// allocated than the file holds.
+fn fetch<'b>(
+    store: &dyn Store,
+    buffer: &'b mut Vec<u8>,
+    offset: u64,
+    size: u64,
+) -> Result<&'b [u8]> {
     buffer.resize(size as usize, 0);
     store.read_at(offset, buffer)?;
     Ok(buffer)

@@ -1,4 +1,5 @@
-//! From what the reads' groups say to rows of a layout: read groups are put together, fields are found.
+//! From what the reads' groups say to rows of a layout: read groups are put together, fields are
+//! found.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::slow5::Header;
 /// What a read takes at least beside its own values, for the check of the budget.
 const ROW_BYTES: usize = size_of::<Row>() + 64;
 
-/// The read groups and fields of the reads that have been seen so far, in their order: those of later reads come behind
-/// them, and nothing that was said of a read becomes wrong.
+/// The read groups and fields of the reads that have been seen so far, in their order: those of
+/// later reads come behind them, and nothing that was said of a read becomes wrong.
 #[derive(Debug, Clone)]
 pub struct Known {
     name: Arc<str>,
@@ -35,7 +36,8 @@ pub struct Known {
 /// Read groups are recognised by their addresses as long as there are no more of these.
 const MOST_KEYS: usize = 4096;
 
-/// The reads of a read group have these in common: the groups that they share, and attributes of their own.
+/// The reads of a read group have these in common: the groups that they share, and attributes of
+/// their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     shared: Shared,
@@ -86,7 +88,9 @@ impl Known {
                 ("read_id", Value::Text(id)) => read_id = Some(id),
                 // It says what the signal's own length says, or it is kept.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
-                (_, value @ Value::Other(_)) => self.leave_out(format!("the attribute Raw/{name}, {}", other(&value))),
+                (_, value @ Value::Other(_)) => {
+                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)))
+                }
                 (_, value) => values.push((name, value)),
             }
         }
@@ -99,7 +103,9 @@ impl Known {
                 continue;
             }
             match value {
-                Value::Other(_) => self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value))),
+                Value::Other(_) => {
+                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)))
+                }
                 value if name == "channel_number" => values.push((name, value)),
                 // Under its group's name, so that it can go back there.
                 value => values.push((format!("channel_id/{name}"), value)),
@@ -144,7 +150,9 @@ impl Known {
             for (name, value) in attributes_at(&format!("{path}/{part}"), at)? {
                 match text(&value) {
                     Some(text) => put(&mut all, part, name, text),
-                    None => self.leave_out(format!("the attribute {part}/{name}, {}", other(&value))),
+                    None => {
+                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)))
+                    }
                 }
             }
         }
@@ -171,7 +179,11 @@ impl Known {
 
     /// The header of the reads so far.
     pub(super) fn header(&self) -> Header {
-        Layout::header_of(self.fields.fields().to_vec(), attributes(&self.groups), self.groups.len())
+        Layout::header_of(
+            self.fields.fields().to_vec(),
+            attributes(&self.groups),
+            self.groups.len(),
+        )
     }
 
     /// What of the reads so far has no place, in words.
@@ -222,7 +234,12 @@ impl Merge {
                 advice: "a FAST5 file has groups named read_<id>, or one named Raw/Reads".into(),
             });
         }
-        Ok(Layout { header: Arc::new(known.header()), reads: rows, left_out: known.left_out(), requests })
+        Ok(Layout {
+            header: Arc::new(known.header()),
+            reads: rows,
+            left_out: known.left_out(),
+            requests,
+        })
     }
 }
 
@@ -251,7 +268,8 @@ fn other(value: &Value) -> &'static str {
     }
 }
 
-/// Puts an attribute under its own name, or under its group's and its own where that is taken by another value.
+/// Puts an attribute under its own name, or under its group's and its own where that is taken by
+/// another value.
 fn put(all: &mut GroupAttributes, part: &str, name: String, text: String) {
     match all.get(&name) {
         Some(known) if *known != text => drop(all.insert(format!("{part}/{name}"), text)),

@@ -22,7 +22,8 @@ pub fn has_reads(file: &ArrayFile) -> Result<bool> {
     Ok(links.iter().any(|link| link.name.starts_with(PREFIX) || link.name == "UniqueGlobalKey"))
 }
 
-/// Finds the reads of a file by libhdf5, to see whether it survives that; whether the file is FAST5.
+/// Finds the reads of a file by libhdf5, to see whether it survives that; whether the file is
+/// FAST5.
 ///
 /// # Errors
 /// As [`Layout::scan`].
@@ -36,7 +37,8 @@ pub fn try_reads(file: &ArrayFile) -> Result<bool> {
 }
 
 impl Layout {
-    /// Finds all reads of a file by libhdf5, which takes 0.1 ms for each. What is known of them may take `memory` bytes.
+    /// Finds all reads of a file by libhdf5, which takes 0.1 ms for each. What is known of them may
+    /// take `memory` bytes.
     ///
     /// # Errors
     /// [`Error::Malformed`] and [`Error::Unsupported`]; the store's own; [`Error::Cancelled`].
@@ -84,7 +86,8 @@ impl Scan<'_> {
                 continue;
             };
             let read = file.follow(link)?;
-            let (mut raw, mut channel_id, mut shared, mut others) = (None, None, Shared::default(), Vec::new());
+            let (mut raw, mut channel_id, mut shared, mut others) =
+                (None, None, Shared::default(), Vec::new());
             for part in read.links()? {
                 match part.name.as_str() {
                     "Raw" => raw = Some(file.follow(&part)?),
@@ -135,7 +138,9 @@ impl Scan<'_> {
         }
         let Parts { raw, channel_id, shared, own, others, named } = parts;
         let Some(raw) = raw else { return Err(missing(&self.name, path, "a group Raw")) };
-        let Some(signal) = raw.child(c"Signal")? else { return Err(missing(&self.name, path, "a dataset Signal")) };
+        let Some(signal) = raw.child(c"Signal")? else {
+            return Err(missing(&self.name, path, "a dataset Signal"));
+        };
         let found = Found {
             path: path.to_owned(),
             named,

@@ -29,8 +29,8 @@ impl Walk {
     /// Takes in the next read.
     ///
     /// # Errors
-    /// [`Refused`](meta::Refused): what is wrong with a group that it shares with others, and what does not fit the reads
-    /// before it.
+    /// [`Refused`](meta::Refused): what is wrong with a group that it shares with others, and what
+    /// does not fit the reads before it.
     pub fn read<S: Source + ?Sized>(&mut self, source: &S, found: Found) -> meta::Result<()> {
         self.0.read(found, &mut |_, at| Root::attributes_at(source, at))
     }
@@ -84,11 +84,16 @@ impl State {
 }
 
 impl Known {
-    /// A read's row. What was not known before is known from then on; the other outcome is whether something was not.
+    /// A read's row. What was not known before is known from then on; the other outcome is whether
+    /// something was not.
     ///
     /// # Errors
     /// [`Refused`](meta::Refused).
-    pub fn take<S: Source + ?Sized>(&mut self, source: &S, found: Found) -> meta::Result<(Row, bool)> {
+    pub fn take<S: Source + ?Sized>(
+        &mut self,
+        source: &S,
+        found: Found,
+    ) -> meta::Result<(Row, bool)> {
         let before = self.extent();
         let row = self.row(found, &mut |_, at| Root::attributes_at(source, at))?;
         Ok((row, self.extent() != before))

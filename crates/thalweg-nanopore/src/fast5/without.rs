@@ -1,4 +1,5 @@
-//! What stands in for libhdf5 in a build without it: nothing is written, and only files that our own parser understands are read.
+//! What stands in for libhdf5 in a build without it: nothing is written, and only files that our
+//! own parser understands are read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,11 @@ use super::{Compression, Encoded, Layout};
 use crate::slow5::{AuxField, Header};
 
 fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
-    Error::Unsupported { file: file.clone(), what: what.into(), advice: "build thalweg with its feature hdf5".into() }
+    Error::Unsupported {
+        file: file.clone(),
+        what: what.into(),
+        advice: "build thalweg with its feature hdf5".into(),
+    }
 }
 
 impl Layout {

@@ -11,18 +11,21 @@ use super::encode::{Compression, Encoded};
 use crate::pod5::fields::{CONTEXT_TAGS, END_REASONS};
 use crate::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
-/// An attribute that stands at the read itself, where ONT's readers look for it. A field of this name stands there, too.
+/// An attribute that stands at the read itself, where ONT's readers look for it. A field of this
+/// name stands there, too.
 const PORE_TYPE: &str = "pore_type";
 
 /// Attributes that stand at the file.
 const OF_FILE: [&str; 2] = ["file_type", "file_version"];
 
-/// What a multi-read file says that it is, and in which version of the layout, unless the source says so itself.
+/// What a multi-read file says that it is, and in which version of the layout, unless the source
+/// says so itself.
 const FILE_TYPE: &str = "multi-read";
 const FILE_VERSION: &str = "2.3";
 
-/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. POD5 has all of them but one;
-/// those after the seventh are newer than FAST5, and have the codes that pod5's converter gives them.
+/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. POD5
+/// has all of them but one; those after the seventh are newer than FAST5, and have the codes that
+/// pod5's converter gives them.
 fn end_reasons() -> Vec<String> {
     let (unknown, others) = END_REASONS.split_at(1);
     [unknown, &["partial"], others].concat().into_iter().map(String::from).collect()
@@ -58,7 +61,9 @@ fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
         labels = known.iter().cloned().chain(others).collect();
         labels.truncate(usize::from(u8::MAX));
     }
-    let code = |label| labels.iter().position(|known| known == label).and_then(|code| u8::try_from(code).ok());
+    let code = |label| {
+        labels.iter().position(|known| known == label).and_then(|code| u8::try_from(code).ok())
+    };
     let codes = own.iter().map(|label| code(label).unwrap_or(u8::MAX)).collect();
     (labels, codes)
 }
@@ -66,7 +71,9 @@ fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
 /// What of a header FAST5 has no place for, in words.
 pub fn lost(header: &Header) -> Vec<String> {
     let arrays = header.aux.iter().filter(|field| kind_of(field).is_none());
-    arrays.map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name())).collect()
+    arrays
+        .map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name()))
+        .collect()
 }
 
 /// Whether FAST5 has a place for a field.
@@ -111,12 +118,18 @@ impl FileWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn create(path: &Path, name: &Arc<str>, header: &Header, compression: Compression) -> Result<Self> {
+    pub fn create(
+        path: &Path,
+        name: &Arc<str>,
+        header: &Header,
+        compression: Compression,
+    ) -> Result<Self> {
         let file = Writer::create(path, name)?;
         for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
             // A single-read file has another version and no type.
-            let own =
-                (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE)).then(|| header.attribute(attribute, 0)).flatten();
+            let own = (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE))
+                .then(|| header.attribute(attribute, 0))
+                .flatten();
             file.text(None, attribute, own.unwrap_or(otherwise))?;
         }
         let place = |field: &AuxField| -> Result<Place> {
@@ -129,7 +142,11 @@ impl FileWriter {
             };
             Ok(match field.name.strip_prefix("channel_id/") {
                 Some(name) => Place { of_channel: true, name: name.into(), kind },
-                None => Place { of_channel: field.name == "channel_number", name: field.name.clone(), kind },
+                None => Place {
+                    of_channel: field.name == "channel_number",
+                    name: field.name.clone(),
+                    kind,
+                },
             })
         };
         let places = header.aux.iter().map(place).collect::<Result<_>>()?;
@@ -150,7 +167,9 @@ impl FileWriter {
         }
         let raw = file.group(Some(&node), "Raw")?;
         let channel = file.group(Some(&node), "channel_id")?;
-        for (name, value) in ["digitisation", "offset", "range", "sampling_rate"].into_iter().zip(read.channel) {
+        for (name, value) in
+            ["digitisation", "offset", "range", "sampling_rate"].into_iter().zip(read.channel)
+        {
             if !value.is_nan() {
                 file.number(Some(&channel), name, Number::F64, &value.to_le_bytes())?;
             }
@@ -193,9 +212,11 @@ impl FileWriter {
         };
         let (mut has_duration, mut pore_type) = (false, None);
         for (place, value) in self.places.iter().zip(record.aux_values(&self.header)) {
-            let (_, value) = value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
+            let (_, value) =
+                value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
             let at = if place.of_channel { channel } else { raw };
-            // ONT's readers want numbers such as median_before to be there, and NaN says as well that one is missing.
+            // ONT's readers want numbers such as median_before to be there, and NaN says as well
+            // that one is missing.
             let value = match (&place.kind, value) {
                 (Kind::Number(Number::F32), AuxValue::Missing) => AuxValue::Float(f32::NAN),
                 (Kind::Number(Number::F64), AuxValue::Missing) => AuxValue::Double(f64::NAN),
@@ -218,7 +239,9 @@ impl FileWriter {
                     let code = codes.get(usize::from(code)).copied().unwrap_or(code);
                     file.code(at, &place.name, kind, code)?;
                 }
-                (Kind::Number(kind), value) => file.number(Some(at), &place.name, *kind, &bytes_of(value))?,
+                (Kind::Number(kind), value) => {
+                    file.number(Some(at), &place.name, *kind, &bytes_of(value))?
+                }
                 _ => {}
             }
         }
@@ -230,15 +253,21 @@ impl FileWriter {
         Ok(pore_type)
     }
 
-    /// Gives a read its group's attributes: written with the first of its reads, linked to from the others.
+    /// Gives a read its group's attributes: written with the first of its reads, linked to from the
+    /// others.
     fn share(&mut self, group: u32, node: &Group) -> Result<()> {
         const NAMES: [&str; 2] = ["context_tags", "tracking_id"];
         let Self { file, header, shared, .. } = self;
         let Some(slot) = shared.get_mut(group as usize) else {
-            return Err(Error::Usage(format!("{}: there is no read group {group}", self.name).into()));
+            return Err(Error::Usage(
+                format!("{}: there is no read group {group}", self.name).into(),
+            ));
         };
         if let Some(groups) = slot {
-            return NAMES.iter().zip(groups).try_for_each(|(name, group)| file.link(group, node, name));
+            return NAMES
+                .iter()
+                .zip(groups)
+                .try_for_each(|(name, group)| file.link(group, node, name));
         }
         let groups = [file.group(Some(node), NAMES[0])?, file.group(Some(node), NAMES[1])?];
         for attribute in &header.attributes {

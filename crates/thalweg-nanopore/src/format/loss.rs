@@ -15,7 +15,8 @@ pub enum Loss {
     SamplingRate,
     /// A current has more digits than a `float`.
     Current,
-    /// No reason for the end, or one that no release of POD5 knows: its Python library stops at both.
+    /// No reason for the end, or one that no release of POD5 knows: its Python library stops at
+    /// both.
     EndReason,
     /// A channel that is no number from 1 to 2^32 - 1.
     Channel,
@@ -51,7 +52,9 @@ impl Loss {
             }
             Self::SamplingRate => "the sampling rate is not that of its run, which takes its place",
             Self::Current => "median_before is rounded to a float",
-            Self::EndReason => "the end reason is missing or none that POD5 knows; `unknown` takes its place",
+            Self::EndReason => {
+                "the end reason is missing or none that POD5 knows; `unknown` takes its place"
+            }
             Self::Channel => "channel_number is no number that POD5 can hold; it is left out",
             Self::Text => "a text is not UTF-8; it is left out",
             Self::Value => "a value does not fit its column; it is left out",
@@ -59,7 +62,8 @@ impl Loss {
         }
     }
 
-    /// Whether it belongs to the format, so that whoever chooses the format has chosen it: all writers of SLOW5 round.
+    /// Whether it belongs to the format, so that whoever chooses the format has chosen it: all
+    /// writers of SLOW5 round.
     pub const fn is_expected(self) -> bool {
         matches!(self, Self::Decimals)
     }

@@ -1,4 +1,5 @@
-//! The values of a batch, borrowed from its body. Every access is checked: a batch that lies ends in a fault.
+//! The values of a batch, borrowed from its body. Every access is checked: a batch that lies ends
+//! in a fault.
 
 use std::ops::Range;
 
@@ -31,8 +32,14 @@ pub struct Array<'a> {
 
 impl<'a> Batch<'a> {
     fn buffer(&self, index: usize) -> Result<&'a [u8], Fault> {
-        let range = self.head.buffers.get(index).ok_or_else(|| too_few(self.head.buffers.len(), "buffers"))?;
-        self.body.get(range.start as usize..range.end as usize).ok_or_else(|| cut_short(self.body, range))
+        let range = self
+            .head
+            .buffers
+            .get(index)
+            .ok_or_else(|| too_few(self.head.buffers.len(), "buffers"))?;
+        self.body
+            .get(range.start as usize..range.end as usize)
+            .ok_or_else(|| cut_short(self.body, range))
     }
 
     /// A column's values; of a dictionary-encoded one, its indices.
@@ -40,7 +47,11 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// When the batch has no such column, or its buffers are too small for its values.
     pub fn array(&self, column: &Column) -> Result<Array<'a>, Fault> {
-        let node = self.head.nodes.get(column.node).ok_or_else(|| too_few(self.head.nodes.len(), "columns"))?;
+        let node = self
+            .head
+            .nodes
+            .get(column.node)
+            .ok_or_else(|| too_few(self.head.nodes.len(), "columns"))?;
         let kind = column.dictionary.map_or(column.kind, |(_, index)| index);
         let len = usize::try_from(node.len).map_err(|_| too_small(column, node.len, 0))?;
         let mut array = Array { kind, len, validity: &[], first: &[], second: &[] };
@@ -108,7 +119,10 @@ impl<'a> Array<'a> {
     #[inline]
     pub fn fixed<const N: usize>(&self, i: usize) -> Result<[u8; N], Fault> {
         let value = self.first.get(i.saturating_mul(N)..).and_then(|rest| rest.first_chunk());
-        value.filter(|_| i < self.len && self.kind.width() == Some(N)).copied().ok_or_else(|| no_value(i, self.len))
+        value
+            .filter(|_| i < self.len && self.kind.width() == Some(N))
+            .copied()
+            .ok_or_else(|| no_value(i, self.len))
     }
 
     /// Value `i` of an integer column of any width.
@@ -128,7 +142,11 @@ impl<'a> Array<'a> {
     /// Value `i` of a column of bits.
     #[inline]
     pub fn bool(&self, i: usize) -> Result<bool, Fault> {
-        if i < self.len && self.kind == Kind::Bool { Ok(bit(self.first, i)) } else { Err(no_value(i, self.len)) }
+        if i < self.len && self.kind == Kind::Bool {
+            Ok(bit(self.first, i))
+        } else {
+            Err(no_value(i, self.len))
+        }
     }
 
     /// The elements of value `i`: of text and binary in its bytes, of lists and maps in the child.
@@ -153,7 +171,9 @@ impl<'a> Array<'a> {
             .zip(end)
             .filter(|(start, end)| start <= end)
             .map(|(start, end)| start..end)
-            .ok_or_else(|| Fault::new(0, format!("offsets of value {i} that run backwards"), "ascending ones"))
+            .ok_or_else(|| {
+                Fault::new(0, format!("offsets of value {i} that run backwards"), "ascending ones")
+            })
     }
 
     /// The bytes of value `i` of text or binary.
@@ -176,7 +196,8 @@ impl<'a> Array<'a> {
 
     /// Value `i` of text.
     pub fn text(&self, i: usize) -> Result<&'a str, Fault> {
-        std::str::from_utf8(self.bytes(i)?).map_err(|_| Fault::new(0, format!("value {i}, not UTF-8"), "UTF-8 text"))
+        std::str::from_utf8(self.bytes(i)?)
+            .map_err(|_| Fault::new(0, format!("value {i}, not UTF-8"), "UTF-8 text"))
     }
 }
 
@@ -203,5 +224,9 @@ fn too_small(column: &Column, len: u64, bytes: usize) -> Fault {
 
 #[cold]
 fn cut_short(body: &[u8], range: &Range<u64>) -> Fault {
-    Fault::new(0, format!("{} bytes of a body", body.len()), format!("{}, where a buffer ends", range.end))
+    Fault::new(
+        0,
+        format!("{} bytes of a body", body.len()),
+        format!("{}, where a buffer ends", range.end),
+    )
 }

@@ -1,5 +1,5 @@
-//! The file around the tables: signatures, section markers, and the footer that says where the tables are
-//! (POD5 specification, "Combined File Layout").
+//! The file around the tables: signatures, section markers, and the footer that says where the
+//! tables are (POD5 specification, "Combined File Layout").
 //!
 //! ```text
 //! signature (8)  marker (16)  { section, zeros to a multiple of 8, marker }*
@@ -91,18 +91,26 @@ pub fn head(bytes: &[u8]) -> Result<[u8; MARKER_BYTES], Fault> {
     let signature = bytes.get(..SIGNATURE.len()).unwrap_or(bytes);
     if signature != SIGNATURE {
         let found = format!("\"{}\"", signature.escape_ascii());
-        return Err(Fault::new(0, found, format!("\"{}\", POD5's signature", SIGNATURE.escape_ascii())));
+        return Err(Fault::new(
+            0,
+            found,
+            format!("\"{}\", POD5's signature", SIGNATURE.escape_ascii()),
+        ));
     }
     let marker = bytes.get(SIGNATURE.len()..).and_then(|rest| rest.first_chunk());
-    marker.copied().ok_or_else(|| Fault::new(SIGNATURE.len(), "the end of the file", "a section marker"))
+    marker
+        .copied()
+        .ok_or_else(|| Fault::new(SIGNATURE.len(), "the end of the file", "a section marker"))
 }
 
-/// Checks the last [`TAIL_BYTES`] bytes of a file of `size` bytes; returns where the footer is, its magic excluded.
+/// Checks the last [`TAIL_BYTES`] bytes of a file of `size` bytes; returns where the footer is, its
+/// magic excluded.
 ///
 /// # Errors
 /// When they do not end a whole file: it was cut short, or its writer never came to an end.
 pub fn tail(bytes: &[u8], size: u64, marker: &[u8; MARKER_BYTES]) -> Result<Range<u64>, Fault> {
-    let Some((length, rest)) = bytes.split_first_chunk::<8>().filter(|_| bytes.len() == TAIL_BYTES) else {
+    let Some((length, rest)) = bytes.split_first_chunk::<8>().filter(|_| bytes.len() == TAIL_BYTES)
+    else {
         return Err(Fault::new(
             0,
             format!("{} bytes", bytes.len()),
@@ -118,14 +126,25 @@ pub fn tail(bytes: &[u8], size: u64, marker: &[u8; MARKER_BYTES]) -> Result<Rang
         ));
     }
     if found != marker {
-        return Err(Fault::new(8, "another section marker than at the file's start", "the same one"));
+        return Err(Fault::new(
+            8,
+            "another section marker than at the file's start",
+            "the same one",
+        ));
     }
     let end = size - TAIL_BYTES as u64;
     let length = i64::from_le_bytes(*length);
     let least = FIRST_SECTION + FOOTER_MAGIC.len() as u64;
-    let start = u64::try_from(length).ok().filter(|&length| length > 0).and_then(|length| end.checked_sub(length));
+    let start = u64::try_from(length)
+        .ok()
+        .filter(|&length| length > 0)
+        .and_then(|length| end.checked_sub(length));
     start.filter(|&start| start >= least).map(|start| start..end).ok_or_else(|| {
-        Fault::new(0, format!("a footer of {length} bytes"), format!("one within the {size} bytes of the file"))
+        Fault::new(
+            0,
+            format!("a footer of {length} bytes"),
+            format!("one within the {size} bytes of the file"),
+        )
     })
 }
 
@@ -142,10 +161,16 @@ impl Container {
             let (offset, length, format) = (entry.i64(0)?, entry.i64(1)?, entry.i16(2)?);
             let content = Content::of(entry.i16(3)?);
             let start = u64::try_from(offset).ok().filter(|&start| start >= FIRST_SECTION);
-            let end = start.zip(u64::try_from(length).ok()).and_then(|(start, length)| start.checked_add(length));
+            let end = start
+                .zip(u64::try_from(length).ok())
+                .and_then(|(start, length)| start.checked_add(length));
             let Some((start, end)) = start.zip(end).filter(|&(_, end)| end <= limit) else {
                 let found = format!("a {} of {length} bytes at byte {offset}", content.name());
-                return Err(Fault::new(0, found, format!("one between bytes {FIRST_SECTION} and {limit}")));
+                return Err(Fault::new(
+                    0,
+                    found,
+                    format!("one between bytes {FIRST_SECTION} and {limit}"),
+                ));
             };
             if format != 0 {
                 let found = format!("a {} in format {format}", content.name());
@@ -163,6 +188,9 @@ impl Container {
 
     /// Where a table is.
     pub fn section(&self, content: Content) -> Option<Range<u64>> {
-        self.sections.iter().find(|section| section.content == content).map(|section| section.range.clone())
+        self.sections
+            .iter()
+            .find(|section| section.content == content)
+            .map(|section| section.range.clone())
     }
 }

@@ -29,20 +29,28 @@ impl Dictionaries {
             return Err(Fault::new(0, "a record batch", "a dictionary's batch"));
         };
         if !is_delta && self.parts.iter().any(|part| part.id == id) {
-            return Err(Fault::new(0, format!("dictionary {id} a second time"), "an extension of it"));
+            return Err(Fault::new(
+                0,
+                format!("dictionary {id} a second time"),
+                "an extension of it",
+            ));
         }
         self.parts.push(Part { id, head, body });
         Ok(())
     }
 
     /// The batches of a column's dictionary.
-    pub(super) fn parts<'a>(&'a self, column: &Column) -> impl Iterator<Item = Result<Batch<'a>, Fault>> + use<'a> {
+    pub(super) fn parts<'a>(
+        &'a self,
+        column: &Column,
+    ) -> impl Iterator<Item = Result<Batch<'a>, Fault>> + use<'a> {
         let id = column.dictionary.map(|(id, _)| id);
         let parts = self.parts.iter().filter(move |part| Some(part.id) == id);
         parts.map(|part| Ok(Batch { head: &part.head, body: &part.body }))
     }
 
-    /// Shows every value of `leaf`, which is `column` or a child of it, in the order of the indices.
+    /// Shows every value of `leaf`, which is `column` or a child of it, in the order of the
+    /// indices.
     pub(super) fn each(
         &self,
         column: &Column,

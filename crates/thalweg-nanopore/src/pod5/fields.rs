@@ -1,8 +1,9 @@
 //! How POD5's columns and the fields of a read correspond: one table for reading and writing.
 //!
-//! Names and types on the side of the read are those that blue-crab gives a BLOW5 file made from a POD5 file, in its
-//! order; columns that it drops follow under their POD5 names. Column names and types are POD5's, "Table Schema" of its
-//! specification, with version 0's structs flattened as version 3 does.
+//! Names and types on the side of the read are those that blue-crab gives a BLOW5 file made from a
+//! POD5 file, in its order; columns that it drops follow under their POD5 names. Column names and
+//! types are POD5's, "Table Schema" of its specification, with version 0's structs flattened as
+//! version 3 does.
 
 use crate::slow5::{AuxField, AuxType, Scalar};
 
@@ -38,7 +39,8 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// The type of an auxiliary field that holds any value of this one: what a column that is in no table becomes.
+    /// The type of an auxiliary field that holds any value of this one: what a column that is in no
+    /// table becomes.
     pub const fn natural(self) -> AuxType {
         AuxType::Scalar(match self {
             Self::U8 | Self::Bool => Scalar::Uint8,
@@ -59,9 +61,10 @@ impl Stored {
 
 /// A column of the Reads table that becomes an auxiliary field.
 ///
-/// The pair of types says how a value changes: `uint16` to `char*` is written in decimal, `float` to `double` widened,
-/// `utf8` to `enum` is the label's code; all others keep their bytes ([`Stored::Bool`] takes one, 0 or 1), so that a
-/// `read_number` of 2^31 or more is negative as an `int32_t` and comes back as it was.
+/// The pair of types says how a value changes: `uint16` to `char*` is written in decimal, `float`
+/// to `double` widened, `utf8` to `enum` is the label's code; all others keep their bytes
+/// ([`Stored::Bool`] takes one, 0 or 1), so that a `read_number` of 2^31 or more is negative as an
+/// `int32_t` and comes back as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     /// The column.
@@ -76,7 +79,13 @@ pub struct Field {
     pub kind: AuxType,
 }
 
-const fn field(column: &'static str, stored: Stored, since: u8, aux: &'static str, kind: AuxType) -> Field {
+const fn field(
+    column: &'static str,
+    stored: Stored,
+    since: u8,
+    aux: &'static str,
+    kind: AuxType,
+) -> Field {
     Field { column, stored, since, aux, kind }
 }
 
@@ -86,8 +95,9 @@ const fn same(column: &'static str, stored: Stored, since: u8) -> Field {
 
 /// The columns that become auxiliary fields, in the order of those.
 ///
-/// The others are the read's own: `read_id`, `signal` (the numbers of its rows in the Signal table), `num_samples`,
-/// `calibration_offset` and `calibration_scale` (see [`range`]), `run_info` (the read group), and [`WIDE_CHANNEL`].
+/// The others are the read's own: `read_id`, `signal` (the numbers of its rows in the Signal
+/// table), `num_samples`, `calibration_offset` and `calibration_scale` (see [`range`]), `run_info`
+/// (the read group), and [`WIDE_CHANNEL`].
 pub const FIELDS: [Field; 18] = [
     field("channel", Stored::U16, 0, "channel_number", AuxType::STRING),
     field("median_before", Stored::F32, 0, "median_before", AuxType::Scalar(Scalar::Double)),
@@ -109,8 +119,8 @@ pub const FIELDS: [Field; 18] = [
     same("end_reason_forced", Stored::Bool, 0),
 ];
 
-/// The channel in 32 bits, written since 0.3.49. Where it is not zero, it is the channel; `channel` is then zero if the
-/// channel needs more than its 16 bits.
+/// The channel in 32 bits, written since 0.3.49. Where it is not zero, it is the channel; `channel`
+/// is then zero if the channel needs more than its 16 bits.
 pub const WIDE_CHANNEL: &str = "channel_32bit";
 
 /// The columns that become a read's primary fields.
@@ -131,8 +141,8 @@ pub const END_REASONS: [&str; 10] = [
     "paused",
 ];
 
-/// The end reason's text where it cannot be the label of an enumeration (a SLOW5 label is a C identifier): an
-/// auxiliary field that only such files have. The enumeration then says `unknown`.
+/// The end reason's text where it cannot be the label of an enumeration (a SLOW5 label is a C
+/// identifier): an auxiliary field that only such files have. The enumeration then says `unknown`.
 pub const END_REASON_TEXT: &str = "pod5_end_reason";
 
 impl Field {
@@ -185,8 +195,8 @@ pub const RUN_INFO: [(&str, RunStored); 20] = [
     ("tracking_id", RunStored::Tags),
 ];
 
-/// What MinKNOW has among the `context_tags` of a run, in POD5 and FAST5 alike; other tags are in `tracking_id`. No
-/// specification says which: these are what files have.
+/// What MinKNOW has among the `context_tags` of a run, in POD5 and FAST5 alike; other tags are in
+/// `tracking_id`. No specification says which: these are what files have.
 pub const CONTEXT_TAGS: [&str; 30] = [
     "barcoding_enabled",
     "barcoding_kits",
@@ -220,8 +230,8 @@ pub const CONTEXT_TAGS: [&str; 30] = [
     "user_filename_input",
 ];
 
-/// An attribute that says of which Arrow type columns are that POD5 does not define, where their auxiliary field does not:
-/// JSON, the types as Arrow's Rust library writes them.
+/// An attribute that says of which Arrow type columns are that POD5 does not define, where their
+/// auxiliary field does not: JSON, the types as Arrow's Rust library writes them.
 pub const COLUMNS_ATTRIBUTE: &str = "pod5_columns";
 
 /// Steps of the converter.
@@ -247,7 +257,11 @@ mod tests {
     #[test]
     fn names_are_distinct() {
         for (i, field) in FIELDS.iter().enumerate() {
-            assert!(FIELDS[..i].iter().all(|other| other.aux != field.aux && other.column != field.column));
+            assert!(
+                FIELDS[..i]
+                    .iter()
+                    .all(|other| other.aux != field.aux && other.column != field.column)
+            );
             assert!(!PRIMARY.contains(&field.column));
         }
     }

@@ -1,7 +1,8 @@
 //! Just enough FlatBuffers to read POD5's footer: every offset is checked before it is followed.
 //!
-//! Layout: <https://flatbuffers.dev/internals/>. A table is an `i32` distance back to its vtable, then fields; the vtable
-//! is `u16` sizes of itself and the table, then one `u16` offset into the table for each field, 0 for absent ones.
+//! Layout: <https://flatbuffers.dev/internals/>. A table is an `i32` distance back to its vtable,
+//! then fields; the vtable is `u16` sizes of itself and the table, then one `u16` offset into the
+//! table for each field, 0 for absent ones.
 
 use thalweg_io::Fault;
 
@@ -39,8 +40,10 @@ impl<'a> Table<'a> {
         let back = i64::from(i32::from_le_bytes(take(bytes, at)?));
         let vtable = usize::try_from(at as i64 - back).map_err(|_| outside(bytes, at))?;
         let len = usize::from(u16::from_le_bytes(take(bytes, vtable)?));
-        let vtable =
-            vtable.checked_add(len).and_then(|end| bytes.get(vtable..end)).ok_or_else(|| outside(bytes, at))?;
+        let vtable = vtable
+            .checked_add(len)
+            .and_then(|end| bytes.get(vtable..end))
+            .ok_or_else(|| outside(bytes, at))?;
         Ok(Self { bytes, at, vtable })
     }
 
@@ -64,12 +67,20 @@ impl<'a> Table<'a> {
         let Some(at) = self.field(index) else { return Ok("") };
         let at = follow(self.bytes, at)?;
         let len = u32::from_le_bytes(take(self.bytes, at)?) as usize;
-        let bytes = self.bytes.get(at + 4..).and_then(|rest| rest.get(..len)).ok_or_else(|| outside(self.bytes, at))?;
-        std::str::from_utf8(bytes).map_err(|_| Fault::new(at, "a string that is not UTF-8", "UTF-8 text"))
+        let bytes = self
+            .bytes
+            .get(at + 4..)
+            .and_then(|rest| rest.get(..len))
+            .ok_or_else(|| outside(self.bytes, at))?;
+        std::str::from_utf8(bytes)
+            .map_err(|_| Fault::new(at, "a string that is not UTF-8", "UTF-8 text"))
     }
 
     /// A vector of tables; empty if absent.
-    pub(super) fn tables(&self, index: usize) -> Result<impl Iterator<Item = Result<Self, Fault>> + use<'a>, Fault> {
+    pub(super) fn tables(
+        &self,
+        index: usize,
+    ) -> Result<impl Iterator<Item = Result<Self, Fault>> + use<'a>, Fault> {
         let bytes = self.bytes;
         let (first, len) = match self.field(index) {
             None => (0, 0),

@@ -1,12 +1,14 @@
-//! Arrow IPC files: a footer with the schema and the places of all batches, and the head of each batch, which says where
-//! in it the buffers are (Arrow columnar format, "IPC File Format" and "Encapsulated message format").
+//! Arrow IPC files: a footer with the schema and the places of all batches, and the head of each
+//! batch, which says where in it the buffers are (Arrow columnar format, "IPC File Format" and
+//! "Encapsulated message format").
 //!
 //! ```text
 //! "ARROW1\0\0"  schema message  { batch: ff ff ff ff, i32 head length, head, padding, body }*
 //! footer (FlatBuffers)  i32 footer length  "ARROW1"
 //! ```
 //!
-//! All FlatBuffers are verified, all places checked against what they lie in, so that nothing here can be led astray.
+//! All FlatBuffers are verified, all places checked against what they lie in, so that nothing here
+//! can be led astray.
 
 use std::ops::Range;
 
@@ -64,45 +66,69 @@ pub struct Footer {
 /// # Errors
 /// When the table of `len` bytes does not end as one, or its footer would not fit.
 pub fn footer_len(end: &[u8], len: u64) -> Result<u64, Fault> {
-    let Some((length, _)) = end.split_first_chunk::<4>().filter(|(_, magic)| *magic == MAGIC) else {
-        return Err(Fault::new(0, format!("\"{}\"", end.escape_ascii()), "the end of an Arrow IPC file"));
+    let Some((length, _)) = end.split_first_chunk::<4>().filter(|(_, magic)| *magic == MAGIC)
+    else {
+        return Err(Fault::new(
+            0,
+            format!("\"{}\"", end.escape_ascii()),
+            "the end of an Arrow IPC file",
+        ));
     };
     let length = i32::from_le_bytes(*length);
     let most = len.saturating_sub((END_BYTES + MAGIC.len() + 2) as u64);
-    u64::try_from(length)
-        .ok()
-        .filter(|&length| length <= most)
-        .ok_or_else(|| Fault::new(0, format!("a footer of {length} bytes"), format!("one of at most {most} bytes")))
+    u64::try_from(length).ok().filter(|&length| length <= most).ok_or_else(|| {
+        Fault::new(0, format!("a footer of {length} bytes"), format!("one of at most {most} bytes"))
+    })
 }
 
 impl Footer {
     /// Reads the footer of a table whose batches lie in its first `limit` bytes.
     ///
     /// # Errors
-    /// A FlatBuffer that does not verify, types that POD5 files do not have, batches outside the table.
+    /// A FlatBuffer that does not verify, types that POD5 files do not have, batches outside the
+    /// table.
     pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, Fault> {
         let footer = arrow_ipc::root_as_footer(bytes).map_err(|e| unverified("footer", &e))?;
-        let schema = footer.schema().ok_or_else(|| Fault::new(0, "a footer without a schema", "one with"))?;
+        let schema = footer
+            .schema()
+            .ok_or_else(|| Fault::new(0, "a footer without a schema", "one with"))?;
         let place = |block: &arrow_ipc::Block| place(block, limit);
         let footer = Self {
             schema: Schema::parse(schema)?,
-            dictionaries: footer.dictionaries().into_iter().flatten().map(place).collect::<Result<_, _>>()?,
-            batches: footer.recordBatches().into_iter().flatten().map(place).collect::<Result<_, _>>()?,
+            dictionaries: footer
+                .dictionaries()
+                .into_iter()
+                .flatten()
+                .map(place)
+                .collect::<Result<_, _>>()?,
+            batches: footer
+                .recordBatches()
+                .into_iter()
+                .flatten()
+                .map(place)
+                .collect::<Result<_, _>>()?,
         };
         footer.check_gaps(limit)?;
         Ok(footer)
     }
 
-    /// Batches follow one another up to the footer, as a stream's messages do: a gap is a batch that the footer has lost.
+    /// Batches follow one another up to the footer, as a stream's messages do: a gap is a batch
+    /// that the footer has lost.
     fn check_gaps(&self, limit: u64) -> Result<(), Fault> {
-        let mut blocks: Vec<Range<u64>> = self.dictionaries.iter().chain(&self.batches).map(Block::range).collect();
+        let mut blocks: Vec<Range<u64>> =
+            self.dictionaries.iter().chain(&self.batches).map(Block::range).collect();
         blocks.sort_unstable_by_key(|block| block.start);
         let ends = blocks.iter().map(|block| block.end);
         let next = blocks.iter().skip(1).map(|block| block.start).chain([limit]);
-        match ends.zip(next).find(|(end, next)| next.checked_sub(*end).is_none_or(|gap| gap > MOST_GAP)) {
+        match ends
+            .zip(next)
+            .find(|(end, next)| next.checked_sub(*end).is_none_or(|gap| gap > MOST_GAP))
+        {
             None => Ok(()),
             Some((end, next)) => {
-                let found = format!("batches that end at byte {end} and go on at byte {next} of their table");
+                let found = format!(
+                    "batches that end at byte {end} and go on at byte {next} of their table"
+                );
                 Err(Fault::new(0, found, "batches that follow one another"))
             }
         }
@@ -118,11 +144,22 @@ fn place(block: &arrow_ipc::Block, limit: u64) -> Result<Block, Fault> {
         let head = u32::try_from(block.metaDataLength()).ok()?;
         let body = u64::try_from(block.bodyLength()).ok()?;
         let fits = offset.checked_add(u64::from(head))?.checked_add(body)? <= limit;
-        (fits && head as usize >= PREFIX_BYTES && head as usize <= MOST_HEAD).then_some(Block { offset, head, body })
+        (fits && head as usize >= PREFIX_BYTES && head as usize <= MOST_HEAD).then_some(Block {
+            offset,
+            head,
+            body,
+        })
     };
     parts().ok_or_else(|| {
         let (offset, head, body) = (block.offset(), block.metaDataLength(), block.bodyLength());
-        let found = format!("a batch at byte {offset} with a head of {head} and a body of {body} bytes");
-        Fault::new(0, found, format!("one within the {limit} bytes of its table, its head at most {MOST_HEAD} bytes"))
+        let found =
+            format!("a batch at byte {offset} with a head of {head} and a body of {body} bytes");
+        Fault::new(
+            0,
+            found,
+            format!(
+                "one within the {limit} bytes of its table, its head at most {MOST_HEAD} bytes"
+            ),
+        )
     })
 }

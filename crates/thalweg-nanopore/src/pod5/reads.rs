@@ -1,7 +1,7 @@
 //! The Reads table: from a row to a [`Record`], whatever the table's version.
 //!
-//! What lies behind a dictionary (strings, and version 0's structs) is translated once, when the table is opened; a row
-//! then copies what its index stands for.
+//! What lies behind a dictionary (strings, and version 0's structs) is translated once, when the
+//! table is opened; a row then copies what its index stands for.
 
 mod schema;
 mod value;
@@ -16,7 +16,9 @@ use super::fields::{self, COLUMNS_ATTRIBUTE};
 use super::run_info::{RunInfo, attributes};
 use super::schema::Column;
 use super::uuid::{UUID_BYTES, format_uuid};
-use crate::slow5::{Attribute, AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version};
+use crate::slow5::{
+    Attribute, AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version,
+};
 use value::{Aux, Source, index, pick, push_decimal};
 
 /// What turns rows into records.
@@ -72,8 +74,11 @@ impl ReadsTable {
     pub fn header(&self) -> Header {
         let mut attributes = attributes(&self.run_infos);
         if !self.types.is_empty() {
-            let types: serde_json::Map<String, serde_json::Value> =
-                self.types.iter().map(|(name, kind)| (name.clone(), kind.to_string().into())).collect();
+            let types: serde_json::Map<String, serde_json::Value> = self
+                .types
+                .iter()
+                .map(|(name, kind)| (name.clone(), kind.to_string().into()))
+                .collect();
             let text = serde_json::Value::Object(types).to_string();
             let values = vec![Some(text); self.run_infos.len().max(1)];
             attributes.push(Attribute { name: COLUMNS_ATTRIBUTE.into(), values });
@@ -123,13 +128,21 @@ impl ReadsTable {
         let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
         let rows = self.signal_rows(batch)?.len();
         if span.end > rows {
-            return Err(Fault::new(0, format!("signal rows up to {} of a batch", span.end), format!("at most {rows}")));
+            return Err(Fault::new(
+                0,
+                format!("signal rows up to {} of a batch", span.end),
+                format!("at most {rows}"),
+            ));
         }
         let samples = match &self.num_samples {
             None => None,
             Some(column) => {
                 let counts = batch.column(column)?;
-                if counts.is_valid(row) { Some(u64::from_le_bytes(counts.fixed(row)?)) } else { None }
+                if counts.is_valid(row) {
+                    Some(u64::from_le_bytes(counts.fixed(row)?))
+                } else {
+                    None
+                }
             }
         };
         Ok(SignalRows { span, samples })
@@ -157,8 +170,10 @@ impl ReadsTable {
             aux.push(batch, row, &field.labels, &mut scratch.aux)?;
         }
         let read_group = self.group(batch, row)?;
-        let run =
-            self.runs.get(read_group as usize).ok_or_else(|| Fault::new(0, "a read of no run", "one of a run"))?;
+        let run = self
+            .runs
+            .get(read_group as usize)
+            .ok_or_else(|| Fault::new(0, "a read of no run", "one of a run"))?;
         let scale = pick(&self.scale, batch, row)?;
         Ok(Record {
             read_id: &scratch.id,
@@ -175,7 +190,8 @@ impl ReadsTable {
     fn wide_channel(&self, batch: &Batch<'_>, row: usize) -> Result<Option<u32>, Fault> {
         let Some(column) = &self.wide_channel else { return Ok(None) };
         let channels = batch.column(column)?;
-        let channel = if channels.is_valid(row) { u32::from_le_bytes(channels.fixed(row)?) } else { 0 };
+        let channel =
+            if channels.is_valid(row) { u32::from_le_bytes(channels.fixed(row)?) } else { 0 };
         Ok((channel != 0).then_some(channel))
     }
 
@@ -184,7 +200,9 @@ impl ReadsTable {
             Source::Indexed(column, groups) => {
                 let index = index(batch, column, row)?;
                 let group = index.and_then(|index| groups.get(index)).copied();
-                group.ok_or_else(|| Fault::new(0, format!("run {index:?}"), format!("one of {} runs", groups.len())))
+                group.ok_or_else(|| {
+                    Fault::new(0, format!("run {index:?}"), format!("one of {} runs", groups.len()))
+                })
             }
             Source::Plain(column) => {
                 let id = batch.column(column)?.text(row)?;

@@ -1,13 +1,15 @@
-//! Runs: what is the same for all reads of an acquisition, and how that becomes a read group's attributes and back.
+//! Runs: what is the same for all reads of an acquisition, and how that becomes a read group's
+//! attributes and back.
 //!
-//! As blue-crab does it, each column is an attribute of its name, the pairs of `context_tags` and `tracking_id` are
-//! attributes of their keys, later ones hide earlier ones, and `run_id` is the acquisition id. What that would lose is
-//! kept in three attributes of JSON that are there only when they are needed:
+//! As blue-crab does it, each column is an attribute of its name, the pairs of `context_tags` and
+//! `tracking_id` are attributes of their keys, later ones hide earlier ones, and `run_id` is the
+//! acquisition id. What that would lose is kept in three attributes of JSON that are there only
+//! when they are needed:
 //!
-//! - `pod5_context_tags`, `pod5_tracking_id`: the keys in their order; `[key, value]` where the attribute of that name
-//!   has another value.
-//! - `pod5_run_info`: the columns whose attribute has another value (hidden by a tag, or text that an attribute cannot
-//!   hold), and those that this library does not know.
+//! - `pod5_context_tags`, `pod5_tracking_id`: the keys in their order; `[key, value]` where the
+//!   attribute of that name has another value.
+//! - `pod5_run_info`: the columns whose attribute has another value (hidden by a tag, or text that
+//!   an attribute cannot hold), and those that this library does not know.
 
 use serde_json::{Value, json};
 use thalweg_io::Fault;
@@ -72,7 +74,8 @@ impl RunInfo {
         }
     }
 
-    /// The rows of a batch whose columns are `columns`, and the names of those that a run cannot hold.
+    /// The rows of a batch whose columns are `columns`, and the names of those that a run cannot
+    /// hold.
     ///
     /// # Errors
     /// Columns that are not what their type says.
@@ -85,7 +88,8 @@ impl RunInfo {
                 continue;
             }
             let values = batch.array(column)?;
-            // A row of nothing takes no bytes: only values that are stored may be believed to be there.
+            // A row of nothing takes no bytes: only values that are stored may be believed to be
+            // there.
             if runs.is_empty() {
                 runs.resize_with(values.len(), Self::default);
             }
@@ -100,15 +104,27 @@ impl RunInfo {
 fn is_held(column: &Column) -> bool {
     column.dictionary.is_none()
         && match column.kind {
-            Kind::Text(_) | Kind::Unsigned(_) | Kind::Signed(_) | Kind::Float(_) | Kind::Bool | Kind::Millis => true,
-            Kind::Map => {
-                column.children.iter().flat_map(|pair| &pair.children).all(|c| matches!(c.kind, Kind::Text(_)))
-            }
+            Kind::Text(_)
+            | Kind::Unsigned(_)
+            | Kind::Signed(_)
+            | Kind::Float(_)
+            | Kind::Bool
+            | Kind::Millis => true,
+            Kind::Map => column
+                .children
+                .iter()
+                .flat_map(|pair| &pair.children)
+                .all(|c| matches!(c.kind, Kind::Text(_))),
             _ => false,
         }
 }
 
-fn value(batch: &Batch<'_>, column: &Column, values: &Array<'_>, i: usize) -> Result<RunValue, Fault> {
+fn value(
+    batch: &Batch<'_>,
+    column: &Column,
+    values: &Array<'_>,
+    i: usize,
+) -> Result<RunValue, Fault> {
     if !values.is_valid(i) {
         return Ok(RunValue::Missing);
     }
@@ -127,9 +143,16 @@ fn value(batch: &Batch<'_>, column: &Column, values: &Array<'_>, i: usize) -> Re
             };
             let span = values.span(i)?;
             if span.end > keys.len() || span.end > values_of.len() {
-                return Err(Fault::new(0, format!("pairs up to {}", span.end), format!("{} pairs", keys.len())));
+                return Err(Fault::new(
+                    0,
+                    format!("pairs up to {}", span.end),
+                    format!("{} pairs", keys.len()),
+                ));
             }
-            RunValue::Tags(span.map(|i| Ok((text(&keys, i)?, text(&values_of, i)?))).collect::<Result<_, Fault>>()?)
+            RunValue::Tags(
+                span.map(|i| Ok((text(&keys, i)?, text(&values_of, i)?)))
+                    .collect::<Result<_, Fault>>()?,
+            )
         }
         _ => RunValue::Integer(values.integer(i)?),
     })
@@ -146,8 +169,8 @@ fn shown(value: &RunValue) -> Option<String> {
     }
 }
 
-/// Whether a SLOW5 header gives this text back: `.` and nothing stand for a missing value there, a value lies between
-/// tabs on one line.
+/// Whether a SLOW5 header gives this text back: `.` and nothing stand for a missing value there, a
+/// value lies between tabs on one line.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text != "." && !text.contains(['\t', '\n', '\r'])
 }
@@ -157,7 +180,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['\t', '\n', '\r'])
 }
 
-/// Milliseconds since 1970 as Python shows a time of day in UTC: `2023-03-27 04:54:59.593000+00:00`.
+/// Milliseconds since 1970 as Python shows a time of day in UTC: `2023-03-27
+/// 04:54:59.593000+00:00`.
 fn time_text(millis: i64) -> String {
     let (days, of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
@@ -169,12 +193,13 @@ fn time_text(millis: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}+00:00")
 }
 
-/// Year, month and day of a day since 1970, in the Gregorian calendar: it repeats every 400 years of 146,097 days, and
-/// years that start in March have their leap day last.
+/// Year, month and day of a day since 1970, in the Gregorian calendar: it repeats every 400 years
+/// of 146,097 days, and years that start in March have their leap day last.
 fn civil(days: i64) -> (i64, i64, i64) {
     let from_march = days + 719_468;
     let (era, day_of_era) = (from_march.div_euclid(146_097), from_march.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
@@ -235,7 +260,8 @@ fn group_attributes(run: &RunInfo) -> Vec<(String, String)> {
             shown_as.insert(name.clone(), text);
         }
     }
-    shown_as.retain(|name, value| is_name(name) && is_plain(value) && !name.starts_with(TAGS_PREFIX));
+    shown_as
+        .retain(|name, value| is_name(name) && is_plain(value) && !name.starts_with(TAGS_PREFIX));
     let mut rest = serde_json::Map::new();
     let mut keys_of = Vec::new();
     for (name, value) in &run.columns {
@@ -244,8 +270,13 @@ fn group_attributes(run: &RunInfo) -> Vec<(String, String)> {
                 Some(shown) if shown == value => json!(key),
                 _ => json!([key, value]),
             };
-            keys_of.push((format!("{TAGS_PREFIX}{name}"), Value::Array(tags.iter().map(entry).collect()).to_string()));
-        } else if RUN_INFO.iter().all(|(known, _)| known != name) || shown(value).as_ref() != shown_as.get(name) {
+            keys_of.push((
+                format!("{TAGS_PREFIX}{name}"),
+                Value::Array(tags.iter().map(entry).collect()).to_string(),
+            ));
+        } else if RUN_INFO.iter().all(|(known, _)| known != name)
+            || shown(value).as_ref() != shown_as.get(name)
+        {
             rest.insert(name.clone(), to_json(value));
         }
     }
@@ -257,14 +288,16 @@ fn group_attributes(run: &RunInfo) -> Vec<(String, String)> {
 }
 
 impl RunInfo {
-    /// The run that a read group of a header was. Columns of [`RUN_INFO`] come first and are all there.
+    /// The run that a read group of a header was. Columns of [`RUN_INFO`] come first and are all
+    /// there.
     ///
-    /// A header that came from elsewhere has no `pod5_` attributes: what is in no column is then taken for a tag of
-    /// `context_tags` if it is one of [`CONTEXT_TAGS`], else of `tracking_id`.
+    /// A header that came from elsewhere has no `pod5_` attributes: what is in no column is then
+    /// taken for a tag of `context_tags` if it is one of [`CONTEXT_TAGS`], else of `tracking_id`.
     pub fn of_group(header: &Header, group: u32) -> Self {
         let attribute = |name: &str| header.attribute(name, group);
-        let rest: serde_json::Map<String, Value> =
-            attribute(RUN_INFO_ATTRIBUTE).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let rest: serde_json::Map<String, Value> = attribute(RUN_INFO_ATTRIBUTE)
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
         let is_ours = attribute(&format!("{TAGS_PREFIX}tracking_id")).is_some();
         let mut columns = Vec::with_capacity(RUN_INFO.len() + rest.len());
         for (name, stored) in RUN_INFO {
@@ -274,23 +307,30 @@ impl RunInfo {
                 }
                 (RunStored::Tags, _) => RunValue::Tags(unlisted(header, group, name)),
                 (_, Some(Value::Null)) => RunValue::Missing,
-                (RunStored::Text, Some(value)) => RunValue::Text(value.as_str().unwrap_or_default().to_owned()),
-                (RunStored::Millis, Some(value)) => RunValue::Millis(value.as_i64().unwrap_or_default()),
+                (RunStored::Text, Some(value)) => {
+                    RunValue::Text(value.as_str().unwrap_or_default().to_owned())
+                }
+                (RunStored::Millis, Some(value)) => {
+                    RunValue::Millis(value.as_i64().unwrap_or_default())
+                }
                 (_, Some(value)) => RunValue::Integer(value.as_i64().unwrap_or_default()),
                 (RunStored::Text, None) => {
                     let other = (name == "acquisition_id").then(|| attribute(RUN_ID)).flatten();
-                    attribute(name).or(other).map_or(RunValue::Missing, |text| RunValue::Text(text.to_owned()))
+                    attribute(name)
+                        .or(other)
+                        .map_or(RunValue::Missing, |text| RunValue::Text(text.to_owned()))
                 }
                 (RunStored::Millis, None) => {
                     attribute(name).and_then(parse_time).map_or(RunValue::Missing, RunValue::Millis)
                 }
-                (_, None) => {
-                    attribute(name).and_then(|text| text.parse().ok()).map_or(RunValue::Missing, RunValue::Integer)
-                }
+                (_, None) => attribute(name)
+                    .and_then(|text| text.parse().ok())
+                    .map_or(RunValue::Missing, RunValue::Integer),
             };
             columns.push((name.to_owned(), value));
         }
-        let others = rest.into_iter().filter(|(name, _)| RUN_INFO.iter().all(|(known, _)| known != name));
+        let others =
+            rest.into_iter().filter(|(name, _)| RUN_INFO.iter().all(|(known, _)| known != name));
         columns.extend(others.map(|(name, value)| (name, of_json(&value))));
         if !is_ours {
             hide(&mut columns, attribute);
@@ -299,37 +339,49 @@ impl RunInfo {
     }
 }
 
-/// Puts attributes that have the name of a column and say something else, or the same otherwise, among the tags that hide
-/// it: a time as FAST5 has it, say.
+/// Puts attributes that have the name of a column and say something else, or the same otherwise,
+/// among the tags that hide it: a time as FAST5 has it, say.
 fn hide<'a>(columns: &mut [(String, RunValue)], attribute: impl Fn(&str) -> Option<&'a str>) {
     let hiding = |(name, value): &(String, RunValue)| {
         let text = attribute(name).filter(|_| !matches!(value, RunValue::Tags(_)))?;
         (shown(value).as_deref() != Some(text)).then(|| (name.clone(), text.to_owned()))
     };
     let hiding: Vec<_> = columns.iter().filter_map(hiding).collect();
-    if let Some((_, RunValue::Tags(tags))) = columns.iter_mut().find(|(name, _)| name == "tracking_id") {
+    if let Some((_, RunValue::Tags(tags))) =
+        columns.iter_mut().find(|(name, _)| name == "tracking_id")
+    {
         tags.extend(hiding);
     }
 }
 
 /// The tags that an attribute of ours lists.
-fn listed<'a>(text: Option<&str>, attribute: impl Fn(&str) -> Option<&'a str>) -> Vec<(String, String)> {
-    let entries: Vec<Value> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+fn listed<'a>(
+    text: Option<&str>,
+    attribute: impl Fn(&str) -> Option<&'a str>,
+) -> Vec<(String, String)> {
+    let entries: Vec<Value> =
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let tag = |entry: &Value| match entry {
         Value::String(key) => Some((key.clone(), attribute(key)?.to_owned())),
-        Value::Array(pair) => Some((pair.first()?.as_str()?.to_owned(), pair.get(1)?.as_str()?.to_owned())),
+        Value::Array(pair) => {
+            Some((pair.first()?.as_str()?.to_owned(), pair.get(1)?.as_str()?.to_owned()))
+        }
         _ => None,
     };
     entries.iter().filter_map(tag).collect()
 }
 
-/// All attributes that are no column, those that MinKNOW has among the context tags apart from the others.
+/// All attributes that are no column, those that MinKNOW has among the context tags apart from the
+/// others.
 fn unlisted(header: &Header, group: u32, column: &str) -> Vec<(String, String)> {
     let named = header.attributes.iter().filter(|attribute| {
         let name = attribute.name.as_str();
-        RUN_INFO.iter().all(|(known, _)| *known != name) && CONTEXT_TAGS.contains(&name) == (column == "context_tags")
+        RUN_INFO.iter().all(|(known, _)| *known != name)
+            && CONTEXT_TAGS.contains(&name) == (column == "context_tags")
     });
-    named.filter_map(|a| Some((a.name.clone(), header.attribute(&a.name, group)?.to_owned()))).collect()
+    named
+        .filter_map(|a| Some((a.name.clone(), header.attribute(&a.name, group)?.to_owned())))
+        .collect()
 }
 
 /// What [`time_text`] wrote, also with a `T` between day and time, another zone, or none (UTC).
@@ -346,13 +398,16 @@ fn parse_time(text: &str) -> Option<i64> {
     let ahead = match zone.split_at_checked(1) {
         Some((sign @ ("+" | "-"), offset)) => {
             let (hours, minutes) = offset.split_once(':').unwrap_or((offset, "0"));
-            let minutes = hours.parse::<i64>().ok()?.checked_mul(60)? + minutes.parse::<i64>().ok()?;
+            let minutes =
+                hours.parse::<i64>().ok()?.checked_mul(60)? + minutes.parse::<i64>().ok()?;
             if sign == "-" { -minutes } else { minutes }
         }
         _ => 0,
     };
-    let in_range = (-9999..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    (in_range && hour < 48 && minute < 60 && (0.0..61.0).contains(&second) && ahead.abs() < 3000).then_some(())?;
+    let in_range =
+        (-9999..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    (in_range && hour < 48 && minute < 60 && (0.0..61.0).contains(&second) && ahead.abs() < 3000)
+        .then_some(())?;
     let minutes = days(year, month, day) * 1440 + hour * 60 + minute - ahead;
     Some(minutes * 60_000 + (second * 1000.0 + 1e-6).floor() as i64)
 }

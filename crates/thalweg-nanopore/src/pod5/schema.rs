@@ -1,5 +1,6 @@
-//! An Arrow schema as its buffers see it: for each column how values are stored, and which of a batch's nodes and
-//! buffers are its own (Arrow columnar format, "Physical Memory Layout" and "Flattening").
+//! An Arrow schema as its buffers see it: for each column how values are stored, and which of a
+//! batch's nodes and buffers are its own (Arrow columnar format, "Physical Memory Layout" and
+//! "Flattening").
 
 use std::sync::Arc;
 
@@ -39,10 +40,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Bytes of a value in the first buffer after the validity; `None` where that holds offsets or nothing.
+    /// Bytes of a value in the first buffer after the validity; `None` where that holds offsets or
+    /// nothing.
     pub(super) const fn width(self) -> Option<usize> {
         match self {
-            Self::Unsigned(bytes) | Self::Signed(bytes) | Self::Float(bytes) | Self::Fixed(bytes) => Some(bytes),
+            Self::Unsigned(bytes)
+            | Self::Signed(bytes)
+            | Self::Float(bytes)
+            | Self::Fixed(bytes) => Some(bytes),
             Self::Millis => Some(8),
             _ => None,
         }
@@ -76,7 +81,8 @@ pub struct Column {
     pub kind: Kind,
     /// The dictionary's number and the kind of the indices, if it is encoded by one.
     pub dictionary: Option<(i64, Kind)>,
-    /// Its type in Arrow's own words, where [`super::write`] can write a column of it. Without a dictionary.
+    /// Its type in Arrow's own words, where [`super::write`] can write a column of it. Without a
+    /// dictionary.
     pub arrow: Option<DataType>,
     /// Its children: those of a dictionary-encoded column lie in the dictionary.
     pub children: Vec<Self>,
@@ -163,7 +169,11 @@ impl Schema {
 fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
     let name = field.name().unwrap_or_default();
     if depth == DEEPEST {
-        return Err(Fault::new(0, format!("the column {name:?} {DEEPEST} deep"), "columns nested less deep"));
+        return Err(Fault::new(
+            0,
+            format!("the column {name:?} {DEEPEST} deep"),
+            "columns nested less deep",
+        ));
     }
     let children = field.children().into_iter().flatten().map(|child| column(child, depth + 1));
     let children = children.collect::<Result<Vec<_>, _>>()?;
@@ -173,19 +183,29 @@ fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
     })?;
     let right = match kind {
         Kind::List(_) | Kind::FixedList => children.len() == 1,
-        Kind::Map => matches!(children.as_slice(), [pair] if pair.kind == Kind::Struct && pair.children.len() == 2),
+        Kind::Map => {
+            matches!(children.as_slice(), [pair] if pair.kind == Kind::Struct && pair.children.len() == 2)
+        }
         Kind::Struct => true,
         _ => children.is_empty(),
     };
     if !right {
-        return Err(Fault::new(0, format!("{} children of the column {name:?}", children.len()), "as its type has"));
+        return Err(Fault::new(
+            0,
+            format!("{} children of the column {name:?}", children.len()),
+            "as its type has",
+        ));
     }
     let dictionary = match field.dictionary() {
         None => None,
         Some(encoding) => {
             let index = encoding.indexType().map_or(Some(Kind::Signed(4)), integer);
             let index = index.ok_or_else(|| {
-                Fault::new(0, format!("the column {name:?} with odd dictionary indices"), "indices of 8 to 64 bits")
+                Fault::new(
+                    0,
+                    format!("the column {name:?} with odd dictionary indices"),
+                    "indices of 8 to 64 bits",
+                )
             })?;
             Some((encoding.id(), index))
         }
@@ -226,7 +246,9 @@ fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataTy
         Type::LargeUtf8 => DataType::LargeUtf8,
         Type::Binary => DataType::Binary,
         Type::LargeBinary => DataType::LargeBinary,
-        Type::FixedSizeBinary => DataType::FixedSizeBinary(field.type_as_fixed_size_binary()?.byteWidth()),
+        Type::FixedSizeBinary => {
+            DataType::FixedSizeBinary(field.type_as_fixed_size_binary()?.byteWidth())
+        }
         Type::Timestamp => {
             let stamp = field.type_as_timestamp()?;
             DataType::Timestamp(unit(stamp.unit()), stamp.timezone().map(Arc::from))
@@ -261,11 +283,21 @@ fn kind(field: &Field<'_>) -> Option<Kind> {
             _ => Kind::Fixed(2),
         },
         Type::Bool => Kind::Bool,
-        Type::Timestamp if field.type_as_timestamp()?.unit() == TimeUnit::MILLISECOND => Kind::Millis,
+        Type::Timestamp if field.type_as_timestamp()?.unit() == TimeUnit::MILLISECOND => {
+            Kind::Millis
+        }
         Type::Timestamp | Type::Duration => Kind::Fixed(8),
-        Type::FixedSizeBinary => Kind::Fixed(usize::try_from(field.type_as_fixed_size_binary()?.byteWidth()).ok()?),
-        Type::Decimal => Kind::Fixed(usize::try_from(field.type_as_decimal()?.bitWidth()).ok()? / 8),
-        Type::Date => Kind::Fixed(if field.type_as_date()?.unit() == arrow_ipc::DateUnit::DAY { 4 } else { 8 }),
+        Type::FixedSizeBinary => {
+            Kind::Fixed(usize::try_from(field.type_as_fixed_size_binary()?.byteWidth()).ok()?)
+        }
+        Type::Decimal => {
+            Kind::Fixed(usize::try_from(field.type_as_decimal()?.bitWidth()).ok()? / 8)
+        }
+        Type::Date => Kind::Fixed(if field.type_as_date()?.unit() == arrow_ipc::DateUnit::DAY {
+            4
+        } else {
+            8
+        }),
         Type::Time => Kind::Fixed(usize::try_from(field.type_as_time()?.bitWidth()).ok()? / 8),
         Type::Utf8 => Kind::Text(4),
         Type::LargeUtf8 => Kind::Text(8),

@@ -84,11 +84,17 @@ impl SignalLayout {
         let signal = schema.column("signal").ok_or_else(|| missing("a column `signal`"))?;
         let samples = schema.column("samples").ok_or_else(|| missing("a column `samples`"))?;
         if samples.kind != Kind::Unsigned(SAMPLES_BYTES) || samples.dictionary.is_some() {
-            return Err(Fault::new(0, format!("the column `samples` of type {:?}", samples.kind), "uint32"));
+            return Err(Fault::new(
+                0,
+                format!("the column `samples` of type {:?}", samples.kind),
+                "uint32",
+            ));
         }
         let (coding, offset_width, data) = match (signal.kind, signal.children.first()) {
             (Kind::Binary(width), _) => (SignalCoding::Vbz, width, signal.buffer + 2),
-            (Kind::List(width), Some(item)) if item.kind == Kind::Signed(2) && item.dictionary.is_none() => {
+            (Kind::List(width), Some(item))
+                if item.kind == Kind::Signed(2) && item.dictionary.is_none() =>
+            {
                 (SignalCoding::Plain, width, item.buffer + 1)
             }
             (kind, _) => {
@@ -99,7 +105,9 @@ impl SignalLayout {
         if signal.dictionary.is_some() {
             return Err(Fault::new(0, "the column `signal` behind a dictionary", "a plain one"));
         }
-        let ids = schema.column("read_id").filter(|c| c.kind == Kind::Fixed(UUID_BYTES) && c.dictionary.is_none());
+        let ids = schema
+            .column("read_id")
+            .filter(|c| c.kind == Kind::Fixed(UUID_BYTES) && c.dictionary.is_none());
         Ok(Self {
             coding,
             offset_width,
@@ -120,11 +128,14 @@ impl SignalLayout {
         let body = block.body_range().start;
         let buffer = |index: usize| {
             let range = head.buffers.get(index).map(|range| body + range.start..body + range.end);
-            range.ok_or_else(|| Fault::new(0, format!("{} buffers", head.buffers.len()), "those of a Signal table"))
+            range.ok_or_else(|| {
+                Fault::new(0, format!("{} buffers", head.buffers.len()), "those of a Signal table")
+            })
         };
         let rows = head.rows;
         for node in [self.signal_node, self.samples_node] {
-            let whole = head.nodes.get(node).is_some_and(|node| node.len == rows && node.nulls == 0);
+            let whole =
+                head.nodes.get(node).is_some_and(|node| node.len == rows && node.nulls == 0);
             if !whole {
                 return Err(Fault::new(
                     0,
@@ -143,9 +154,15 @@ impl SignalLayout {
         let holds = |range: &Range<u64>, values: u64, width: usize| {
             values.checked_mul(width as u64).is_some_and(|need| need <= range.end - range.start)
         };
-        let offsets = rows.checked_add(1).is_some_and(|values| holds(&places.offsets, values, self.offset_width));
+        let offsets = rows
+            .checked_add(1)
+            .is_some_and(|values| holds(&places.offsets, values, self.offset_width));
         if rows > 0 && !(offsets && holds(&places.samples, rows, SAMPLES_BYTES)) {
-            return Err(Fault::new(0, format!("a batch of {rows} rows in smaller buffers"), "buffers that hold them"));
+            return Err(Fault::new(
+                0,
+                format!("a batch of {rows} rows in smaller buffers"),
+                "buffers that hold them",
+            ));
         }
         Ok(places)
     }
@@ -162,7 +179,8 @@ impl SignalLayout {
         places.samples.start + rows.start * width..places.samples.start + rows.end * width
     }
 
-    /// The bytes of `places.ids` for all rows, from the start of the table; none if they are not all there.
+    /// The bytes of `places.ids` for all rows, from the start of the table; none if they are not
+    /// all there.
     pub fn ids_of(&self, places: &SignalPlaces) -> Range<u64> {
         let end = places.rows.saturating_mul(UUID_BYTES as u64).saturating_add(places.ids.start);
         if end <= places.ids.end { places.ids.start..end } else { 0..0 }
@@ -172,7 +190,13 @@ impl SignalLayout {
     ///
     /// # Errors
     /// When its bytes are not within the data, or plain samples are not as many as its count says.
-    pub fn piece(&self, places: &SignalPlaces, offsets: &[u8], samples: &[u8], row: usize) -> Result<Piece, Fault> {
+    pub fn piece(
+        &self,
+        places: &SignalPlaces,
+        offsets: &[u8],
+        samples: &[u8],
+        row: usize,
+    ) -> Result<Piece, Fault> {
         let offset = |i: usize| -> Option<u64> {
             let bytes = offsets.get(i * self.offset_width..)?;
             match self.offset_width {
@@ -184,9 +208,11 @@ impl SignalLayout {
         let len = places.data.end - places.data.start;
         let (start, end) = (offset(row), offset(row + 1));
         let range = start.zip(end).filter(|(start, end)| start <= end);
-        let range = range.and_then(|(start, end)| Some((start.checked_mul(unit)?, end.checked_mul(unit)?)));
+        let range =
+            range.and_then(|(start, end)| Some((start.checked_mul(unit)?, end.checked_mul(unit)?)));
         let Some((start, end)) = range.filter(|&(_, end)| end <= len) else {
-            let found = format!("signal row {row} of a batch between offsets {start:?} and {end:?}");
+            let found =
+                format!("signal row {row} of a batch between offsets {start:?} and {end:?}");
             return Err(Fault::new(0, found, format!("ascending offsets within {len} bytes")));
         };
         let count = samples.get(row * SAMPLES_BYTES..).and_then(|rest| rest.first_chunk());
@@ -227,9 +253,15 @@ impl SignalDecoder {
         match coding {
             SignalCoding::Plain => {
                 if bytes.len() != samples * size_of::<i16>() {
-                    return Err(Fault::new(0, format!("{} bytes", bytes.len()), format!("those of {samples} samples")));
+                    return Err(Fault::new(
+                        0,
+                        format!("{} bytes", bytes.len()),
+                        format!("those of {samples} samples"),
+                    ));
                 }
-                out.extend(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
+                out.extend(
+                    bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])),
+                );
                 Ok(())
             }
             // No samples may be written as no bytes or as a frame of none.
@@ -239,7 +271,11 @@ impl SignalDecoder {
                 self.zstd.decompress(bytes, &mut self.coded, least + samples)?;
                 if self.coded.len() < least {
                     let found = format!("{} bytes once decompressed", self.coded.len());
-                    return Err(Fault::new(0, found, format!("at least {least}, for {samples} samples")));
+                    return Err(Fault::new(
+                        0,
+                        found,
+                        format!("at least {least}, for {samples} samples"),
+                    ));
                 }
                 svb16::decode(&self.coded, samples, out)
             }

@@ -4,8 +4,9 @@
 //! signature, marker, Signal, marker, RunInfo, marker, Reads, marker, footer, its length, marker, signature
 //! ```
 //!
-//! The Signal table comes first and is by far the largest, so it goes out as reads come in. Rows of the Reads table are
-//! encoded at once and kept by the caller (a read takes about 200 bytes) until the signal has ended.
+//! The Signal table comes first and is by far the largest, so it goes out as reads come in. Rows of
+//! the Reads table are encoded at once and kept by the caller (a read takes about 200 bytes) until
+//! the signal has ended.
 
 mod column;
 mod encode;
@@ -105,7 +106,8 @@ impl Identity {
         Self { file_identifier, section_marker: uuid_of(3) }
     }
 
-    /// One that no other file has. The standard library keeps random keys for its maps: as good as any for a name.
+    /// One that no other file has. The standard library keeps random keys for its maps: as good as
+    /// any for a name.
     pub fn random() -> Self {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u32(std::process::id());
@@ -113,8 +115,8 @@ impl Identity {
     }
 }
 
-/// A POD5 file being written, as bytes: what is appended to `out` belongs to the file, what is appended to `kept` comes
-/// later.
+/// A POD5 file being written, as bytes: what is appended to `out` belongs to the file, what is
+/// appended to `kept` comes later.
 #[derive(Debug)]
 pub struct Tables {
     identity: Identity,
@@ -142,7 +144,8 @@ impl Tables {
         push_start(&identity, out);
         let signal_from = (out.len() - before) as u64;
         let signal_rows = layout.signal_rows.max(1);
-        let signal = SignalTable::start(&identity, &layout.software, layout.coding, signal_rows, out);
+        let signal =
+            SignalTable::start(&identity, &layout.software, layout.coding, signal_rows, out);
         let reads = ReadsTable::new(layout.reads_rows.max(1), more);
         Self { identity, layout, signal, signal_from, reads }
     }
@@ -163,12 +166,17 @@ impl Tables {
         self.reads.push(row, rows, samples, kept)
     }
 
-    /// Ends the Signal table, and writes the RunInfo table and the beginning of the Reads table. All that was kept is to
-    /// follow, then [`Ending::finish`].
+    /// Ends the Signal table, and writes the RunInfo table and the beginning of the Reads table.
+    /// All that was kept is to follow, then [`Ending::finish`].
     ///
     /// # Errors
     /// When a column cannot hold a value.
-    pub fn end_signal(self, run_infos: &[RunInfo], out: &mut Vec<u8>, kept: &mut Vec<u8>) -> Result<Ending, Fault> {
+    pub fn end_signal(
+        self,
+        run_infos: &[RunInfo],
+        out: &mut Vec<u8>,
+        kept: &mut Vec<u8>,
+    ) -> Result<Ending, Fault> {
         let Self { identity, layout, signal, signal_from, mut reads } = self;
         reads.flush(kept)?;
         let len = signal.finish(out);

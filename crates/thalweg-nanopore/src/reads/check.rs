@@ -1,4 +1,5 @@
-//! Integrity of a whole file: every record decoded, every defect counted, what is intact kept apart from what is lost.
+//! Integrity of a whole file: every record decoded, every defect counted, what is intact kept apart
+//! from what is lost.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -109,21 +110,26 @@ impl Report {
 }
 
 impl ReadFile {
-    /// Decodes the whole file and says everything that is wrong with it, and with the index beside it.
+    /// Decodes the whole file and says everything that is wrong with it, and with the index beside
+    /// it.
     ///
-    /// Where a record is damaged but its size is not, the check goes on after it; where the framing is lost, at the next
-    /// place where a record decodes in full.
+    /// Where a record is damaged but its size is not, the check goes on after it; where the framing
+    /// is lost, at the next place where a record decodes in full.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file are no errors: they
-    /// are in the report.
+    /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file
+    /// are no errors: they are in the report.
     pub fn check(&self) -> Result<Report> {
         if let Layout::Pod5(file) = &self.layout {
             return self.pod5_check(file);
         }
         if let Layout::Fast5(_) = &self.layout {
             let mut report = Report::default();
-            self.examine(self.source(&Selection::All, &self.shape(Delivery::Ordered), true)?, None, &mut report)?;
+            self.examine(
+                self.source(&Selection::All, &self.shape(Delivery::Ordered), true)?,
+                None,
+                &mut report,
+            )?;
             return Ok(report);
         }
         let (mut report, found) = Walk::new(self, None).run()?;
@@ -163,10 +169,21 @@ impl ReadFile {
             match index.get(id) {
                 Some(place) if place == entry => known += 1,
                 Some(place) => {
-                    let found = format!("read {id} at byte {} with {} bytes", place.offset, place.size);
-                    return wrong(report, found, format!("byte {} and {} bytes", entry.offset, entry.size));
+                    let found =
+                        format!("read {id} at byte {} with {} bytes", place.offset, place.size);
+                    return wrong(
+                        report,
+                        found,
+                        format!("byte {} and {} bytes", entry.offset, entry.size),
+                    );
                 }
-                None => return wrong(report, format!("no read {id}"), format!("it at byte {}", entry.offset)),
+                None => {
+                    return wrong(
+                        report,
+                        format!("no read {id}"),
+                        format!("it at byte {}", entry.offset),
+                    );
+                }
             }
         }
         let others = index.len() as u64 - known;

@@ -26,8 +26,8 @@ pub(super) trait Collect: Send + Sync + 'static {
     type State: Send + 'static;
     type Batch: Send + 'static;
 
-    /// Whether it looks at samples. If not, a read is decoded only as far as its fields and the number of its samples
-    /// take, and a format that keeps signal apart need not fetch it.
+    /// Whether it looks at samples. If not, a read is decoded only as far as its fields and the
+    /// number of its samples take, and a format that keeps signal apart need not fetch it.
     fn wants_signal(&self) -> bool {
         true
     }
@@ -43,12 +43,18 @@ pub(super) trait Collect: Send + Sync + 'static {
     }
     /// Gets back what was lent, with the samples of a read that was taken.
     fn restore(&self, _batch: &mut Self::Batch, _samples: Vec<i16>) {}
-    /// Whether a record of so many stored bytes should still go into the batch. An empty batch takes any.
+    /// Whether a record of so many stored bytes should still go into the batch. An empty batch
+    /// takes any.
     fn has_room(&self, _batch: &Self::Batch, _stored: usize) -> bool {
         true
     }
     /// Takes one read; whether the batch has room for more.
-    fn take(&self, state: &mut Self::State, batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool>;
+    fn take(
+        &self,
+        state: &mut Self::State,
+        batch: &mut Self::Batch,
+        read: &Read<'_>,
+    ) -> Result<bool>;
     fn clear(&self, batch: &mut Self::Batch);
 }
 
@@ -59,27 +65,31 @@ pub(super) struct ReadDecoder<C> {
     coding: Coding,
     /// The ids that were asked for, by ordinal.
     wanted: Option<Arc<Vec<String>>>,
-    /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of it.
+    /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of
+    /// it.
     limit: usize,
     /// Scratch memory that each buffer of a worker keeps between groups.
     keep: usize,
-    /// Decoded bytes after which a batch is handed over, so that records that unfold to a lot neither pile up nor keep
-    /// a worker from hearing that it should stop.
+    /// Decoded bytes after which a batch is handed over, so that records that unfold to a lot
+    /// neither pile up nor keep a worker from hearing that it should stop.
     full: usize,
     collect: C,
 }
 
-/// A worker has about this many scratch buffers (see [`slow5::Decoder`]), which share a quarter of the budget.
+/// A worker has about this many scratch buffers (see [`slow5::Decoder`]), which share a quarter of
+/// the budget.
 const SCRATCH_BUFFERS: usize = 4;
 
-/// Scratch memory that is always kept: most reads need no more, and reallocating it for each would take time.
+/// Scratch memory that is always kept: most reads need no more, and reallocating it for each would
+/// take time.
 const LEAST_KEEP: usize = 512 << 10;
 
-/// A record that decodes to more than the memory budget is believed up to this many bytes for each stored one. Signal
-/// compresses 2 to 4 times; a thousand times is a bomb.
+/// A record that decodes to more than the memory budget is believed up to this many bytes for each
+/// stored one. Signal compresses 2 to 4 times; a thousand times is a bomb.
 pub(super) const LIKELY_RATIO: usize = 64;
 
-/// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of which it may fill a few.
+/// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of
+/// which it may fill a few.
 const BATCH_SHARE: usize = 16;
 
 pub(super) struct Worker<S> {
@@ -105,7 +115,9 @@ impl<C> ReadDecoder<C> {
     }
 
     fn check_wanted(&self, ordinal: u64, offset: u64, read_id: &str) -> Result<()> {
-        let Some(wanted) = self.wanted.as_ref().and_then(|ids| ids.get(ordinal as usize)) else { return Ok(()) };
+        let Some(wanted) = self.wanted.as_ref().and_then(|ids| ids.get(ordinal as usize)) else {
+            return Ok(());
+        };
         check_id(&self.name, offset, wanted, read_id)
     }
 }
@@ -125,10 +137,17 @@ pub(super) fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) 
 }
 
 /// The stored record inside a frame, and where it starts there.
-pub(super) fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
+pub(super) fn unframe<'a>(
+    header: &Header,
+    extent: &Extent<'a>,
+) -> Result<(usize, &'a [u8]), Fault> {
     // As long as the frame and no longer: an index that points elsewhere is caught here.
-    match Framing::new(header.encoding).next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)? {
-        Frame::Record { stored, len } if len == extent.bytes.len() => Ok((stored.start, &extent.bytes[stored])),
+    match Framing::new(header.encoding)
+        .next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)?
+    {
+        Frame::Record { stored, len } if len == extent.bytes.len() => {
+            Ok((stored.start, &extent.bytes[stored]))
+        }
         Frame::Record { len, .. } => Err(misplaced(format!("a record of {len} bytes"), extent)),
         Frame::NeedMore(len) => Err(misplaced(format!("a record of at least {len} bytes"), extent)),
         Frame::End => Err(misplaced("the end of the file".into(), extent)),
@@ -139,7 +158,11 @@ pub(super) fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize
 const END_BYTES: usize = 5;
 
 fn misplaced(found: String, extent: &Extent<'_>) -> Fault {
-    Fault::new(0, found, format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()))
+    Fault::new(
+        0,
+        found,
+        format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()),
+    )
 }
 
 pub(super) fn label(header: &Header, extent: &Extent<'_>) -> String {
@@ -150,7 +173,8 @@ pub(super) fn label(header: &Header, extent: &Extent<'_>) -> String {
 }
 
 impl<C: Collect> ReadDecoder<C> {
-    /// Decodes one record, appending its samples to `samples`, and has it collected; whether the batch has room for more.
+    /// Decodes one record, appending its samples to `samples`, and has it collected; whether the
+    /// batch has room for more.
     fn read(
         &self,
         worker: &mut Worker<C::State>,
@@ -165,7 +189,8 @@ impl<C: Collect> ReadDecoder<C> {
         let (record, sample_count) = if self.collect.wants_stored() {
             worker.unpacker.stored(&self.name, header, extent, self.limit, &mut stored)?
         } else if self.collect.wants_signal() {
-            let record = worker.unpacker.read(&self.name, header, extent, self.limit, samples, |_| ())?;
+            let record =
+                worker.unpacker.read(&self.name, header, extent, self.limit, samples, |_| ())?;
             (record, (samples.len() - before) as u64)
         } else {
             worker.unpacker.fields(&self.name, header, extent, self.limit)?
@@ -318,7 +343,8 @@ pub(super) struct IdDecoder {
     pub(super) header: Arc<Header>,
 }
 
-/// Most bytes before a read id in a record are its length; a record needs no more than this to show its id.
+/// Most bytes before a read id in a record are its length; a record needs no more than this to show
+/// its id.
 const ID_LIMIT: usize = 1 << 20;
 
 impl Decoder for IdDecoder {
@@ -342,11 +368,17 @@ impl Decoder for IdDecoder {
     ) -> Result<()> {
         batch.clear();
         while let Some(extent) = group.get(*next) {
-            let at = |fault: Fault| fault.in_file(&self.name, extent.offset, label(&self.header, &extent));
+            let at = |fault: Fault| {
+                fault.in_file(&self.name, extent.offset, label(&self.header, &extent))
+            };
             let (start, stored) = unframe(&self.header, &extent).map_err(at)?;
-            let id = contexts.read_id(&self.header, stored).map_err(|fault| at(fault.shifted(start)))?;
+            let id =
+                contexts.read_id(&self.header, stored).map_err(|fault| at(fault.shifted(start)))?;
             *bytes += id.len() as u64;
-            batch.push((id.to_owned(), Entry { offset: extent.offset, size: extent.bytes.len() as u64 }));
+            batch.push((
+                id.to_owned(),
+                Entry { offset: extent.offset, size: extent.bytes.len() as u64 },
+            ));
             *next += 1;
         }
         Ok(())

@@ -8,9 +8,9 @@
 //! | `signal` | list of int16, never null |
 //! | each auxiliary field | its own type; nullable |
 //!
-//! A missing scalar and an empty array are null (SLOW5 has one way to write both). Elements of arrays are as they are
-//! stored. Enumerations are dictionaries of the header's labels. `char` and `char*` are text, see [`Strings`]. The
-//! metadata of each field name its SLOW5 type.
+//! A missing scalar and an empty array are null (SLOW5 has one way to write both). Elements of
+//! arrays are as they are stored. Enumerations are dictionaries of the header's labels. `char` and
+//! `char*` are text, see [`Strings`]. The metadata of each field name its SLOW5 type.
 
 mod batch;
 mod column;
@@ -38,7 +38,8 @@ pub enum Order {
     /// File order, or that of the list of ids.
     #[default]
     Selection,
-    /// As they are decoded: rows within a batch stay in file order, batches may overtake each other.
+    /// As they are decoded: rows within a batch stay in file order, batches may overtake each
+    /// other.
     AsTheyCome,
 }
 
@@ -72,12 +73,14 @@ impl ReadFile {
 
     /// The selected reads as Arrow batches, in the order of the selection.
     ///
-    /// Batches hold as many bytes as the memory budget allows each. Dropping one gives its memory back for the next,
-    /// unless the caller kept one of its arrays: what is kept is never overwritten.
+    /// Batches hold as many bytes as the memory budget allows each. Dropping one gives its memory
+    /// back for the next, unless the caller kept one of its arrays: what is kept is never
+    /// overwritten.
     ///
     /// # Errors
-    /// [`Error::NotFound`](thalweg_io::Error::NotFound) about ids, [`Error::Io`](thalweg_io::Error::Io) if no thread can be
-    /// started. Defects come as an item in their place, after which there are none.
+    /// [`Error::NotFound`](thalweg_io::Error::NotFound) about ids,
+    /// [`Error::Io`](thalweg_io::Error::Io) if no thread can be started. Defects come as an item in
+    /// their place, after which there are none.
     pub fn batches(&self, selection: &Selection) -> Result<Batches> {
         self.batches_with(selection, BatchOptions::default())
     }
@@ -90,8 +93,8 @@ impl ReadFile {
         self.tabulate(selection, options, true)
     }
 
-    /// The same without the samples, which are not decoded, and need not be fetched where the format keeps them apart:
-    /// in the place of `signal` stands `samples` (uint64), their number.
+    /// The same without the samples, which are not decoded, and need not be fetched where the
+    /// format keeps them apart: in the place of `signal` stands `samples` (uint64), their number.
     ///
     /// # Errors
     /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.
@@ -99,7 +102,12 @@ impl ReadFile {
         self.tabulate(selection, options, false)
     }
 
-    fn tabulate(&self, selection: &Selection, options: BatchOptions, signal: bool) -> Result<Batches> {
+    fn tabulate(
+        &self,
+        selection: &Selection,
+        options: BatchOptions,
+        signal: bool,
+    ) -> Result<Batches> {
         let table = Table::new([(self.store.name(), self.header())], options.strings, signal)?;
         self.batches_of(selection, &Arc::new(table), options.order, 0)
     }
@@ -125,6 +133,6 @@ impl ReadFile {
     }
 }
 
-/// A batch is handed over at this size however large the budget is: list offsets are 32-bit, and half of their range is
-/// left for the last read.
+/// A batch is handed over at this size however large the budget is: list offsets are 32-bit, and
+/// half of their range is left for the last read.
 const MOST_BYTES: usize = 1 << 30;

@@ -1,5 +1,5 @@
-//! Every read of a file decoded whose reads can be told apart without their bytes: damage is counted and does not end the
-//! pass.
+//! Every read of a file decoded whose reads can be told apart without their bytes: damage is
+//! counted and does not end the pass.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,9 +50,9 @@ impl Examiner {
         };
         let record = unpacker.read(&self.name, &self.header, extent, self.limit, samples, keep)?;
         let encoded = self.target.as_ref().map(|target| Encoded::stored(target, &record, &rows));
-        let encoded = encoded
-            .transpose()
-            .map_err(|fault| fault.in_file(&self.name, extent.offset, format!("read {}", record.read_id)))?;
+        let encoded = encoded.transpose().map_err(|fault| {
+            fault.in_file(&self.name, extent.offset, format!("read {}", record.read_id))
+        })?;
         Ok((samples.len() as u64, encoded))
     }
 }
@@ -69,7 +69,13 @@ impl Decoder for Examiner {
         Vec::new()
     }
 
-    fn decode(&self, worker: &mut Worker, group: &Group, next: &mut usize, batch: &mut Self::Batch) -> Result<()> {
+    fn decode(
+        &self,
+        worker: &mut Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
         batch.clear();
         while let Some(extent) = group.get(*next) {
             worker.samples.clear();
@@ -94,8 +100,8 @@ impl Decoder for Examiner {
 }
 
 impl ReadFile {
-    /// Decodes the reads of `source`, and adds what becomes of them to `report`. Intact ones go to the sink, with their signal
-    /// as it is stored: both files are POD5.
+    /// Decodes the reads of `source`, and adds what becomes of them to `report`. Intact ones go to
+    /// the sink, with their signal as it is stored: both files are POD5.
     pub(super) fn examine(
         &self,
         (source, coding): (Source, Coding),

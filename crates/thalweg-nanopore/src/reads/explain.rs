@@ -25,7 +25,8 @@ pub struct Explained {
     pub gap_bytes: u64,
     /// Where the memory goes.
     pub shares: Shares,
-    /// Stored bytes of an id list that are put into offset order at a time; none when the whole file is read.
+    /// Stored bytes of an id list that are put into offset order at a time; none when the whole
+    /// file is read.
     pub window_bytes: Option<u64>,
     /// Reads asked for; none where only reading the file would tell.
     pub reads: Option<u64>,
@@ -56,7 +57,8 @@ impl ReadFile {
     /// Plans a read without reading the data.
     ///
     /// # Errors
-    /// [`Error::NotFound`] about ids, or when there is no index for an id list: making one would read the whole file.
+    /// [`Error::NotFound`] about ids, or when there is no index for an id list: making one would
+    /// read the whole file.
     pub fn explain(&self, selection: &Selection, delivery: Delivery) -> Result<Explained> {
         let shape = self.shape(delivery);
         let budget = self.options.budget;
@@ -87,7 +89,12 @@ impl ReadFile {
             origin: self.origin,
             shape,
             gap_bytes: self.model.gap_bytes(),
-            shares: Shares { total_bytes: budget.memory, buffers_bytes, batches_bytes, codecs_bytes },
+            shares: Shares {
+                total_bytes: budget.memory,
+                buffers_bytes,
+                batches_bytes,
+                codecs_bytes,
+            },
             window_bytes: matches!(selection, Selection::Ids(_)).then(|| self.window()),
             reads,
             requests,

@@ -35,10 +35,14 @@ pub(super) enum Fast5 {
 }
 
 /// Finds the reads of a file.
-pub(super) fn layout(store: &Arc<dyn Store>, options: &Options) -> Result<(Layout, Arc<Header>, u64)> {
+pub(super) fn layout(
+    store: &Arc<dyn Store>,
+    options: &Options,
+) -> Result<(Layout, Arc<Header>, u64)> {
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let memory = options.budget.memory / TABLE_SHARE;
-    let opened = open::open(open::Means { store, control: &options.control, depth: model.depth, memory })?;
+    let opened =
+        open::open(open::Means { store, control: &options.control, depth: model.depth, memory })?;
     Ok(match opened {
         Opened::Stream(stream) => {
             let (header, requests) = (stream.first_header().clone(), stream.requests());
@@ -52,7 +56,8 @@ pub(super) fn layout(store: &Arc<dyn Store>, options: &Options) -> Result<(Layou
 }
 
 impl Fast5 {
-    /// The header of all reads, where it is another than that of the first ones, and what has no place in a read.
+    /// The header of all reads, where it is another than that of the first ones, and what has no
+    /// place in a read.
     pub(super) fn whole(&self) -> Result<(&Arc<Header>, &[String])> {
         match self {
             Self::Stream(stream) => stream.whole_header(),
@@ -71,13 +76,19 @@ impl Fast5 {
     /// Where the bytes lie that hold the read with a number.
     pub(super) fn extent(&self, number: u64) -> Range<u64> {
         match self {
-            Self::Stream(stream) => stream.extent(usize::try_from(number).unwrap_or(usize::MAX), true),
+            Self::Stream(stream) => {
+                stream.extent(usize::try_from(number).unwrap_or(usize::MAX), true)
+            }
             Self::Table(layout) => layout.extent(number),
         }
     }
 
     /// Where the bytes lie that hold the reads, in order; without `signal`, their fields.
-    pub(super) fn extents(&self, rows: &Rows, signal: bool) -> Box<dyn Iterator<Item = Range<u64>> + Send> {
+    pub(super) fn extents(
+        &self,
+        rows: &Rows,
+        signal: bool,
+    ) -> Box<dyn Iterator<Item = Range<u64>> + Send> {
         match self {
             Self::Stream(stream) => {
                 let (stream, rows) = (stream.clone(), rows.clone());
@@ -89,17 +100,23 @@ impl Fast5 {
                 Box::new((0..).map_while(number))
             }
             // The fields are in memory already.
-            Self::Table(layout) => Box::new(layout.extents(rows).map(move |extent| if signal { extent } else { 0..0 })),
+            Self::Table(layout) => {
+                Box::new(layout.extents(rows).map(move |extent| if signal { extent } else { 0..0 }))
+            }
         }
     }
 
     /// For a worker that decodes these reads.
     pub(super) fn unpack(&self, rows: &Rows, store: &Arc<dyn Store>) -> Unpack {
         match self {
-            Self::Stream(stream) => Unpack::Stream(Box::new(StreamUnpacker::new(stream.clone(), rows.clone()))),
-            Self::Table(layout) => {
-                Unpack::Table(Box::new(fast5::Unpacker::new(layout.clone(), rows.clone(), store.clone())))
+            Self::Stream(stream) => {
+                Unpack::Stream(Box::new(StreamUnpacker::new(stream.clone(), rows.clone())))
             }
+            Self::Table(layout) => Unpack::Table(Box::new(fast5::Unpacker::new(
+                layout.clone(),
+                rows.clone(),
+                store.clone(),
+            ))),
         }
     }
 }
@@ -119,10 +136,18 @@ impl Unpack {
         }
     }
 
-    /// Decodes the read of an extent, and appends its samples to `samples`. They may be `limit` bytes.
-    pub(super) fn read(&mut self, extent: &Extent<'_>, limit: usize, samples: &mut Vec<i16>) -> Result<Record<'_>> {
+    /// Decodes the read of an extent, and appends its samples to `samples`. They may be `limit`
+    /// bytes.
+    pub(super) fn read(
+        &mut self,
+        extent: &Extent<'_>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+    ) -> Result<Record<'_>> {
         match self {
-            Self::Stream(unpacker) => unpacker.read(extent, Some((limit, samples))).map(|(record, _)| record),
+            Self::Stream(unpacker) => {
+                unpacker.read(extent, Some((limit, samples))).map(|(record, _)| record)
+            }
             Self::Table(unpacker) => unpacker.read(extent, limit, samples),
         }
     }
@@ -146,8 +171,9 @@ impl Unpack {
 impl ReadFile {
     pub(super) fn fast5_rows(&self, selection: &Selection) -> Result<Rows> {
         let Some(places) = self.places(selection)? else { return Ok(Rows::ALL) };
-        let number =
-            |place: Range<u64>| u32::try_from(place.start).map_err(|_| Error::Usage("more than 2^32 reads".into()));
+        let number = |place: Range<u64>| {
+            u32::try_from(place.start).map_err(|_| Error::Usage("more than 2^32 reads".into()))
+        };
         Ok(Rows::some(places.into_iter().map(number).collect::<Result<_>>()?))
     }
 }

@@ -20,7 +20,13 @@ impl Decoder for Untouched {
 
     fn batch(&self) {}
 
-    fn decode(&self, extents: &mut u64, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
+    fn decode(
+        &self,
+        extents: &mut u64,
+        group: &Group,
+        next: &mut usize,
+        (): &mut (),
+    ) -> Result<()> {
         *extents += (group.len() - *next) as u64;
         *next = group.len();
         Ok(())
@@ -32,8 +38,9 @@ impl Decoder for Untouched {
 }
 
 impl ReadFile {
-    /// Makes the very requests of a read and finds the records in what comes, but decodes and delivers nothing. For
-    /// measurements: set beside the time of a whole read, it tells what decoding costs.
+    /// Makes the very requests of a read and finds the records in what comes, but decodes and
+    /// delivers nothing. For measurements: set beside the time of a whole read, it tells what
+    /// decoding costs.
     ///
     /// # Errors
     /// As [`ReadFile::visit`], but for what only decoding would show.

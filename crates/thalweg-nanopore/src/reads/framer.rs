@@ -23,14 +23,19 @@ impl FileFramer {
 }
 
 impl Framer for FileFramer {
-    fn frame(&mut self, at: u64, bytes: &[u8], _last: bool, found: &mut Vec<Range<usize>>) -> Result<Step> {
+    fn frame(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        _last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
         let mut used = 0;
         loop {
             let here = at + used as u64;
-            let frame = self
-                .framing
-                .next(&bytes[used..], self.size - here)
-                .map_err(|fault| fault.in_file(&self.name, here, format!("after {} records", self.records)))?;
+            let frame = self.framing.next(&bytes[used..], self.size - here).map_err(|fault| {
+                fault.in_file(&self.name, here, format!("after {} records", self.records))
+            })?;
             match frame {
                 Frame::Record { len, .. } => {
                     found.push(used..used + len);

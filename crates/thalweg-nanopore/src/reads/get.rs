@@ -66,14 +66,23 @@ impl Getter<'_> {
                 let limit = file.options.budget.memory;
                 let name = file.store.name();
                 own = unpacker.header(&extent)?;
-                let record = unpacker.read(name, &file.header, &extent, limit, &mut self.samples, |_| ())?;
+                let record =
+                    unpacker.read(name, &file.header, &extent, limit, &mut self.samples, |_| ())?;
                 check_id(name, offset, read_id, record.read_id)?;
                 (offset, record)
             }
         };
         let sample_count = self.samples.len() as u64;
         let header = own.as_deref().unwrap_or(&file.header);
-        Ok(f(&Read { ordinal: 0, offset, record: &record, samples: &self.samples, stored: &[], sample_count, header }))
+        Ok(f(&Read {
+            ordinal: 0,
+            offset,
+            record: &record,
+            samples: &self.samples,
+            stored: &[],
+            sample_count,
+            header,
+        }))
     }
 
     /// Stored bytes of the read that was fetched last.
@@ -91,13 +100,20 @@ impl Getter<'_> {
     pub fn fetch(&mut self, read_id: &str) -> Result<u64> {
         match &mut self.way {
             Way::Pod5(getter) => getter.fetch(read_id),
-            Way::Record { index, stored, .. } => locate(self.file, index, stored, read_id).map(|(offset, _)| offset),
+            Way::Record { index, stored, .. } => {
+                locate(self.file, index, stored, read_id).map(|(offset, _)| offset)
+            }
         }
     }
 }
 
 /// Fetches one read's stored bytes; where they lie, and the ordinal that the read's extent has.
-fn locate(file: &ReadFile, index: &Index, stored: &mut Vec<u8>, read_id: &str) -> Result<(u64, u64)> {
+fn locate(
+    file: &ReadFile,
+    index: &Index,
+    stored: &mut Vec<u8>,
+    read_id: &str,
+) -> Result<(u64, u64)> {
     let entry = index.get(read_id).ok_or_else(|| no_read(file, read_id))?;
     // The index was checked against the file's size, so no more is allocated than the file holds.
     let (range, ordinal) = file.place(entry);

@@ -1,5 +1,5 @@
-//! What each format adds to a read: where its extents come from, and how one becomes a read. Nothing else in `reads`
-//! knows which formats there are.
+//! What each format adds to a read: where its extents come from, and how one becomes a read.
+//! Nothing else in `reads` knows which formats there are.
 //!
 //! A [`Layout`] is a file's, a [`Coding`] a run's, an [`Unpacker`] a worker's.
 
@@ -48,8 +48,14 @@ pub(super) enum Unpacker {
 }
 
 impl ReadFile {
-    /// The extents of the selected reads, and what decodes them. Without `signal`, those that hold their fields.
-    pub(super) fn source(&self, selection: &Selection, shape: &Shape, signal: bool) -> Result<(Source, Coding)> {
+    /// The extents of the selected reads, and what decodes them. Without `signal`, those that hold
+    /// their fields.
+    pub(super) fn source(
+        &self,
+        selection: &Selection,
+        shape: &Shape,
+        signal: bool,
+    ) -> Result<(Source, Coding)> {
         match &self.layout {
             Layout::Slow5 => {
                 let source = match self.places(selection)? {
@@ -60,7 +66,8 @@ impl ReadFile {
             }
             Layout::Fast5(file) => {
                 let rows = self.fast5_rows(selection)?;
-                let source = Source::Planned(Box::new(self.gather(file.extents(&rows, signal), shape)));
+                let source =
+                    Source::Planned(Box::new(self.gather(file.extents(&rows, signal), shape)));
                 Ok((source, Coding::Fast5(file.clone(), rows, self.store.clone())))
             }
             Layout::Pod5(file) => {
@@ -92,7 +99,8 @@ impl ReadFile {
     /// Every record, found while the file streams by.
     pub(super) fn stream(&self) -> Result<Source> {
         let range: Range<u64> = self.header.data_offset..self.store.size();
-        let mut framer = FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
+        let mut framer =
+            FileFramer::new(self.store.name().clone(), self.store.size(), &self.header);
         if range.is_empty() {
             // The engine fetches nothing where nothing is, and the end marker would not be missed.
             framer.frame(range.start, &[], true, &mut Vec::new())?;
@@ -121,8 +129,9 @@ impl Unpacker {
         }
     }
 
-    /// Decodes the read that an extent holds, and appends its samples to `samples`. It may decode to `limit` bytes, or to
-    /// as many as its stored bytes make likely. Where the format is POD5, `each` sees every row of the signal as it is stored.
+    /// Decodes the read that an extent holds, and appends its samples to `samples`. It may decode
+    /// to `limit` bytes, or to as many as its stored bytes make likely. Where the format is POD5,
+    /// `each` sees every row of the signal as it is stored.
     pub(super) fn read<'a>(
         &'a mut self,
         file: &Arc<str>,
@@ -139,14 +148,17 @@ impl Unpacker {
                 let (start, stored) = unframe(header, extent).map_err(at)?;
                 contexts.record(header, stored, samples).map_err(|fault| at(fault.shifted(start)))
             }
-            Self::Fast5(unpacker) => {
-                unpacker.read(extent, limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)), samples)
-            }
+            Self::Fast5(unpacker) => unpacker.read(
+                extent,
+                limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)),
+                samples,
+            ),
             Self::Pod5(unpack) => unpack.read_with(extent, limit, samples, each),
         }
     }
 
-    /// The same with its signal as it is stored, where the format is POD5; how many samples the read has.
+    /// The same with its signal as it is stored, where the format is POD5; how many samples the
+    /// read has.
     pub(super) fn stored<'a>(
         &'a mut self,
         file: &Arc<str>,

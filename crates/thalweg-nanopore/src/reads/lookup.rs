@@ -28,14 +28,17 @@ pub enum IndexOrigin {
 }
 
 impl ReadFile {
-    /// The index of the file: loaded where there is one that fits, else built and saved. It is held in memory, about 65 bytes
-    /// a read; POD5's own, by which reads are found, is not, and [`ReadFile::load_index`] asks for no more.
+    /// The index of the file: loaded where there is one that fits, else built and saved. It is held
+    /// in memory, about 65 bytes a read; POD5's own, by which reads are found, is not, and
+    /// [`ReadFile::load_index`] asks for no more.
     ///
-    /// It lies beside the file as slow5tools names it (`reads.blow5.idx`), or in the user's cache folder where the
-    /// file's own folder cannot be written. An index older than the file is built anew.
+    /// It lies beside the file as slow5tools names it (`reads.blow5.idx`), or in the user's cache
+    /// folder where the file's own folder cannot be written. An index older than the file is built
+    /// anew.
     ///
     /// # Errors
-    /// A defect of the file, or an index beside it that is not one: that is somebody's file, and is not overwritten.
+    /// A defect of the file, or an index beside it that is not one: that is somebody's file, and is
+    /// not overwritten.
     pub fn index(&self) -> Result<(Arc<Index>, IndexOrigin)> {
         if let Some(index) = self.index.get() {
             return Ok((index.clone(), IndexOrigin::Loaded));
@@ -58,8 +61,8 @@ impl ReadFile {
         Ok(index.map(|index| self.index.get_or_init(|| Arc::new(index)).clone()))
     }
 
-    /// How many reads the file has, if that is known without reading all of it: from the index, or from the heads of POD5's
-    /// tables.
+    /// How many reads the file has, if that is known without reading all of it: from the index, or
+    /// from the heads of POD5's tables.
     ///
     /// # Errors
     /// As [`ReadFile::saved_index`]; a damaged table.
@@ -71,8 +74,8 @@ impl ReadFile {
         Ok(self.saved_index()?.map(|index| index.len() as u64))
     }
 
-    /// Makes ready what reads by id need: as [`ReadFile::index`], but for a format with an index of its own kind that is all
-    /// that is loaded or built.
+    /// Makes ready what reads by id need: as [`ReadFile::index`], but for a format with an index of
+    /// its own kind that is all that is loaded or built.
     ///
     /// # Errors
     /// As [`ReadFile::index`].
@@ -83,7 +86,8 @@ impl ReadFile {
         }
     }
 
-    /// The ids of all reads in the order of the file. Memory: what the ids take, about 70 bytes each.
+    /// The ids of all reads in the order of the file. Memory: what the ids take, about 70 bytes
+    /// each.
     ///
     /// # Errors
     /// As [`ReadFile::index`], but for a read id that occurs twice.
@@ -100,14 +104,20 @@ impl ReadFile {
         }
         if let Layout::Pod5(file) = &self.layout {
             // Its own index knows rows and no sizes: enough for all but those who ask for this one.
-            return Ok(if file.saved_index(self)?.is_some() { Some(self.pod5_entries(file)?) } else { None });
+            return Ok(if file.saved_index(self)?.is_some() {
+                Some(self.pod5_entries(file)?)
+            } else {
+                None
+            });
         }
         for place in index_places(path) {
             if is_current(&place, path)
                 && let Some(index) = load(&place)?
             {
                 let name: Arc<str> = place.to_string_lossy().into();
-                index.check(&self.header, self.store.size()).map_err(|fault| fault.in_file(&name, 0, "index"))?;
+                index
+                    .check(&self.header, self.store.size())
+                    .map_err(|fault| fault.in_file(&name, 0, "index"))?;
                 return Ok(Some(index));
             }
         }
@@ -131,7 +141,8 @@ impl ReadFile {
         Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
     }
 
-    /// Builds the index by reading the file, decoding no more of each record than its read id takes.
+    /// Builds the index by reading the file, decoding no more of each record than its read id
+    /// takes.
     ///
     /// # Errors
     /// A defect of the file: a damaged record, a missing end, a read id that occurs twice.
@@ -208,7 +219,9 @@ impl ReadFile {
 pub(super) fn load(place: &Path) -> Result<Option<Index>> {
     let name: Arc<str> = place.to_string_lossy().into();
     match fs::read(place) {
-        Ok(bytes) => Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index")),
+        Ok(bytes) => {
+            Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index"))
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io(&name, "reading", e)),
     }

@@ -17,12 +17,14 @@ impl ReadFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Unsupported`] about the path, [`Error::Malformed`] about the header.
+    /// [`Error::Io`] and [`Error::Unsupported`] about the path, [`Error::Malformed`] about the
+    /// header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         let Opened { store, model: (model, origin), note } = Opened::new(path, &options)?;
         let file = Self::from_store(store, Options { model: Some(model), ..options })?;
-        let note = note.into_iter().chain(file.note.clone()).reduce(|all, note| format!("{all}; {note}"));
+        let note =
+            note.into_iter().chain(file.note.clone()).reduce(|all, note| format!("{all}; {note}"));
         Ok(Self { path: Some(path.to_owned()), origin, note, ..file })
     }
 
@@ -55,7 +57,10 @@ impl ReadFile {
 const HEAD: u64 = 16;
 
 /// What kind of file it is, what is known of it, and how many requests that took.
-fn read_layout(store: &Arc<dyn Store>, options: &Options) -> Result<(Format, Layout, Arc<Header>, u64)> {
+fn read_layout(
+    store: &Arc<dyn Store>,
+    options: &Options,
+) -> Result<(Format, Layout, Arc<Header>, u64)> {
     let mut head = vec![0; HEAD.min(store.size()) as usize];
     store.read_at(0, &mut head)?;
     let format = Format::of(&head);

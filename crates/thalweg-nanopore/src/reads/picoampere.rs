@@ -1,4 +1,5 @@
-//! Samples in picoampere: (sample + offset) · range / digitisation (SLOW5 specification, "SLOW5 record").
+//! Samples in picoampere: (sample + offset) · range / digitisation (SLOW5 specification, "SLOW5
+//! record").
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,11 @@ impl Read<'_> {
     /// The samples in picoampere.
     pub fn picoampere(&self) -> impl ExactSizeIterator<Item = f32> {
         let record = self.record;
-        self.samples.iter().copied().map(calibration(record.offset, record.range, record.digitisation))
+        self.samples.iter().copied().map(calibration(
+            record.offset,
+            record.range,
+            record.digitisation,
+        ))
     }
 }
 
@@ -37,8 +42,11 @@ pub fn picoampere_schema(schema: &Schema) -> Result<Schema> {
     let unit = HashMap::from([("unit".to_owned(), "pA".to_owned())]);
     let item = Arc::new(Field::new("item", DataType::Float32, false));
     let pa = Field::new(PICOAMPERE_COLUMN, DataType::List(item), false).with_metadata(unit);
-    let fields =
-        schema.fields().iter().enumerate().map(|(i, field)| if i == at { Arc::new(pa.clone()) } else { field.clone() });
+    let fields = schema
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(i, field)| if i == at { Arc::new(pa.clone()) } else { field.clone() });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
@@ -50,21 +58,37 @@ pub fn in_picoampere(batch: &RecordBatch) -> Result<RecordBatch> {
     let schema = Arc::new(picoampere_schema(&batch.schema())?);
     let at = batch.schema().index_of("signal").map_err(refused)?;
     let double = |name: &str| {
-        let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
-        column.ok_or_else(|| refused(ArrowError::SchemaError(format!("no column of doubles {name:?}"))))
+        let column =
+            batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
+        column.ok_or_else(|| {
+            refused(ArrowError::SchemaError(format!("no column of doubles {name:?}")))
+        })
     };
-    let (offset, range, digitisation) = (double("offset")?, double("range")?, double("digitisation")?);
+    let (offset, range, digitisation) =
+        (double("offset")?, double("range")?, double("digitisation")?);
     let samples = batch.column(at).as_list_opt::<i32>();
-    let samples = samples.ok_or_else(|| refused(ArrowError::SchemaError("no lists of samples".into())))?;
+    let samples =
+        samples.ok_or_else(|| refused(ArrowError::SchemaError("no lists of samples".into())))?;
     let mut values = Vec::with_capacity(samples.values().len());
     for row in 0..batch.num_rows() {
         let scale = calibration(offset.value(row), range.value(row), digitisation.value(row));
-        values.extend(samples.value(row).as_primitive::<Int16Type>().values().iter().map(|&sample| scale(sample)));
+        values.extend(
+            samples
+                .value(row)
+                .as_primitive::<Int16Type>()
+                .values()
+                .iter()
+                .map(|&sample| scale(sample)),
+        );
     }
     let lengths = (0..batch.num_rows()).map(|row| samples.value(row).len());
     let item = Arc::new(Field::new("item", DataType::Float32, false));
-    let lists =
-        ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), Arc::new(Float32Array::from(values)), None);
+    let lists = ListArray::try_new(
+        item,
+        OffsetBuffer::from_lengths(lengths),
+        Arc::new(Float32Array::from(values)),
+        None,
+    );
     let mut columns = batch.columns().to_vec();
     if let Some(column) = columns.get_mut(at) {
         *column = Arc::new(lists.map_err(refused)?) as ArrayRef;

@@ -1,9 +1,10 @@
 //! POD5 files through the engine.
 //!
-//! What a read needs lies in three places: its row in a batch of the Reads table, the places of its signal rows in the
-//! heads and tails of Signal batches, and the signal itself. A [`scout`] goes ahead of the engine, gathers the first two
-//! in few small requests, and hands the engine extents of signal to fetch and the workers a [`slate`] of what to make of
-//! them. Neither table is ever held as a whole.
+//! What a read needs lies in three places: its row in a batch of the Reads table, the places of its
+//! signal rows in the heads and tails of Signal batches, and the signal itself. A [`scout`] goes
+//! ahead of the engine, gathers the first two in few small requests, and hands the engine extents
+//! of signal to fetch and the workers a [`slate`] of what to make of them. Neither table is ever
+//! held as a whole.
 
 mod cache;
 mod check;
@@ -35,7 +36,8 @@ pub(super) use slate::{Board, Unpack};
 pub(super) use tables::Tables;
 
 impl ReadFile {
-    /// The extents of the selected reads, and the board on which a run's workers find what to make of them.
+    /// The extents of the selected reads, and the board on which a run's workers find what to make
+    /// of them.
     pub(super) fn pod5_source(
         &self,
         file: &Pod5,

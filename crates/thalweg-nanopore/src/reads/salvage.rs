@@ -1,4 +1,5 @@
-//! Recovery of intact records from a damaged file: as they are stored, byte for byte, before the damage and after it.
+//! Recovery of intact records from a damaged file: as they are stored, byte for byte, before the
+//! damage and after it.
 
 use std::fs;
 use std::ops::Range;
@@ -21,20 +22,24 @@ use crate::slow5::resync::Resync;
 use crate::write::ReadWriter;
 
 impl ReadFile {
-    /// Checks the file, and writes every intact record to a new one at `out`: the same header, the same stored bytes,
-    /// and the end that belongs there. A record that is whole but for its size gets the right one. Of reads with the
-    /// same id the first is kept.
+    /// Checks the file, and writes every intact record to a new one at `out`: the same header, the
+    /// same stored bytes, and the end that belongs there. A record that is whole but for its size
+    /// gets the right one. Of reads with the same id the first is kept.
     ///
-    /// Of a POD5 file, whose tables belong together, a new one is made: the rows of the Reads table anew, their signal as it is
-    /// stored, and reads with the same id all kept. [`Report::left_out`] says what a row has no place for.
+    /// Of a POD5 file, whose tables belong together, a new one is made: the rows of the Reads table
+    /// anew, their signal as it is stored, and reads with the same id all kept.
+    /// [`Report::left_out`] says what a row has no place for.
     ///
     /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
     ///
     /// # Errors
-    /// As [`ReadFile::check`]; [`Error::Usage`] when `out` is the file itself; [`Error::Io`] when it cannot be written.
+    /// As [`ReadFile::check`]; [`Error::Usage`] when `out` is the file itself; [`Error::Io`] when
+    /// it cannot be written.
     pub fn salvage(&self, out: &Path) -> Result<Report> {
         if self.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
-            return Err(Error::Usage(format!("{}: a file cannot be salvaged to itself", out.display()).into()));
+            return Err(Error::Usage(
+                format!("{}: a file cannot be salvaged to itself", out.display()).into(),
+            ));
         }
         if let Layout::Pod5(file) = &self.layout {
             return self.pod5_salvage(file, out);
@@ -64,8 +69,8 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 /// Bytes looked at in one go.
 const WINDOW: usize = 1 << 20;
 
-/// Candidates may make the seeker read this many bytes for each that it scans: a file made of look-alikes ends the
-/// search for large records, not the day.
+/// Candidates may make the seeker read this many bytes for each that it scans: a file made of
+/// look-alikes ends the search for large records, not the day.
 const EFFORT: u64 = 16;
 
 /// What they may cost in any case: some records of unusual size.
@@ -150,10 +155,11 @@ impl Seeker {
         Ok(None)
     }
 
-    /// The record whose size at the start of `range` is wrong, if it is otherwise whole and fills the range. Its frame
-    /// gets the right size.
+    /// The record whose size at the start of `range` is wrong, if it is otherwise whole and fills
+    /// the range. Its frame gets the right size.
     pub(super) fn mended(&mut self, range: Range<u64>) -> Result<Option<Whole>> {
-        let Some(size) = (range.end - range.start).checked_sub(8).filter(|&size| size <= self.most) else {
+        let Some(size) = (range.end - range.start).checked_sub(8).filter(|&size| size <= self.most)
+        else {
             return Ok(None);
         };
         self.read_frame(range.start, size + 8)?;

@@ -1,7 +1,8 @@
 //! What is known of reads without their signal: a table with a row a read, from many files.
 //!
-//! Beside the columns of [`ReadFile::scan`](super::ReadFile::scan) there is `file` (the file's path), and a column for each
-//! attribute of the read groups that was asked for. Both are dictionaries, so a row costs four bytes for each.
+//! Beside the columns of [`ReadFile::scan`](super::ReadFile::scan) there is `file` (the file's
+//! path), and a column for each attribute of the read groups that was asked for. Both are
+//! dictionaries, so a row costs four bytes for each.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +10,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt8Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray,
+};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::filter::filter_record_batch;
@@ -25,15 +28,17 @@ pub const FILE_COLUMN: &str = "file";
 /// Name of the column of read groups.
 const GROUP_COLUMN: &str = "read_group";
 
-/// Rows and bytes of a batch. The engine's own hold a few reads each, as they come with their signal.
+/// Rows and bytes of a batch. The engine's own hold a few reads each, as they come with their
+/// signal.
 const BATCH_ROWS: usize = 8192;
 const BATCH_BYTES: usize = 8 << 20;
 
 /// How a data set is scanned.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScanOptions {
-    /// The columns, in this order; empty for all of the reads' own and `file`. Names that are no columns are attributes
-    /// of the read groups, such as `run_id`, which become text; null where a read group has none.
+    /// The columns, in this order; empty for all of the reads' own and `file`. Names that are no
+    /// columns are attributes of the read groups, such as `run_id`, which become text; null where a
+    /// read group has none.
     pub columns: Vec<String>,
     /// Only rows for which this holds; it may ask about attributes, too.
     pub condition: Option<Condition>,
@@ -44,13 +49,14 @@ pub struct ScanOptions {
 }
 
 impl ReadSet {
-    /// Everything about the selected reads but their samples, which are not decoded, and need not be fetched where the
-    /// format keeps them apart: one row a read, with the number of its samples, its file, and the attributes that were
-    /// asked for.
+    /// Everything about the selected reads but their samples, which are not decoded, and need not
+    /// be fetched where the format keeps them apart: one row a read, with the number of its
+    /// samples, its file, and the attributes that were asked for.
     ///
     /// # Errors
-    /// As for [`ReadSet::batches`], but for defects of the signal, which is not looked at; [`Error::NotFound`] for a name
-    /// that is neither a column nor an attribute; [`Error::Usage`] for a condition that does not fit the columns.
+    /// As for [`ReadSet::batches`], but for defects of the signal, which is not looked at;
+    /// [`Error::NotFound`] for a name that is neither a column nor an attribute; [`Error::Usage`]
+    /// for a condition that does not fit the columns.
     pub fn scan(&self, selection: &Selection, options: &ScanOptions) -> Result<Scan> {
         let own = self.scan_schema(options.strings)?;
         let mut fields: Vec<Field> = own.fields().iter().map(|field| (**field).clone()).collect();
@@ -66,9 +72,11 @@ impl ReadSet {
             }
         }
         let schema = Arc::new(Schema::new(fields));
-        let condition = options.condition.as_ref().map(|condition| condition.bind(&schema)).transpose()?;
+        let condition =
+            options.condition.as_ref().map(|condition| condition.bind(&schema)).transpose()?;
         let shown = if options.columns.is_empty() { &everything } else { &options.columns };
-        let shown: Vec<usize> = shown.iter().filter_map(|name| schema.index_of(name).ok()).collect();
+        let shown: Vec<usize> =
+            shown.iter().filter_map(|name| schema.index_of(name).ok()).collect();
         let out = Arc::new(schema.project(&shown).map_err(refused)?);
         let paths: Vec<String> = self.paths().map(|path| path.display().to_string()).collect();
         let files: ArrayRef = Arc::new(StringArray::from_iter_values(&paths));
@@ -111,13 +119,19 @@ fn attribute(name: &str, headers: &[&Header], columns: &[String]) -> Result<Attr
         codes.push(here);
     }
     if !found {
-        let mut names: Vec<&str> = headers.iter().flat_map(|h| &h.attributes).map(|a| a.name.as_str()).collect();
+        let mut names: Vec<&str> =
+            headers.iter().flat_map(|h| &h.attributes).map(|a| a.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         return Err(Error::NotFound {
             file: format!("{} files", headers.len()).into(),
             what: format!("the column {name:?}").into(),
-            advice: format!("columns are {}; attributes are {}", columns.join(", "), names.join(", ")).into(),
+            advice: format!(
+                "columns are {}; attributes are {}",
+                columns.join(", "),
+                names.join(", ")
+            )
+            .into(),
         });
     }
     Ok(Attribute { values: Arc::new(StringArray::from_iter_values(values)), codes })
@@ -152,14 +166,20 @@ impl Scan {
     fn complete(&self, batch: Batch) -> Result<RecordBatch, ArrowError> {
         let file = batch.file();
         let batch = batch.into_inner();
-        let groups = batch.column_by_name(GROUP_COLUMN).map(|column| column.as_primitive::<UInt32Type>().clone());
-        let groups = groups.ok_or_else(|| ArrowError::SchemaError("no column of read groups".into()))?;
+        let groups = batch
+            .column_by_name(GROUP_COLUMN)
+            .map(|column| column.as_primitive::<UInt32Type>().clone());
+        let groups =
+            groups.ok_or_else(|| ArrowError::SchemaError("no column of read groups".into()))?;
         let mut columns = batch.columns().to_vec();
         let code = i32::try_from(file).unwrap_or(i32::MAX);
         columns.push(dictionary(Int32Array::from_value(code, batch.num_rows()), &self.files)?);
         for attribute in &self.attributes {
             let codes = attribute.codes.get(file).map(Vec::as_slice).unwrap_or_default();
-            let keys: Int32Array = groups.iter().map(|group| *codes.get(group.unwrap_or(u32::MAX) as usize)?).collect();
+            let keys: Int32Array = groups
+                .iter()
+                .map(|group| *codes.get(group.unwrap_or(u32::MAX) as usize)?)
+                .collect();
             columns.push(dictionary(keys, &attribute.values)?);
         }
         let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
@@ -199,19 +219,27 @@ fn joined(schema: &SchemaRef, parts: &[RecordBatch]) -> Result<RecordBatch, Arro
     }
     let column = |at: usize| {
         let arrays: Vec<&dyn Array> = parts.iter().map(|part| part.column(at).as_ref()).collect();
-        let dictionaries: Option<Vec<_>> = arrays.iter().map(|array| array.as_any_dictionary_opt()).collect();
+        let dictionaries: Option<Vec<_>> =
+            arrays.iter().map(|array| array.as_any_dictionary_opt()).collect();
         let Some(dictionaries) = dictionaries else { return concat(&arrays) };
-        let keys = concat(&dictionaries.iter().map(|dictionary| dictionary.keys()).collect::<Vec<_>>())?;
+        let keys =
+            concat(&dictionaries.iter().map(|dictionary| dictionary.keys()).collect::<Vec<_>>())?;
         let values = dictionaries.first().map(|dictionary| dictionary.values().clone());
         let values = values.ok_or_else(|| ArrowError::ComputeError("no batches".into()))?;
         Ok(match keys.as_primitive_opt::<UInt8Type>() {
-            Some(codes) => Arc::new(DictionaryArray::<UInt8Type>::try_new(codes.clone(), values)?) as ArrayRef,
+            Some(codes) => {
+                Arc::new(DictionaryArray::<UInt8Type>::try_new(codes.clone(), values)?) as ArrayRef
+            }
             None => dictionary(keys.as_primitive::<Int32Type>().clone(), &values)?,
         })
     };
     let columns = (0..schema.fields().len()).map(column).collect::<Result<Vec<_>, _>>()?;
     let rows = parts.iter().map(RecordBatch::num_rows).sum();
-    RecordBatch::try_new_with_options(schema.clone(), columns, &RecordBatchOptions::new().with_row_count(Some(rows)))
+    RecordBatch::try_new_with_options(
+        schema.clone(),
+        columns,
+        &RecordBatchOptions::new().with_row_count(Some(rows)),
+    )
 }
 
 /// Whether batches can be put together: not where lists hold labels, whose dictionaries would grow.

@@ -10,12 +10,15 @@ use arrow_schema::SchemaRef;
 use thalweg_io::{Error, Result};
 
 use super::columns::Table;
-use super::{Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary, Visitor};
+use super::{
+    Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary,
+    Visitor,
+};
 use crate::format::Format;
 use crate::slow5::Header;
 
-/// Files that stay open. Of others only the header is kept, and they are opened again when it is their turn: a data set
-/// may have more files than a process may open.
+/// Files that stay open. Of others only the header is kept, and they are opened again when it is
+/// their turn: a data set may have more files than a process may open.
 const OPEN_FILES: usize = 64;
 
 /// How many missing ids a message names.
@@ -23,9 +26,9 @@ const NAMED: usize = 3;
 
 /// Files of reads as one data set, read one after the other in the order of their paths.
 ///
-/// Each file keeps its own header: a read group is a number within its file. Batches have the auxiliary fields of all
-/// files, null where a file does not have one; the labels of an enumeration are put together; a field of different types
-/// is an error.
+/// Each file keeps its own header: a read group is a number within its file. Batches have the
+/// auxiliary fields of all files, null where a file does not have one; the labels of an enumeration
+/// are put together; a field of different types is an error.
 ///
 /// ```no_run
 /// use thalweg_io::open::Options;
@@ -51,7 +54,8 @@ struct Files {
 struct Member {
     path: PathBuf,
     name: Arc<str>,
-    /// What the file said when it was opened, and, where it does not stay open, what it says of all its reads.
+    /// What the file said when it was opened, and, where it does not stay open, what it says of all
+    /// its reads.
     first: Arc<Header>,
     header: Arc<Header>,
     bytes: u64,
@@ -66,7 +70,10 @@ impl Member {
 
 impl Files {
     fn file(&self, index: usize) -> Result<Arc<ReadFile>> {
-        let member = self.files.get(index).ok_or_else(|| Error::Usage(format!("no file number {index}").into()))?;
+        let member = self
+            .files
+            .get(index)
+            .ok_or_else(|| Error::Usage(format!("no file number {index}").into()))?;
         match &member.open {
             Some(file) => Ok(file.clone()),
             None => {
@@ -89,7 +96,8 @@ impl Files {
 /// Where some reads are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<'a> {
-    /// Numbers of files with the reads that they have, as they were asked for; files without any are left out.
+    /// Numbers of files with the reads that they have, as they were asked for; files without any
+    /// are left out.
     pub files: Vec<(usize, Vec<String>)>,
     /// What no file has.
     pub missing: Vec<&'a str>,
@@ -103,7 +111,10 @@ impl ReadSet {
     ///
     /// # Errors
     /// As for [`find`] and [`ReadFile::open`].
-    pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>, options: Options) -> Result<Self> {
+    pub fn open<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        options: Options,
+    ) -> Result<Self> {
         let found = find(paths)?;
         let mut files = Vec::with_capacity(found.len());
         for path in found {
@@ -149,7 +160,10 @@ impl ReadSet {
 
     /// What [`ReadFile::note`] says of files; not of those that are not kept open.
     pub fn notes(&self) -> impl Iterator<Item = (&Path, &str)> {
-        self.0.files.iter().filter_map(|file| Some((file.path.as_path(), file.open.as_ref()?.note()?)))
+        self.0
+            .files
+            .iter()
+            .filter_map(|file| Some((file.path.as_path(), file.open.as_ref()?.note()?)))
     }
 
     /// Stored bytes of all files.
@@ -165,7 +179,8 @@ impl ReadSet {
         Ok(self.table(strings, true)?.schema)
     }
 
-    /// The columns of [`ReadSet::scan`] that reads have of their own: without `file` and attributes.
+    /// The columns of [`ReadSet::scan`] that reads have of their own: without `file` and
+    /// attributes.
     ///
     /// # Errors
     /// As for [`ReadSet::schema`].
@@ -177,8 +192,9 @@ impl ReadSet {
         Table::new(self.0.files.iter().map(|file| (&file.name, file.header())), strings, signal)
     }
 
-    /// Shows every selected read to a visitor, as [`ReadFile::visit`] does. There are as many visitors as workers,
-    /// whatever the number of files; a read's ordinal is its place in its file, or among the ids found there.
+    /// Shows every selected read to a visitor, as [`ReadFile::visit`] does. There are as many
+    /// visitors as workers, whatever the number of files; a read's ordinal is its place in its
+    /// file, or among the ids found there.
     ///
     /// # Errors
     /// As for [`ReadFile::visit`]; [`Error::NotFound`] about ids that no file has.
@@ -215,8 +231,9 @@ impl ReadSet {
         })
     }
 
-    /// What `f` makes of each selected read, as [`ReadFile::map`] does: file after file, or in the order of the ids. Ids
-    /// that change from file to file and back are slow in that order; sort them, or use [`ReadSet::visit`].
+    /// What `f` makes of each selected read, as [`ReadFile::map`] does: file after file, or in the
+    /// order of the ids. Ids that change from file to file and back are slow in that order; sort
+    /// them, or use [`ReadSet::visit`].
     ///
     /// # Errors
     /// As for [`ReadFile::map`]; [`Error::NotFound`] about ids that no file has.
@@ -234,12 +251,16 @@ impl ReadSet {
         Ok(InTurn::new(self.turns(selection, true)?, start))
     }
 
-    /// The selected reads as Arrow batches, as [`ReadFile::batches`] gives them; [`Batch::file`] says from which file.
+    /// The selected reads as Arrow batches, as [`ReadFile::batches`] gives them; [`Batch::file`]
+    /// says from which file.
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has; [`Error::Unsupported`] where a
-    /// field has one type in one file and another in another.
-    pub fn batches(&self, selection: &Selection) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
+    /// As for [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has;
+    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    pub fn batches(
+        &self,
+        selection: &Selection,
+    ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
         self.batches_with(selection, BatchOptions::default())
     }
 
@@ -264,13 +285,14 @@ impl ReadSet {
     ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
         let table = Arc::new(self.table(options.strings, signal)?);
         let files = self.0.clone();
-        let start =
-            move |(index, selection): Turn| files.file(index)?.batches_of(&selection, &table, options.order, index);
+        let start = move |(index, selection): Turn| {
+            files.file(index)?.batches_of(&selection, &table, options.order, index)
+        };
         Ok(InTurn::new(self.turns(selection, options.order == Order::Selection)?, start))
     }
 
-    /// Which file to read when, and what of it. In order: ids of one file that follow each other are one turn; else each
-    /// file has one turn at most.
+    /// Which file to read when, and what of it. In order: ids of one file that follow each other
+    /// are one turn; else each file has one turn at most.
     fn turns(&self, selection: &Selection, ordered: bool) -> Result<Vec<Turn>> {
         let Selection::Ids(ids) = selection else {
             return Ok((0..self.0.files.len()).map(|index| (index, Selection::All)).collect());
@@ -279,8 +301,12 @@ impl ReadSet {
             return Ok(vec![(0, selection.clone())]);
         }
         let homes = self.homes(ids)?;
-        let missing: Vec<&str> =
-            ids.iter().zip(&homes).filter(|(_, home)| home.is_none()).map(|(id, _)| id.as_str()).collect();
+        let missing: Vec<&str> = ids
+            .iter()
+            .zip(&homes)
+            .filter(|(_, home)| home.is_none())
+            .map(|(id, _)| id.as_str())
+            .collect();
         self.found_all(ids.len(), &missing)?;
         let mut order: Vec<usize> = (0..ids.len()).collect();
         if !ordered {
@@ -326,13 +352,14 @@ impl ReadSet {
         Ok(homes)
     }
 
-    /// Which file has which of some reads, in their order, and those that no file has. Of several files that have a
-    /// read, the first counts.
+    /// Which file has which of some reads, in their order, and those that no file has. Of several
+    /// files that have a read, the first counts.
     ///
     /// # Errors
     /// As for [`ReadFile::index`].
     pub fn locate<'a>(&self, ids: &'a [String]) -> Result<Located<'a>> {
-        let mut files: Vec<(usize, Vec<String>)> = (0..self.0.files.len()).map(|file| (file, Vec::new())).collect();
+        let mut files: Vec<(usize, Vec<String>)> =
+            (0..self.0.files.len()).map(|file| (file, Vec::new())).collect();
         let mut missing = Vec::new();
         for (id, home) in ids.iter().zip(self.homes(ids)?) {
             match home.and_then(|file| files.get_mut(file)) {
@@ -359,12 +386,13 @@ impl ReadSet {
     }
 }
 
-/// Files of reads, sorted, each once. Folders are searched, at any depth, for names that end as those of a [`Format`] do; a
-/// path that is not there but has one of `*?[` in it is a pattern, with `**` for folders at any depth.
+/// Files of reads, sorted, each once. Folders are searched, at any depth, for names that end as
+/// those of a [`Format`] do; a path that is not there but has one of `*?[` in it is a pattern, with
+/// `**` for folders at any depth.
 ///
 /// # Errors
-/// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing; [`Error::Io`] for a
-/// folder that can't be listed.
+/// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing;
+/// [`Error::Io`] for a folder that can't be listed.
 pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths {
@@ -386,7 +414,8 @@ fn pattern(path: &Path) -> Option<&str> {
 
 fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {
     let name: Arc<str> = pattern.into();
-    let paths = glob::glob(pattern).map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
+    let paths = glob::glob(pattern)
+        .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
     let mut none = true;
     for path in paths {
         add(&path.map_err(|e| Error::io(&name, "listing", io::Error::from(e)))?, found)?;

@@ -26,12 +26,13 @@ pub struct RunSummary {
     pub samples: u64,
     /// Stored bytes of all files, headers and metadata included.
     pub bytes: u64,
-    /// Figures of the reads' lengths in samples, all of them exact; `None` where there are no reads.
+    /// Figures of the reads' lengths in samples, all of them exact; `None` where there are no
+    /// reads.
     pub lengths: Option<LengthStats>,
     /// Seconds of signal of all reads together, by each read's own sampling rate.
     pub signal_s: f64,
-    /// Seconds from the start of the acquisition to the end of the read that ended last, where start times are known; of
-    /// several acquisitions, that of the longest.
+    /// Seconds from the start of the acquisition to the end of the read that ended last, where
+    /// start times are known; of several acquisitions, that of the longest.
     pub last_s: Option<f64>,
     /// The acquisitions: read groups with the same attributes, in any number of files.
     pub runs: Vec<RunPart>,
@@ -46,7 +47,8 @@ pub struct RunSummary {
 /// One acquisition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunPart {
-    /// What the read group says: `run_id` and the rest of [`RUN_ATTRIBUTES`], as far as it has them.
+    /// What the read group says: `run_id` and the rest of [`RUN_ATTRIBUTES`], as far as it has
+    /// them.
     pub attributes: BTreeMap<&'static str, String>,
     /// Its reads.
     pub reads: u64,
@@ -68,21 +70,31 @@ pub const RUN_ATTRIBUTES: [&str; 9] = [
 ];
 
 impl ReadSet {
-    /// Counts and figures over every read. Memory: eight bytes for each read of more than a million samples, and 8 MiB.
+    /// Counts and figures over every read. Memory: eight bytes for each read of more than a million
+    /// samples, and 8 MiB.
     ///
     /// # Errors
     /// As for [`ReadSet::scan`].
     pub fn summary(&self) -> Result<RunSummary> {
         let own = self.scan_schema(Strings::Text)?;
-        let wanted =
-            ["read_group", "sampling_rate", "samples", "start_time", "end_reason", "pore_type", "channel_number"];
+        let wanted = [
+            "read_group",
+            "sampling_rate",
+            "samples",
+            "start_time",
+            "end_reason",
+            "pore_type",
+            "channel_number",
+        ];
         let known = wanted.into_iter().filter(|name| own.column_with_name(name).is_some());
         let columns = known.chain([FILE_COLUMN]).map(str::to_owned).collect();
         let mut count = Count::default();
-        for batch in self.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })? {
-            count
-                .batch(&batch?)
-                .ok_or_else(|| Error::Usage("the columns of a scan are not as they should be".into()))?;
+        for batch in
+            self.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })?
+        {
+            count.batch(&batch?).ok_or_else(|| {
+                Error::Usage("the columns of a scan are not as they should be".into())
+            })?;
         }
         let headers: Vec<&Header> = self.headers().collect();
         Ok(RunSummary {
@@ -125,7 +137,8 @@ impl Count {
             self.summary.signal_s += length as f64 / rate;
             if let Some(start) = starts.as_ref().and_then(|start| start(row)) {
                 let last = (start.real() + length as f64) / rate;
-                self.summary.last_s = Some(self.summary.last_s.map_or(last, |before| before.max(last)));
+                self.summary.last_s =
+                    Some(self.summary.last_s.map_or(last, |before| before.max(last)));
             }
         }
         self.summary.reads += batch.num_rows() as u64;
@@ -148,11 +161,15 @@ impl Count {
         let mut runs: BTreeMap<BTreeMap<&'static str, String>, (u64, u64)> = BTreeMap::new();
         for (&(file, group), &(reads, samples)) in &self.groups {
             let header = usize::try_from(file).ok().and_then(|file| headers.get(file));
-            let value = |name: &'static str| Some((name, header?.attribute(name, group)?.to_owned()));
-            let total = runs.entry(RUN_ATTRIBUTES.into_iter().filter_map(value).collect()).or_default();
+            let value =
+                |name: &'static str| Some((name, header?.attribute(name, group)?.to_owned()));
+            let total =
+                runs.entry(RUN_ATTRIBUTES.into_iter().filter_map(value).collect()).or_default();
             *total = (total.0 + reads, total.1 + samples);
         }
-        runs.into_iter().map(|(attributes, (reads, samples))| RunPart { attributes, reads, samples }).collect()
+        runs.into_iter()
+            .map(|(attributes, (reads, samples))| RunPart { attributes, reads, samples })
+            .collect()
     }
 }
 

@@ -19,7 +19,8 @@ pub(super) struct Whole {
 /// Decodes records in full, one after the other.
 pub(super) struct Verifier {
     limit: usize,
-    /// Undoes record compression; the record borrows from it while `signals` undoes that of its signal.
+    /// Undoes record compression; the record borrows from it while `signals` undoes that of its
+    /// signal.
     records: Decoder,
     signals: Decoder,
     samples: Vec<i16>,
@@ -30,7 +31,12 @@ const KEEP: usize = 16 << 20;
 
 impl Verifier {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, records: Decoder::new(limit), signals: Decoder::new(limit), samples: Vec::new() }
+        Self {
+            limit,
+            records: Decoder::new(limit),
+            signals: Decoder::new(limit),
+            samples: Vec::new(),
+        }
     }
 
     /// Decodes everything of a stored record.
@@ -44,18 +50,24 @@ impl Verifier {
         } else {
             let payload = self.records.payload(header.record_press, stored)?;
             if header.record_press == RecordPress::Zlib && !resync::zlib_ends(stored, payload) {
-                return Err(Fault::new(0, "bytes after the zlib stream", "a record as long as its stream"));
+                return Err(Fault::new(
+                    0,
+                    "bytes after the zlib stream",
+                    "a record as long as its stream",
+                ));
             }
             let record = Record::parse(payload, header)?;
             let signal_at = payload.len() - record.aux.len() - record.signal.len();
-            let decoded = self.signals.signal(header.signal_press, record.signal, &mut self.samples);
+            let decoded =
+                self.signals.signal(header.signal_press, record.signal, &mut self.samples);
             decoded.map_err(|fault| fault.shifted(signal_at))?;
             record
         };
         if let Some(fault) = record.aux_values(header).find_map(Result::err) {
             return Err(fault);
         }
-        let whole = Whole { read_id: record.read_id.to_owned(), samples: self.samples.len() as u64 };
+        let whole =
+            Whole { read_id: record.read_id.to_owned(), samples: self.samples.len() as u64 };
         if self.samples.len() * size_of::<i16>() > KEEP {
             self.records.trim(KEEP);
             self.signals.trim(KEEP);
@@ -106,14 +118,23 @@ impl engine::Decoder for VerifyDecoder {
         batch.clear();
         let mut held = 0;
         while let Some(extent) = group.get(*next) {
-            let outcome = unframe(&self.header, &extent)
-                .and_then(|(start, stored)| verifier.whole(&self.header, stored).map_err(|f| f.shifted(start)));
-            let decoded = outcome.as_ref().map_or(0, |whole| whole.samples * size_of::<i16>() as u64);
+            let outcome = unframe(&self.header, &extent).and_then(|(start, stored)| {
+                verifier.whole(&self.header, stored).map_err(|f| f.shifted(start))
+            });
+            let decoded =
+                outcome.as_ref().map_or(0, |whole| whole.samples * size_of::<i16>() as u64);
             *bytes += decoded;
-            let frame = if self.keep && outcome.is_ok() { extent.bytes.to_vec() } else { Vec::new() };
-            // Decoded bytes are gone, but a worker that has been through many should hear whether it is to stop.
+            let frame =
+                if self.keep && outcome.is_ok() { extent.bytes.to_vec() } else { Vec::new() };
+            // Decoded bytes are gone, but a worker that has been through many should hear whether
+            // it is to stop.
             held += frame.len() + decoded as usize;
-            batch.push(Verdict { offset: extent.offset, len: extent.bytes.len() as u64, outcome, frame });
+            batch.push(Verdict {
+                offset: extent.offset,
+                len: extent.bytes.len() as u64,
+                outcome,
+                frame,
+            });
             *next += 1;
             if held >= self.full {
                 break;
@@ -162,7 +183,13 @@ impl VerifyFramer {
 }
 
 impl Framer for VerifyFramer {
-    fn frame(&mut self, at: u64, bytes: &[u8], _last: bool, found: &mut Vec<Range<usize>>) -> Result<Step> {
+    fn frame(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        _last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
         let framing = Framing::new(self.encoding);
         let mut used = 0;
         loop {
@@ -170,7 +197,9 @@ impl Framer for VerifyFramer {
             let len = match framing.next(&bytes[used..], self.size - here) {
                 Err(fault) => return Ok(self.stop(Stop::Damaged(here, fault))),
                 Ok(Frame::End) => return Ok(self.stop(Stop::End(here))),
-                Ok(Frame::Record { len, .. } | Frame::NeedMore(len)) if self.is_giant(here, len) => {
+                Ok(Frame::Record { len, .. } | Frame::NeedMore(len))
+                    if self.is_giant(here, len) =>
+                {
                     return Ok(self.stop(Stop::Giant(here, len as u64)));
                 }
                 Ok(Frame::NeedMore(need)) => return Ok(Step::More { used, need }),

@@ -1,5 +1,5 @@
-//! The way through a file that may be damaged: stretches whose framing holds go through the engine; what lies between
-//! them is searched for records one byte at a time.
+//! The way through a file that may be damaged: stretches whose framing holds go through the engine;
+//! what lies between them is searched for records one byte at a time.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use crate::slow5::resync::least_bytes;
 use crate::slow5::{Encoding, Entry, Framing, Index};
 use crate::write::ReadWriter;
 
-/// A frame of more than this part of the memory budget is searched for other records before it is believed: one
-/// flipped bit of a size must not cost the memory of the whole file.
+/// A frame of more than this part of the memory budget is searched for other records before it is
+/// believed: one flipped bit of a size must not cost the memory of the whole file.
 const GIANT_SHARE: usize = 4;
 
 /// A row's first seven columns, which come before its signal, are within so many bytes.
@@ -143,7 +143,8 @@ impl<'a> Walk<'a> {
             full: plan::batch_bytes(&shape, file.options.budget),
         };
         let source = Source::Framed { range: at..store.size(), framer: Box::new(framer) };
-        let mut run = Run::start(store.clone(), source, decoder, shape, file.options.control.clone())?;
+        let mut run =
+            Run::start(store.clone(), source, decoder, shape, file.options.control.clone())?;
         let mut bad: Option<Bad> = None;
         while let Some(batch) = run.next() {
             let mut batch = batch?;
@@ -191,8 +192,8 @@ impl<'a> Walk<'a> {
         Ok(head.iter().filter(|&&byte| byte == b'\t').count() >= ROW_COLUMNS)
     }
 
-    /// Bytes that are not what they should be: whatever records lie in them are kept, the rest is lost. `records` says
-    /// how many frames they are, where that is known.
+    /// Bytes that are not what they should be: whatever records lie in them are kept, the rest is
+    /// lost. `records` says how many frames they are, where that is known.
     fn gap(&mut self, range: Range<u64>, mut records: Option<u64>) -> Result<()> {
         let mut at = range.start;
         while let Some(found) = self.seeker.record(at + 1..range.end)? {

@@ -1,8 +1,9 @@
-//! Rows of a SLOW5 file (section "SLOW5 record"): tab-separated text, one read a line, `.` for what is missing.
+//! Rows of a SLOW5 file (section "SLOW5 record"): tab-separated text, one read a line, `.` for what
+//! is missing.
 //!
-//! A row becomes the same [`Record`] as a binary record does: its auxiliary fields are re-encoded as BLOW5 stores them,
-//! so that whatever comes after reads one encoding only. The samples are text, not a codec's bytes, and are parsed on
-//! the spot.
+//! A row becomes the same [`Record`] as a binary record does: its auxiliary fields are re-encoded
+//! as BLOW5 stores them, so that whatever comes after reads one encoding only. The samples are
+//! text, not a codec's bytes, and are parsed on the spot.
 
 use thalweg_io::Fault;
 
@@ -12,12 +13,13 @@ use super::{Header, Record, number, quoted};
 /// Stands for a missing value.
 const MISSING: &[u8] = b".";
 
-/// Parses a row (without its newline). The samples are appended to `samples`; `aux` is scratch that the record borrows
-/// from; [`Record::signal`] is empty. After a fault `samples` is as it was.
+/// Parses a row (without its newline). The samples are appended to `samples`; `aux` is scratch that
+/// the record borrows from; [`Record::signal`] is empty. After a fault `samples` is as it was.
 ///
 /// # Errors
 ///
-/// When a column is missing, left over or not of its type, or when the number of samples is not the one promised.
+/// When a column is missing, left over or not of its type, or when the number of samples is not the
+/// one promised.
 pub fn parse_row<'a>(
     row: &'a [u8],
     header: &Header,
@@ -37,7 +39,11 @@ pub fn parse_row<'a>(
 /// # Errors
 ///
 /// As [`parse_row`], but for samples that are no numbers.
-pub fn parse_fields<'a>(row: &'a [u8], header: &Header, aux: &'a mut Vec<u8>) -> Result<(Record<'a>, u64), Fault> {
+pub fn parse_fields<'a>(
+    row: &'a [u8],
+    header: &Header,
+    aux: &'a mut Vec<u8>,
+) -> Result<(Record<'a>, u64), Fault> {
     parse(row, header, aux, None)
 }
 
@@ -48,15 +54,18 @@ pub fn parse_fields<'a>(row: &'a [u8], header: &Header, aux: &'a mut Vec<u8>) ->
 /// When the id is not UTF-8, or the row ends with it.
 pub fn read_id_of(prefix: &[u8]) -> Result<Option<&str>, Fault> {
     match prefix.iter().position(|b| matches!(b, b'\t' | b'\n')) {
-        Some(end) if prefix.get(end) == Some(&b'\t') => read_id(prefix.get(..end).unwrap_or_default()).map(Some),
+        Some(end) if prefix.get(end) == Some(&b'\t') => {
+            read_id(prefix.get(..end).unwrap_or_default()).map(Some)
+        }
         Some(end) => Err(Fault::new(end, "the end of the row", "a tab after the read id")),
         None => Ok(None),
     }
 }
 
 fn read_id(bytes: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(bytes)
-        .map_err(|e| Fault::new(e.valid_up_to(), format!("the read id {}", quoted(bytes)), "UTF-8 text"))
+    std::str::from_utf8(bytes).map_err(|e| {
+        Fault::new(e.valid_up_to(), format!("the read id {}", quoted(bytes)), "UTF-8 text")
+    })
 }
 
 /// Takes columns off the front of a row.
@@ -70,7 +79,11 @@ impl<'a> Columns<'a> {
     fn next(&mut self, name: &str) -> Result<(usize, &'a [u8]), Fault> {
         let at = self.at;
         let Some(rest) = self.rest else {
-            return Err(Fault::new(at, "the end of the row", format!("the column {}", quoted(name.as_bytes()))));
+            return Err(Fault::new(
+                at,
+                "the end of the row",
+                format!("the column {}", quoted(name.as_bytes())),
+            ));
         };
         let end = rest.iter().position(|&b| b == b'\t');
         let column = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
@@ -119,8 +132,9 @@ fn parse<'a>(
     let offset = columns.double("offset")?;
     let range = columns.double("range")?;
     let sampling_rate = columns.double("sampling_rate")?;
-    let promised =
-        columns.parsed("len_raw_signal", "a number of samples", |text| number::parse_unsigned(text, u64::MAX))?;
+    let promised = columns.parsed("len_raw_signal", "a number of samples", |text| {
+        number::parse_unsigned(text, u64::MAX)
+    })?;
     let (at, text) = columns.next("raw_signal")?;
     count_samples(text, promised)
         .and_then(|count| samples.map_or(Ok(()), |samples| parse_samples(text, count, samples)))
@@ -131,9 +145,25 @@ fn parse<'a>(
         push_stored(field, text, aux).map_err(|fault| fault.shifted(at))?;
     }
     if let Some(rest) = columns.rest {
-        return Err(Fault::new(columns.at, quoted(rest), "the end of the row: the header has no more columns"));
+        return Err(Fault::new(
+            columns.at,
+            quoted(rest),
+            "the end of the row: the header has no more columns",
+        ));
     }
-    Ok((Record { read_id, read_group, digitisation, offset, range, sampling_rate, signal: &[], aux }, promised))
+    Ok((
+        Record {
+            read_id,
+            read_group,
+            digitisation,
+            offset,
+            range,
+            sampling_rate,
+            signal: &[],
+            aux,
+        },
+        promised,
+    ))
 }
 
 fn count_samples(text: &[u8], promised: u64) -> Result<usize, Fault> {
@@ -159,7 +189,11 @@ fn parse_samples(text: &[u8], count: usize, samples: &mut Vec<i16>) -> Result<()
     for text in text.split(|&b| b == b',') {
         let sample = number::parse_signed(text, i64::from(i16::MIN), i64::from(i16::MAX));
         let Some(sample) = sample.and_then(|sample| i16::try_from(sample).ok()) else {
-            return Err(Fault::new(at, format!("the sample {}", quoted(text)), "an integer from -32768 to 32767"));
+            return Err(Fault::new(
+                at,
+                format!("the sample {}", quoted(text)),
+                "an integer from -32768 to 32767",
+            ));
         };
         samples.push(sample);
         at += text.len() + 1;
@@ -170,7 +204,8 @@ fn parse_samples(text: &[u8], count: usize, samples: &mut Vec<i16>) -> Result<()
 /// Appends a column as BLOW5 stores it.
 fn push_stored(field: &AuxField, text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let fault = |at, text| {
-        let found = format!("the auxiliary field {} is {}", quoted(field.name.as_bytes()), quoted(text));
+        let found =
+            format!("the auxiliary field {} is {}", quoted(field.name.as_bytes()), quoted(text));
         Fault::new(at, found, format!("a value of type {}", field.type_name()))
     };
     match field.kind {
@@ -205,9 +240,15 @@ fn push_scalar(element: Scalar, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let signed = |min: i64, max: i64| number::parse_signed(text, min, max);
     let unsigned = |max: u64| number::parse_unsigned(text, max);
     match element {
-        Scalar::Int8 => out.extend(i8::try_from(signed(i8::MIN.into(), i8::MAX.into())?).ok()?.to_le_bytes()),
-        Scalar::Int16 => out.extend(i16::try_from(signed(i16::MIN.into(), i16::MAX.into())?).ok()?.to_le_bytes()),
-        Scalar::Int32 => out.extend(i32::try_from(signed(i32::MIN.into(), i32::MAX.into())?).ok()?.to_le_bytes()),
+        Scalar::Int8 => {
+            out.extend(i8::try_from(signed(i8::MIN.into(), i8::MAX.into())?).ok()?.to_le_bytes())
+        }
+        Scalar::Int16 => {
+            out.extend(i16::try_from(signed(i16::MIN.into(), i16::MAX.into())?).ok()?.to_le_bytes())
+        }
+        Scalar::Int32 => {
+            out.extend(i32::try_from(signed(i32::MIN.into(), i32::MAX.into())?).ok()?.to_le_bytes())
+        }
         Scalar::Int64 => out.extend(signed(i64::MIN, i64::MAX)?.to_le_bytes()),
         Scalar::Uint8 | Scalar::Enum => out.push(u8::try_from(unsigned(u8::MAX.into())?).ok()?),
         Scalar::Uint16 => out.extend(u16::try_from(unsigned(u16::MAX.into())?).ok()?.to_le_bytes()),
@@ -261,15 +302,22 @@ fn holds_value(value: AuxValue<'_>, text: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Appends a row with its newline, byte for byte as slow5lib writes it. [`Record::signal`] is not looked at.
+/// Appends a row with its newline, byte for byte as slow5lib writes it. [`Record::signal`] is not
+/// looked at.
 ///
-/// Fractions keep six digits: that is what the text encoding holds when others write it, and BLOW5 keeps them all.
+/// Fractions keep six digits: that is what the text encoding holds when others write it, and BLOW5
+/// keeps them all.
 ///
 /// # Errors
 ///
-/// When the auxiliary bytes are not those of the header's fields, or text holds tabs or line ends. `out` is then as it
-/// was.
-pub fn write_row(record: &Record<'_>, samples: &[i16], header: &Header, out: &mut Vec<u8>) -> Result<(), Fault> {
+/// When the auxiliary bytes are not those of the header's fields, or text holds tabs or line ends.
+/// `out` is then as it was.
+pub fn write_row(
+    record: &Record<'_>,
+    samples: &[i16],
+    header: &Header,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
     let before = out.len();
     let written = write(record, samples, header, out);
     if written.is_err() {
@@ -278,7 +326,12 @@ pub fn write_row(record: &Record<'_>, samples: &[i16], header: &Header, out: &mu
     written
 }
 
-fn write(record: &Record<'_>, samples: &[i16], header: &Header, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn write(
+    record: &Record<'_>,
+    samples: &[i16],
+    header: &Header,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
     push_text(record.read_id.as_bytes(), out)?;
     out.push(b'\t');
     number::push_integer(out, record.read_group);
@@ -301,7 +354,11 @@ fn write(record: &Record<'_>, samples: &[i16], header: &Header, out: &mut Vec<u8
         push_value(value?.1, out)?;
     }
     if out.last() == Some(&b'\r') {
-        return Err(Fault::new(0, "a row that ends with a carriage return", "text without line ends"));
+        return Err(Fault::new(
+            0,
+            "a row that ends with a carriage return",
+            "text without line ends",
+        ));
     }
     out.push(b'\n');
     Ok(())
@@ -312,7 +369,11 @@ fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let end = text.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
     let text = text.get(..end).unwrap_or(text);
     if text.iter().any(|b| matches!(b, b'\t' | b'\n' | 0)) {
-        return Err(Fault::new(0, quoted(text), "text without tabs, newlines and NULs, which rows cannot hold"));
+        return Err(Fault::new(
+            0,
+            quoted(text),
+            "text without tabs, newlines and NULs, which rows cannot hold",
+        ));
     }
     out.extend(text);
     Ok(())

@@ -1,7 +1,9 @@
-//! Auxiliary fields: the typed columns that follow a record's primary ones (section "Auxiliary fields").
+//! Auxiliary fields: the typed columns that follow a record's primary ones (section "Auxiliary
+//! fields").
 //!
-//! Their names and types stand in the header, their values at the end of each record, in header order and unaligned. A
-//! scalar takes its size; an array, and a string is an array of `char`, takes a `u64` element count before its elements.
+//! Their names and types stand in the header, their values at the end of each record, in header
+//! order and unaligned. A scalar takes its size; an array, and a string is an array of `char`,
+//! takes a `u64` element count before its elements.
 
 mod value;
 
@@ -105,21 +107,49 @@ impl Scalar {
         }
     }
 
-    /// The value that starts `bytes`; missing where they are too few, so that no caller has to prove otherwise.
+    /// The value that starts `bytes`; missing where they are too few, so that no caller has to
+    /// prove otherwise.
     fn value(self, bytes: &[u8]) -> AuxValue<'static> {
         let some = match self {
-            Self::Int8 => fixed(bytes).map(i8::from_le_bytes).filter(|&v| v != i8::MAX).map(AuxValue::Int8),
-            Self::Int16 => fixed(bytes).map(i16::from_le_bytes).filter(|&v| v != i16::MAX).map(AuxValue::Int16),
-            Self::Int32 => fixed(bytes).map(i32::from_le_bytes).filter(|&v| v != i32::MAX).map(AuxValue::Int32),
-            Self::Int64 => fixed(bytes).map(i64::from_le_bytes).filter(|&v| v != i64::MAX).map(AuxValue::Int64),
-            Self::Uint8 => fixed(bytes).map(u8::from_le_bytes).filter(|&v| v != u8::MAX).map(AuxValue::Uint8),
-            Self::Uint16 => fixed(bytes).map(u16::from_le_bytes).filter(|&v| v != u16::MAX).map(AuxValue::Uint16),
-            Self::Uint32 => fixed(bytes).map(u32::from_le_bytes).filter(|&v| v != u32::MAX).map(AuxValue::Uint32),
-            Self::Uint64 => fixed(bytes).map(u64::from_le_bytes).filter(|&v| v != u64::MAX).map(AuxValue::Uint64),
-            Self::Float => fixed(bytes).map(f32::from_le_bytes).filter(|v| !v.is_nan()).map(AuxValue::Float),
-            Self::Double => fixed(bytes).map(f64::from_le_bytes).filter(|v| !v.is_nan()).map(AuxValue::Double),
-            Self::Char => fixed(bytes).map(u8::from_le_bytes).filter(|&v| v != 0).map(AuxValue::Char),
-            Self::Enum => fixed(bytes).map(u8::from_le_bytes).filter(|&v| v != u8::MAX).map(AuxValue::Enum),
+            Self::Int8 => {
+                fixed(bytes).map(i8::from_le_bytes).filter(|&v| v != i8::MAX).map(AuxValue::Int8)
+            }
+            Self::Int16 => {
+                fixed(bytes).map(i16::from_le_bytes).filter(|&v| v != i16::MAX).map(AuxValue::Int16)
+            }
+            Self::Int32 => {
+                fixed(bytes).map(i32::from_le_bytes).filter(|&v| v != i32::MAX).map(AuxValue::Int32)
+            }
+            Self::Int64 => {
+                fixed(bytes).map(i64::from_le_bytes).filter(|&v| v != i64::MAX).map(AuxValue::Int64)
+            }
+            Self::Uint8 => {
+                fixed(bytes).map(u8::from_le_bytes).filter(|&v| v != u8::MAX).map(AuxValue::Uint8)
+            }
+            Self::Uint16 => fixed(bytes)
+                .map(u16::from_le_bytes)
+                .filter(|&v| v != u16::MAX)
+                .map(AuxValue::Uint16),
+            Self::Uint32 => fixed(bytes)
+                .map(u32::from_le_bytes)
+                .filter(|&v| v != u32::MAX)
+                .map(AuxValue::Uint32),
+            Self::Uint64 => fixed(bytes)
+                .map(u64::from_le_bytes)
+                .filter(|&v| v != u64::MAX)
+                .map(AuxValue::Uint64),
+            Self::Float => {
+                fixed(bytes).map(f32::from_le_bytes).filter(|v| !v.is_nan()).map(AuxValue::Float)
+            }
+            Self::Double => {
+                fixed(bytes).map(f64::from_le_bytes).filter(|v| !v.is_nan()).map(AuxValue::Double)
+            }
+            Self::Char => {
+                fixed(bytes).map(u8::from_le_bytes).filter(|&v| v != 0).map(AuxValue::Char)
+            }
+            Self::Enum => {
+                fixed(bytes).map(u8::from_le_bytes).filter(|&v| v != u8::MAX).map(AuxValue::Enum)
+            }
         };
         some.unwrap_or(AuxValue::Missing)
     }
@@ -154,7 +184,8 @@ impl AuxType {
         matches!(self, Self::Array(_))
     }
 
-    /// The bytes of the value that starts at `at` of `bytes`, without the count, and where the next value starts.
+    /// The bytes of the value that starts at `at` of `bytes`, without the count, and where the next
+    /// value starts.
     fn split(self, bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
         let size = self.element().size();
         let (start, len) = match self {
@@ -250,14 +281,19 @@ impl AuxField {
             Some((name, labels)) => (name, Some(labels)),
             None => (text, None),
         };
-        let (element_name, is_array) = name.strip_suffix('*').map_or((name, false), |element| (element, true));
+        let (element_name, is_array) =
+            name.strip_suffix('*').map_or((name, false), |element| (element, true));
         let element = Scalar::ALL.into_iter().find(|scalar| scalar.name() == element_name);
-        let element = element.filter(|&element| labels.is_some() == (element == Scalar::Enum)).ok_or_else(|| {
-            let expected = "the type of an auxiliary field, such as int32_t, float*, char* or enum{a,b}";
-            Fault::new(at, quoted(text.as_bytes()), expected)
-        })?;
+        let element = element
+            .filter(|&element| labels.is_some() == (element == Scalar::Enum))
+            .ok_or_else(|| {
+                let expected =
+                    "the type of an auxiliary field, such as int32_t, float*, char* or enum{a,b}";
+                Fault::new(at, quoted(text.as_bytes()), expected)
+            })?;
         let kind = if is_array { AuxType::Array(element) } else { AuxType::Scalar(element) };
-        let labels: Vec<String> = labels.map_or_else(Vec::new, |l| l.split(',').map(String::from).collect());
+        let labels: Vec<String> =
+            labels.map_or_else(Vec::new, |l| l.split(',').map(String::from).collect());
         check_labels(&labels).map_err(|fault| fault.shifted(at))?;
         Ok((kind, labels))
     }
@@ -265,7 +301,12 @@ impl AuxField {
     /// What [`Self::parse_type`] would refuse must not be written either.
     pub(super) fn check(&self) -> Result<(), Fault> {
         if (self.kind.element() == Scalar::Enum) == self.labels.is_empty() {
-            let found = format!("{} labels of the {} field {:?}", self.labels.len(), self.type_name(), self.name);
+            let found = format!(
+                "{} labels of the {} field {:?}",
+                self.labels.len(),
+                self.type_name(),
+                self.name
+            );
             return Err(Fault::new(0, found, "labels for enumerations, and for nothing else"));
         }
         check_labels(&self.labels)
@@ -275,14 +316,22 @@ impl AuxField {
 /// Labels are distinct C identifiers; 255 is the missing value, so there are at most 255 of them.
 fn check_labels(labels: &[String]) -> Result<(), Fault> {
     if labels.len() > usize::from(u8::MAX) {
-        return Err(Fault::new(0, format!("{} labels of an enumeration", labels.len()), "at most 255"));
+        return Err(Fault::new(
+            0,
+            format!("{} labels of an enumeration", labels.len()),
+            "at most 255",
+        ));
     }
     for (i, label) in labels.iter().enumerate() {
         let identifier = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
             && label.bytes().next().is_some_and(|b| !b.is_ascii_digit());
         if !identifier {
             let found = format!("the enumeration label {}", quoted(label.as_bytes()));
-            return Err(Fault::new(0, found, "letters, digits and underscores, not starting with a digit"));
+            return Err(Fault::new(
+                0,
+                found,
+                "letters, digits and underscores, not starting with a digit",
+            ));
         }
         if labels.iter().take(i).any(|earlier| earlier == label) {
             let found = format!("the enumeration label {} twice", quoted(label.as_bytes()));
@@ -311,7 +360,11 @@ pub(super) fn verify(fields: &[AuxField], bytes: &[u8]) -> Result<(), Fault> {
 #[cold]
 fn cut_short(field: &AuxField, bytes: &[u8], at: usize) -> Fault {
     let found = format!("{} bytes left in the record", bytes.len().saturating_sub(at));
-    let expected = format!("the auxiliary field {} of type {}", quoted(field.name.as_bytes()), field.type_name());
+    let expected = format!(
+        "the auxiliary field {} of type {}",
+        quoted(field.name.as_bytes()),
+        field.type_name()
+    );
     Fault::new(at, found, expected)
 }
 

@@ -1,5 +1,5 @@
-//! Records to samples and back: record compression, the record's fields, signal compression, with contexts and scratch
-//! memory that one worker reuses for every record.
+//! Records to samples and back: record compression, the record's fields, signal compression, with
+//! contexts and scratch memory that one worker reuses for every record.
 
 use std::fmt;
 
@@ -17,7 +17,8 @@ const ID_PREFIX_BYTES: usize = 2 + 62;
 /// Holds any read id.
 const LONGEST_ID_BYTES: usize = 2 + u16::MAX as usize;
 
-/// slow5lib writes zlib at its default level. We do where samples are not coded; else [`deflate::RunCompressor`] gets more.
+/// slow5lib writes zlib at its default level. We do where samples are not coded; else
+/// [`deflate::RunCompressor`] gets more.
 const ZLIB_LEVEL: i32 = 6;
 
 /// slow5lib writes zstd at this level; higher ones gain little on signal.
@@ -37,7 +38,8 @@ impl fmt::Debug for Decoder {
     }
 }
 
-/// What decompresses, and the bytes between two decompressions. Apart from the payload, which records borrow from.
+/// What decompresses, and the bytes between two decompressions. Apart from the payload, which
+/// records borrow from.
 struct Codecs {
     zstd: zstd::Decompressor,
     deflate: deflate::Decompressor,
@@ -46,8 +48,8 @@ struct Codecs {
 }
 
 impl Decoder {
-    /// A decoder that refuses records, and compressed signals, of more than `limit` decompressed bytes: what a small
-    /// file unfolds to is for the caller's memory budget to say.
+    /// A decoder that refuses records, and compressed signals, of more than `limit` decompressed
+    /// bytes: what a small file unfolds to is for the caller's memory budget to say.
     pub fn new(limit: usize) -> Self {
         let codecs = Codecs {
             zstd: zstd::Decompressor::new(),
@@ -63,12 +65,17 @@ impl Decoder {
         self.limit = limit;
     }
 
-    /// Undoes record compression: the bytes for [`Record::parse`]. What is not compressed is handed back as it is.
+    /// Undoes record compression: the bytes for [`Record::parse`]. What is not compressed is handed
+    /// back as it is.
     ///
     /// # Errors
     ///
     /// When the bytes are not what the compression writes, or unfold beyond the limit.
-    pub fn payload<'a>(&'a mut self, press: RecordPress, stored: &'a [u8]) -> Result<&'a [u8], Fault> {
+    pub fn payload<'a>(
+        &'a mut self,
+        press: RecordPress,
+        stored: &'a [u8],
+    ) -> Result<&'a [u8], Fault> {
         self.codecs.payload(press, stored, &mut self.payload, self.limit)
     }
 
@@ -76,12 +83,19 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// When the bytes are not what the compression writes, or unfold beyond the limit. `out` is then as it was.
-    pub fn signal(&mut self, press: SignalPress, stored: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
+    /// When the bytes are not what the compression writes, or unfold beyond the limit. `out` is
+    /// then as it was.
+    pub fn signal(
+        &mut self,
+        press: SignalPress,
+        stored: &[u8],
+        out: &mut Vec<i16>,
+    ) -> Result<(), Fault> {
         self.codecs.signal(press, stored, out, self.limit)
     }
 
-    /// Decodes a stored record or row (what [`Framing::next`] found), and appends its samples to `samples`.
+    /// Decodes a stored record or row (what [`Framing::next`] found), and appends its samples to
+    /// `samples`.
     ///
     /// # Errors
     ///
@@ -99,7 +113,9 @@ impl Decoder {
         let payload = codecs.payload(header.record_press, stored, payload, *limit)?;
         let record = Record::parse(payload, header)?;
         let signal_at = payload.len() - record.aux.len() - record.signal.len();
-        codecs.signal(header.signal_press, record.signal, samples, *limit).map_err(|fault| fault.shifted(signal_at))?;
+        codecs
+            .signal(header.signal_press, record.signal, samples, *limit)
+            .map_err(|fault| fault.shifted(signal_at))?;
         Ok(record)
     }
 
@@ -108,7 +124,11 @@ impl Decoder {
     /// # Errors
     ///
     /// As [`Decoder::record`], but for defects inside the signal, which it does not look at.
-    pub fn fields<'a>(&'a mut self, header: &Header, stored: &'a [u8]) -> Result<(Record<'a>, u64), Fault> {
+    pub fn fields<'a>(
+        &'a mut self,
+        header: &Header,
+        stored: &'a [u8],
+    ) -> Result<(Record<'a>, u64), Fault> {
         let Self { limit, codecs, payload, samples } = self;
         if header.encoding == Encoding::Ascii {
             return ascii::parse_fields(stored, header, payload);
@@ -122,7 +142,9 @@ impl Decoder {
             // The development compressions do not say.
             None => {
                 samples.clear();
-                codecs.signal(header.signal_press, record.signal, samples, *limit).map_err(shifted)?;
+                codecs
+                    .signal(header.signal_press, record.signal, samples, *limit)
+                    .map_err(shifted)?;
                 samples.len()
             }
         };
@@ -137,16 +159,18 @@ impl Decoder {
     pub fn read_id<'a>(&'a mut self, header: &Header, stored: &'a [u8]) -> Result<&'a str, Fault> {
         let Self { limit, codecs, payload, .. } = self;
         if header.encoding == Encoding::Ascii {
-            return ascii::read_id_of(stored)?
-                .ok_or_else(|| Fault::new(stored.len(), "the end of the row", "a tab after the read id"));
+            return ascii::read_id_of(stored)?.ok_or_else(|| {
+                Fault::new(stored.len(), "the end of the row", "a tab after the read id")
+            });
         }
         let press = header.record_press;
         codecs.prefix(press, stored, payload, ID_PREFIX_BYTES, *limit)?;
         if matches!(Record::read_id_of(payload), Ok(None)) {
             codecs.prefix(press, stored, payload, LONGEST_ID_BYTES, *limit)?;
         }
-        Record::read_id_of(payload)?
-            .ok_or_else(|| Fault::new(payload.len(), format!("{} bytes of record", payload.len()), "the read id"))
+        Record::read_id_of(payload)?.ok_or_else(|| {
+            Fault::new(payload.len(), format!("{} bytes of record", payload.len()), "the read id")
+        })
     }
 
     /// Gives back scratch memory beyond `keep` bytes a buffer, after a record of unusual size.
@@ -184,7 +208,13 @@ impl Codecs {
         Ok(scratch)
     }
 
-    fn signal(&mut self, press: SignalPress, stored: &[u8], out: &mut Vec<i16>, limit: usize) -> Result<(), Fault> {
+    fn signal(
+        &mut self,
+        press: SignalPress,
+        stored: &[u8],
+        out: &mut Vec<i16>,
+        limit: usize,
+    ) -> Result<(), Fault> {
         match press {
             SignalPress::None => plain(stored, out),
             SignalPress::SvbZd => svb::zd::decode(stored, out),
@@ -232,7 +262,11 @@ impl Codecs {
 fn plain(bytes: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
     let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
     if !rest.is_empty() {
-        return Err(Fault::new(bytes.len() - 1, format!("{} bytes of samples", bytes.len()), "an even number"));
+        return Err(Fault::new(
+            bytes.len() - 1,
+            format!("{} bytes of samples", bytes.len()),
+            "an even number",
+        ));
     }
     out.extend(samples.iter().map(|&sample| i16::from_le_bytes(sample)));
     Ok(())
@@ -282,7 +316,12 @@ impl Encoder {
     /// # Errors
     ///
     /// When there are more samples than the compression can count.
-    pub fn signal(&mut self, press: SignalPress, samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn signal(
+        &mut self,
+        press: SignalPress,
+        samples: &[i16],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
         self.plain.clear();
         match press {
             SignalPress::None => {
@@ -304,8 +343,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Appends a record as it stands in a file, with the size before it or the newline after it. What the record's own
-    /// `signal` holds is not looked at.
+    /// Appends a record as it stands in a file, with the size before it or the newline after it.
+    /// What the record's own `signal` holds is not looked at.
     ///
     /// # Errors
     ///
@@ -331,7 +370,9 @@ impl Encoder {
         let Self { codecs, payload, stored, .. } = self;
         payload.clear();
         let encoded = coded
-            .and_then(|()| Record { signal: &signal, ..*record }.encode(header.signal_press, payload))
+            .and_then(|()| {
+                Record { signal: &signal, ..*record }.encode(header.signal_press, payload)
+            })
             .and_then(|()| codecs.payload(header, payload, stored));
         self.signal = signal;
         Framing::new(header.encoding).push(encoded?, out);
@@ -348,14 +389,25 @@ struct Compressors {
 
 impl Compressors {
     /// Compresses a record.
-    fn payload<'a>(&mut self, header: &Header, payload: &'a [u8], stored: &'a mut Vec<u8>) -> Result<&'a [u8], Fault> {
+    fn payload<'a>(
+        &mut self,
+        header: &Header,
+        payload: &'a [u8],
+        stored: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Fault> {
         match header.record_press {
             RecordPress::None => return Ok(payload),
-            RecordPress::Zlib if header.signal_press == SignalPress::None => self.deflate.compress(payload, stored)?,
+            RecordPress::Zlib if header.signal_press == SignalPress::None => {
+                self.deflate.compress(payload, stored)?
+            }
             RecordPress::Zlib => self.runs.compress(payload, stored),
             RecordPress::Zstd => self.zstd.compress(payload, stored)?,
             RecordPress::SvbZd => {
-                return Err(Fault::new(0, "record compression svb-zd", "none, zlib or zstd; svb-zd is only read"));
+                return Err(Fault::new(
+                    0,
+                    "record compression svb-zd",
+                    "none, zlib or zstd; svb-zd is only read",
+                ));
             }
         }
         Ok(stored)

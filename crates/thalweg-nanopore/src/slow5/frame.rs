@@ -1,4 +1,5 @@
-//! Where records start and end: a size before each record in BLOW5, a newline after each row in SLOW5.
+//! Where records start and end: a size before each record in BLOW5, a newline after each row in
+//! SLOW5.
 
 use std::ops::Range;
 
@@ -44,11 +45,13 @@ impl Framing {
         Self(encoding)
     }
 
-    /// The frame that starts at the first of `bytes`, when the file has `remaining` bytes from there on.
+    /// The frame that starts at the first of `bytes`, when the file has `remaining` bytes from
+    /// there on.
     ///
     /// # Errors
     ///
-    /// When the file ends inside a record or without its marker, or when something follows the marker.
+    /// When the file ends inside a record or without its marker, or when something follows the
+    /// marker.
     pub fn next(self, bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
         match self.0 {
             Encoding::Binary => binary(bytes, remaining),
@@ -85,34 +88,58 @@ fn damaged(found: impl Into<String>, expected: &str) -> Fault {
 
 fn binary(bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
     // What the file does not have, the bytes cannot have either.
-    let bytes = usize::try_from(remaining).ok().and_then(|remaining| bytes.get(..remaining)).unwrap_or(bytes);
+    let bytes = usize::try_from(remaining)
+        .ok()
+        .and_then(|remaining| bytes.get(..remaining))
+        .unwrap_or(bytes);
     if remaining < SIZE_BYTES as u64 {
         return if remaining > bytes.len() as u64 {
             Ok(Frame::NeedMore(remaining as usize))
         } else if bytes == END_MARKER {
             Ok(Frame::End)
         } else {
-            let found = if bytes.is_empty() { String::from("the end of the file") } else { quoted(bytes) };
+            let found =
+                if bytes.is_empty() { String::from("the end of the file") } else { quoted(bytes) };
             Err(damaged(found, "a record or the end marker \"5WOLB\""))
         };
     }
-    let Some((size, _)) = bytes.split_first_chunk::<SIZE_BYTES>() else { return Ok(Frame::NeedMore(SIZE_BYTES)) };
+    let Some((size, _)) = bytes.split_first_chunk::<SIZE_BYTES>() else {
+        return Ok(Frame::NeedMore(SIZE_BYTES));
+    };
     if size.starts_with(END_MARKER) {
         let after = remaining - END_MARKER.len() as u64;
-        return Err(damaged(format!("{after} bytes after the end marker"), "the end of the file after \"5WOLB\""));
+        return Err(damaged(
+            format!("{after} bytes after the end marker"),
+            "the end of the file after \"5WOLB\"",
+        ));
     }
     let size = u64::from_le_bytes(*size);
     let room = remaining - SIZE_BYTES as u64;
-    let too_large = || damaged(format!("a record of {size} bytes"), &format!("at most the {room} bytes of the file"));
+    let too_large = || {
+        damaged(
+            format!("a record of {size} bytes"),
+            &format!("at most the {room} bytes of the file"),
+        )
+    };
     if size > room {
         return Err(too_large());
     }
-    let len = usize::try_from(size).ok().and_then(|size| size.checked_add(SIZE_BYTES)).ok_or_else(too_large)?;
-    Ok(if len > bytes.len() { Frame::NeedMore(len) } else { Frame::Record { stored: SIZE_BYTES..len, len } })
+    let len = usize::try_from(size)
+        .ok()
+        .and_then(|size| size.checked_add(SIZE_BYTES))
+        .ok_or_else(too_large)?;
+    Ok(if len > bytes.len() {
+        Frame::NeedMore(len)
+    } else {
+        Frame::Record { stored: SIZE_BYTES..len, len }
+    })
 }
 
 fn row(bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
-    let bytes = usize::try_from(remaining).ok().and_then(|remaining| bytes.get(..remaining)).unwrap_or(bytes);
+    let bytes = usize::try_from(remaining)
+        .ok()
+        .and_then(|remaining| bytes.get(..remaining))
+        .unwrap_or(bytes);
     if remaining == 0 {
         return Ok(Frame::End);
     }
@@ -121,10 +148,15 @@ fn row(bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
     }
     if bytes.len() as u64 == remaining {
         let tail = bytes.get(bytes.len().saturating_sub(super::QUOTED_BYTES)..).unwrap_or(bytes);
-        return Err(damaged(format!("{} at the end of the file", quoted(tail)), "a newline after the last row"));
+        return Err(damaged(
+            format!("{} at the end of the file", quoted(tail)),
+            "a newline after the last row",
+        ));
     }
     let wanted = bytes.len().saturating_mul(2).max(FIRST_ROW_BYTES);
-    Ok(Frame::NeedMore(usize::try_from(remaining).map_or(wanted, |remaining| wanted.min(remaining))))
+    Ok(Frame::NeedMore(
+        usize::try_from(remaining).map_or(wanted, |remaining| wanted.min(remaining)),
+    ))
 }
 
 #[cfg(test)]
@@ -162,7 +194,10 @@ mod tests {
         ];
         for bytes in cases {
             let fault = frame(bytes);
-            assert!(fault.as_ref().is_err_and(|f| f.expected.contains("--salvage")), "{bytes:?}: {fault:?}");
+            assert!(
+                fault.as_ref().is_err_and(|f| f.expected.contains("--salvage")),
+                "{bytes:?}: {fault:?}"
+            );
         }
         // A size that would fit in no memory is a question for the file's size alone.
         let binary = Framing::new(Encoding::Binary);

@@ -1,7 +1,8 @@
-//! The file header: version, compression, read groups with their attributes, and the auxiliary columns.
+//! The file header: version, compression, read groups with their attributes, and the auxiliary
+//! columns.
 //!
-//! BLOW5 puts 68 fixed bytes before the text, SLOW5 two lines (sections "SLOW5 header" and "BLOW5 header"). The rest, the
-//! attributes and the two column lines, is the same text in both.
+//! BLOW5 puts 68 fixed bytes before the text, SLOW5 two lines (sections "SLOW5 header" and "BLOW5
+//! header"). The rest, the attributes and the two column lines, is the same text in both.
 
 mod parse;
 #[cfg(test)]
@@ -23,7 +24,8 @@ const TEXT_AT: usize = 68;
 const TYPES: &str = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*";
 
 /// The name line up to the auxiliary columns.
-const NAMES: &str = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal";
+const NAMES: &str =
+    "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal";
 
 /// First line of a SLOW5 file, before its value.
 const VERSION_LINE: &str = "#slow5_version\t";
@@ -48,8 +50,8 @@ pub enum Encoding {
 pub struct Attribute {
     /// Its name.
     pub name: String,
-    /// Its value for each read group. The format writes `.` for what is missing and cannot tell it from an empty or
-    /// single-dot value, so both are read as `None`.
+    /// Its value for each read group. The format writes `.` for what is missing and cannot tell it
+    /// from an empty or single-dot value, so both are read as `None`.
     pub values: Vec<Option<String>>,
 }
 
@@ -79,8 +81,8 @@ pub struct Header {
 pub enum Parsed {
     /// The whole header was there.
     Done(Header),
-    /// The header is longer than the bytes given. At least this many bytes of the file are needed; a file that does not
-    /// have them is truncated. For text it is a guess, twice what was given.
+    /// The header is longer than the bytes given. At least this many bytes of the file are needed;
+    /// a file that does not have them is truncated. For text it is a guess, twice what was given.
     NeedMore(u64),
 }
 

@@ -1,5 +1,5 @@
-//! The index beside a file (`.idx`): where each read's record lies, by read id. slow5lib and slow5tools read and write
-//! the same bytes.
+//! The index beside a file (`.idx`): where each read's record lies, by read id. slow5lib and
+//! slow5tools read and write the same bytes.
 //!
 //! ```text
 //! "SLOW5IDX\1", version (3 bytes), zeros to 64
@@ -7,8 +7,9 @@
 //! "XDI5WOLS"                                           size with those 8 bytes, or with the row's newline
 //! ```
 //!
-//! An index of ten million reads must fit beside the work that needs it. So the file's own bytes are the arena, and the
-//! only thing built on top is one table of 8-byte slots: about 65 bytes a read with ids of 36 characters.
+//! An index of ten million reads must fit beside the work that needs it. So the file's own bytes
+//! are the arena, and the only thing built on top is one table of 8-byte slots: about 65 bytes a
+//! read with ids of 36 characters.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -38,8 +39,9 @@ const FILE_END_BYTES: u64 = 5;
 /// A BLOW5 record's size as an index counts it includes the 8 bytes of its own size.
 const LEAST_RECORD_BYTES: u64 = 8;
 
-/// A slot holds an entry's position plus one in its low bits, and the top bits of its hash in its high ones, so that
-/// most misses are known without a look at the arena. 2^48 bytes of index are more than any file system holds.
+/// A slot holds an entry's position plus one in its low bits, and the top bits of its hash in its
+/// high ones, so that most misses are known without a look at the arena. 2^48 bytes of index are
+/// more than any file system holds.
 const POSITION_BITS: u32 = 48;
 
 /// Where a read's record lies.
@@ -78,7 +80,10 @@ pub struct Index {
 
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index").field("version", &self.version).field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("Index")
+            .field("version", &self.version)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,21 +96,25 @@ impl Index {
         Self { version, bytes, len: 0, slots: Vec::new(), hasher: RandomState::new() }
     }
 
-    /// Takes the bytes of an index file for an index. [`Index::check`] compares it with its data file.
+    /// Takes the bytes of an index file for an index. [`Index::check`] compares it with its data
+    /// file.
     ///
     /// # Errors
     ///
-    /// When the bytes are no index, or one of a newer version, cut short, with something after its end, with a read
-    /// twice, or with an id that is not UTF-8.
+    /// When the bytes are no index, or one of a newer version, cut short, with something after its
+    /// end, with a read twice, or with an id that is not UTF-8.
     pub fn parse(mut bytes: Vec<u8>) -> Result<Self, Fault> {
         let Some(version) = bytes.strip_prefix(MAGIC) else {
             let head = bytes.get(..MAGIC.len()).unwrap_or(&bytes);
             return Err(Fault::new(0, quoted(head), "\"SLOW5IDX\", the start of an index"));
         };
-        let &[major, minor, patch, ..] = version else { return Err(cut_short(&bytes, bytes.len())) };
+        let &[major, minor, patch, ..] = version else {
+            return Err(cut_short(&bytes, bytes.len()));
+        };
         let version = Version::new(major, minor, patch).supported(MAGIC.len())?;
 
-        // Counted first, so that the table is allocated once and is no larger than the file has entries.
+        // Counted first, so that the table is allocated once and is no larger than the file has
+        // entries.
         let (mut at, mut len) = (ENTRIES_AT, 0usize);
         while bytes.get(at..) != Some(END_MARKER) {
             let (id, _, next) = entry(&bytes, at).ok_or_else(|| cut_short(&bytes, at))?;
@@ -117,7 +126,13 @@ impl Index {
             len += 1;
         }
         bytes.truncate(at);
-        let mut index = Self { version, bytes, len: 0, slots: vec![0; slots_for(len)], hasher: RandomState::new() };
+        let mut index = Self {
+            version,
+            bytes,
+            len: 0,
+            slots: vec![0; slots_for(len)],
+            hasher: RandomState::new(),
+        };
         let mut at = ENTRIES_AT;
         while let Some((id, _, next)) = entry(&index.bytes, at) {
             let (slot, tag) = index.vacant(id).map_err(|first| twice(id, at, first))?;
@@ -134,12 +149,15 @@ impl Index {
     /// When the index has the read already, or its id is longer than 65,535 bytes.
     pub fn push(&mut self, read_id: &str, place: Entry) -> Result<(), Fault> {
         let at = self.bytes.len();
-        let id_len = u16::try_from(read_id.len())
-            .map_err(|_| Fault::new(at, format!("a read id of {} bytes", read_id.len()), "at most 65535"))?;
+        let id_len = u16::try_from(read_id.len()).map_err(|_| {
+            Fault::new(at, format!("a read id of {} bytes", read_id.len()), "at most 65535")
+        })?;
         if slots_for(self.len + 1) > self.slots.len() {
             self.grow();
         }
-        let (slot, tag) = self.vacant(read_id.as_bytes()).map_err(|first| twice(read_id.as_bytes(), at, first))?;
+        let (slot, tag) = self
+            .vacant(read_id.as_bytes())
+            .map_err(|first| twice(read_id.as_bytes(), at, first))?;
         self.fill(slot, tag | (at as u64 + 1));
         self.bytes.extend(id_len.to_le_bytes());
         self.bytes.extend(read_id.as_bytes());
@@ -154,10 +172,15 @@ impl Index {
     ///
     /// When it is another file's index, or older than the file.
     pub fn check(&self, header: &Header, file_size: u64) -> Result<(), Fault> {
-        const REBUILD: &str = "the index does not belong to this file or is out of date; build it again";
+        const REBUILD: &str =
+            "the index does not belong to this file or is out of date; build it again";
         if self.version != header.version {
             let expected = format!("version {}, the data file's; {REBUILD}", header.version);
-            return Err(Fault::new(MAGIC.len(), format!("index version {}", self.version), expected));
+            return Err(Fault::new(
+                MAGIC.len(),
+                format!("index version {}", self.version),
+                expected,
+            ));
         }
         let (least, after) = match header.encoding {
             Encoding::Binary => (LEAST_RECORD_BYTES, FILE_END_BYTES),
@@ -167,10 +190,19 @@ impl Index {
         let mut at = ENTRIES_AT;
         while let Some((id, place, next)) = entry(&self.bytes, at) {
             let end = place.offset.checked_add(place.size);
-            let inside = place.offset >= header.data_offset && end.is_some_and(|end| end <= data_end);
+            let inside =
+                place.offset >= header.data_offset && end.is_some_and(|end| end <= data_end);
             if !inside || place.size < least {
-                let found = format!("read {} at byte {} with {} bytes", quoted(id), place.offset, place.size);
-                let expected = format!("a record between bytes {} and {data_end}; {REBUILD}", header.data_offset);
+                let found = format!(
+                    "read {} at byte {} with {} bytes",
+                    quoted(id),
+                    place.offset,
+                    place.size
+                );
+                let expected = format!(
+                    "a record between bytes {} and {data_end}; {REBUILD}",
+                    header.data_offset
+                );
                 return Err(Fault::new(at, found, expected));
             }
             at = next;
@@ -215,14 +247,15 @@ impl Index {
         [&self.bytes, END_MARKER]
     }
 
-    /// The slot for a read that is not there and its tag, the top bits of its hash; the entry's position as the error when
-    /// it is there.
+    /// The slot for a read that is not there and its tag, the top bits of its hash; the entry's
+    /// position as the error when it is there.
     fn vacant(&self, id: &[u8]) -> Result<(usize, u64), usize> {
         let hash = self.hasher.hash_one(id);
         let tag = hash >> POSITION_BITS << POSITION_BITS;
         let mask = self.slots.len().wrapping_sub(1);
         let mut slot = hash as usize & mask;
-        // At least a quarter of the slots are empty, so the search ends; in no slots at all it does not start.
+        // At least a quarter of the slots are empty, so the search ends; in no slots at all it does
+        // not start.
         while let Some(&value) = self.slots.get(slot) {
             if value == 0 {
                 return Ok((slot, tag));
@@ -250,7 +283,8 @@ impl Index {
         self.slots = vec![0; slots_for(self.len + 1).max(old.len() * 2)];
         self.len = 0;
         for value in old.into_iter().filter(|&value| value != 0) {
-            let vacant = entry(&self.bytes, position(value)).and_then(|(id, ..)| self.vacant(id).ok());
+            let vacant =
+                entry(&self.bytes, position(value)).and_then(|(id, ..)| self.vacant(id).ok());
             if let Some((slot, _)) = vacant {
                 self.fill(slot, value);
             }
@@ -281,7 +315,11 @@ fn entry(bytes: &[u8], at: usize) -> Option<(&[u8], Entry, usize)> {
 fn cut_short(bytes: &[u8], at: usize) -> Fault {
     let tail = bytes.get(at..).unwrap_or_default();
     let found = if tail.is_empty() { String::from("the end of the index") } else { quoted(tail) };
-    Fault::new(at, found, "an entry or, as the last bytes of the index, \"XDI5WOLS\"; build the index again")
+    Fault::new(
+        at,
+        found,
+        "an entry or, as the last bytes of the index, \"XDI5WOLS\"; build the index again",
+    )
 }
 
 #[cold]

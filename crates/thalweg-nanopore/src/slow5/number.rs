@@ -1,8 +1,10 @@
-//! Numbers as SLOW5 text writes them (section "SLOW5 ASCII encoding"): plain decimals, no exponent, no leading zeros.
+//! Numbers as SLOW5 text writes them (section "SLOW5 ASCII encoding"): plain decimals, no exponent,
+//! no leading zeros.
 
 use std::io::Write;
 
-/// Fractional digits before trailing zeros go: what C's `%f` prints, and so what every other writer prints.
+/// Fractional digits before trailing zeros go: what C's `%f` prints, and so what every other writer
+/// prints.
 const FRACTION_DIGITS: usize = 6;
 
 /// A decimal without sign, leading zeros or anything above `max`.
@@ -48,7 +50,8 @@ pub(super) fn parse_double(text: &[u8]) -> Option<f64> {
     decimal(text)?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// The same in single precision. Rounded once, from the text: by way of a double it would be rounded twice.
+/// The same in single precision. Rounded once, from the text: by way of a double it would be
+/// rounded twice.
 pub(super) fn parse_float(text: &[u8]) -> Option<f32> {
     if let Some(value) = non_finite(text) {
         return Some(value as f32);
@@ -83,8 +86,9 @@ pub(super) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
     out.extend(digits.iter().skip(digits.len() - used));
 }
 
-/// Writes a double as slow5lib does: six fractional digits, then neither trailing zeros nor a bare point, and no "-0".
-/// What needs more digits is rounded: the text encoding is lossy for such numbers, whoever writes it.
+/// Writes a double as slow5lib does: six fractional digits, then neither trailing zeros nor a bare
+/// point, and no "-0". What needs more digits is rounded: the text encoding is lossy for such
+/// numbers, whoever writes it.
 pub(super) fn push_double(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend(if value.is_sign_negative() { b"-nan".as_slice() } else { b"nan" });
@@ -153,7 +157,8 @@ mod tests {
 
     #[test]
     fn doubles_refuse_what_is_not_a_decimal() {
-        for bad in ["", ".", "-", "1e3", "+1", "0x1", "1.2.3", "infinity", "NaN", " 1", "1-", "1\r"] {
+        for bad in ["", ".", "-", "1e3", "+1", "0x1", "1.2.3", "infinity", "NaN", " 1", "1-", "1\r"]
+        {
             assert_eq!(parse_double(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!(parse_double(&[b'9'; 400]), None);

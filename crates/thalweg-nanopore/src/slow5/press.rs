@@ -18,7 +18,8 @@ pub enum RecordPress {
     Zlib,
     /// A zstd frame; since 0.2.0.
     Zstd,
-    /// The record's bytes taken for 16-bit samples and coded as svb-zd. A development code; not seen in practice.
+    /// The record's bytes taken for 16-bit samples and coded as svb-zd. A development code; not
+    /// seen in practice.
     SvbZd,
 }
 
@@ -79,7 +80,8 @@ impl RecordPress {
 
 impl SignalPress {
     /// Every method, in the order of the codes.
-    pub const ALL: [Self; 7] = [Self::None, Self::SvbZd, Self::ExZd, Self::Zlib, Self::Zstd, Self::Vbz, Self::Svb16Zd];
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::SvbZd, Self::ExZd, Self::Zlib, Self::Zstd, Self::Vbz, Self::Svb16Zd];
 
     /// The code in the file header.
     pub const fn code(self) -> u8 {
@@ -135,7 +137,9 @@ impl FromStr for RecordPress {
 
     fn from_str(name: &str) -> Result<Self, Fault> {
         let known = Self::ALL.into_iter().find(|press| press.name() == name);
-        known.ok_or_else(|| Fault::new(0, format!("{name:?}"), "a record compression: none, zlib, zstd or svb-zd"))
+        known.ok_or_else(|| {
+            Fault::new(0, format!("{name:?}"), "a record compression: none, zlib, zstd or svb-zd")
+        })
     }
 }
 
@@ -172,9 +176,11 @@ mod tests {
 
     #[test]
     fn released_methods() {
-        let released: Vec<_> = SignalPress::ALL.into_iter().filter(|p| p.is_released()).map(|p| p.code()).collect();
+        let released: Vec<_> =
+            SignalPress::ALL.into_iter().filter(|p| p.is_released()).map(|p| p.code()).collect();
         assert_eq!(released, [0, 1, 2]);
-        let released: Vec<_> = RecordPress::ALL.into_iter().filter(|p| p.is_released()).map(|p| p.code()).collect();
+        let released: Vec<_> =
+            RecordPress::ALL.into_iter().filter(|p| p.is_released()).map(|p| p.code()).collect();
         assert_eq!(released, [0, 1, 2]);
     }
 }

@@ -1,4 +1,5 @@
-//! One read: the primary fields, the signal as stored, the auxiliary bytes (section "BLOW5 record").
+//! One read: the primary fields, the signal as stored, the auxiliary bytes (section "BLOW5
+//! record").
 //!
 //! ```text
 //! u16 id length, id, u32 read group, f64 digitisation, f64 offset, f64 range, f64 sampling rate,
@@ -32,8 +33,8 @@ pub struct Record<'a> {
     pub range: f64,
     /// Samples a second.
     pub sampling_rate: f64,
-    /// The signal as stored, still in the header's signal compression. Empty when the record came from text: its
-    /// samples are parsed already.
+    /// The signal as stored, still in the header's signal compression. Empty when the record came
+    /// from text: its samples are parsed already.
     pub signal: &'a [u8],
     /// The auxiliary fields as stored.
     pub aux: &'a [u8],
@@ -66,13 +67,22 @@ impl<'a> Fields<'a> {
 
     #[cold]
     fn cut_short(&self, what: &'static str) -> Fault {
-        Fault::new(self.at, format!("{} bytes left in the record", self.bytes.len() - self.at), what)
+        Fault::new(
+            self.at,
+            format!("{} bytes left in the record", self.bytes.len() - self.at),
+            what,
+        )
     }
 }
 
 fn read_id(bytes: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(bytes)
-        .map_err(|e| Fault::new(ID_LEN_BYTES + e.valid_up_to(), format!("the read id {}", quoted(bytes)), "UTF-8 text"))
+    std::str::from_utf8(bytes).map_err(|e| {
+        Fault::new(
+            ID_LEN_BYTES + e.valid_up_to(),
+            format!("the read id {}", quoted(bytes)),
+            "UTF-8 text",
+        )
+    })
 }
 
 impl<'a> Record<'a> {
@@ -80,7 +90,8 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     ///
-    /// When the fields do not fill the bytes exactly, the read group is none of the header's, or the id is not UTF-8.
+    /// When the fields do not fill the bytes exactly, the read group is none of the header's, or
+    /// the id is not UTF-8.
     #[inline]
     pub fn parse(payload: &'a [u8], header: &Header) -> Result<Self, Fault> {
         let mut fields = Fields { bytes: payload, at: 0 };
@@ -100,14 +111,17 @@ impl<'a> Record<'a> {
         let len = u64::from_le_bytes(fields.array("the length of the signal")?);
         let bytes = signal_bytes(len, header.signal_press)
             .filter(|&bytes| bytes <= payload.len() - fields.at)
-            .ok_or_else(|| too_long(len, header.signal_press, payload.len() - fields.at).shifted(len_at))?;
+            .ok_or_else(|| {
+                too_long(len, header.signal_press, payload.len() - fields.at).shifted(len_at)
+            })?;
         let signal = fields.slice(bytes, "the signal")?;
         let aux = payload.get(fields.at..).unwrap_or_default();
         auxiliary::verify(&header.aux, aux).map_err(|fault| fault.shifted(fields.at))?;
         Ok(Self { read_id, read_group, digitisation, offset, range, sampling_rate, signal, aux })
     }
 
-    /// The read id from the first bytes of a record's decompressed bytes; `None` when they are too few.
+    /// The read id from the first bytes of a record's decompressed bytes; `None` when they are too
+    /// few.
     ///
     /// # Errors
     ///
@@ -132,7 +146,11 @@ impl<'a> Record<'a> {
                 Some((count, rest)) if u32::from_le_bytes(*count) as usize <= rest.len() => {
                     Ok(Some(u32::from_le_bytes(*count) as usize))
                 }
-                _ => Err(Fault::new(0, format!("{} bytes of signal", self.signal.len()), "a count that fits them")),
+                _ => Err(Fault::new(
+                    0,
+                    format!("{} bytes of signal", self.signal.len()),
+                    "a count that fits them",
+                )),
             },
             SignalPress::Zlib | SignalPress::Zstd | SignalPress::Vbz => Ok(None),
         }
@@ -143,17 +161,24 @@ impl<'a> Record<'a> {
         AuxValues::new(&header.aux, self.aux)
     }
 
-    /// Appends the record's bytes before record compression. `signal_press` says how [`Record::signal`] is coded.
+    /// Appends the record's bytes before record compression. `signal_press` says how
+    /// [`Record::signal`] is coded.
     ///
     /// # Errors
     ///
-    /// When the read id is longer than 65,535 bytes, or plain samples do not come in pairs of bytes.
+    /// When the read id is longer than 65,535 bytes, or plain samples do not come in pairs of
+    /// bytes.
     pub fn encode(&self, signal_press: SignalPress, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let id_len = u16::try_from(self.read_id.len())
-            .map_err(|_| Fault::new(0, format!("a read id of {} bytes", self.read_id.len()), "at most 65535"))?;
+        let id_len = u16::try_from(self.read_id.len()).map_err(|_| {
+            Fault::new(0, format!("a read id of {} bytes", self.read_id.len()), "at most 65535")
+        })?;
         let len = match signal_press {
             SignalPress::None if !self.signal.len().is_multiple_of(SAMPLE_BYTES) => {
-                return Err(Fault::new(0, format!("{} bytes of samples", self.signal.len()), "an even number"));
+                return Err(Fault::new(
+                    0,
+                    format!("{} bytes of samples", self.signal.len()),
+                    "an even number",
+                ));
             }
             SignalPress::None => self.signal.len() / SAMPLE_BYTES,
             _ => self.signal.len(),
@@ -171,7 +196,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Bytes of a signal. The stored length counts samples when they are plain, but bytes when they are compressed.
+/// Bytes of a signal. The stored length counts samples when they are plain, but bytes when they are
+/// compressed.
 fn signal_bytes(len: u64, press: SignalPress) -> Option<usize> {
     let len = usize::try_from(len).ok()?;
     match press {
@@ -183,7 +209,11 @@ fn signal_bytes(len: u64, press: SignalPress) -> Option<usize> {
 #[cold]
 fn too_long(len: u64, press: SignalPress, room: usize) -> Fault {
     let unit = if press == SignalPress::None { "samples" } else { "bytes" };
-    Fault::new(0, format!("a signal of {len} {unit}"), format!("at most the {room} bytes left in the record"))
+    Fault::new(
+        0,
+        format!("a signal of {len} {unit}"),
+        format!("at most the {room} bytes left in the record"),
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Where records may start in bytes whose framing is lost: cheap tests that turn away almost everything, so that the
-//! few places left can be decoded in full. Pure: whoever calls it fetches bytes and decodes candidates.
+//! Where records may start in bytes whose framing is lost: cheap tests that turn away almost
+//! everything, so that the few places left can be decoded in full. Pure: whoever calls it fetches
+//! bytes and decodes candidates.
 
 use super::{Encoding, Header, RecordPress};
 
@@ -9,7 +10,8 @@ const SIZE_BYTES: usize = 8;
 /// First bytes of a zstd frame (RFC 8878, section 3.1.1).
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Bytes of a record without its id, signal and auxiliary fields: id length, read group, four doubles, signal length.
+/// Bytes of a record without its id, signal and auxiliary fields: id length, read group, four
+/// doubles, signal length.
 const FIXED_BYTES: u64 = 2 + 4 + 4 * 8 + 8;
 
 /// Least bytes of a zlib stream: header, an empty block, checksum (RFC 1950, section 2.2).
@@ -37,20 +39,20 @@ pub struct Resync {
 }
 
 impl Resync {
-    /// Bytes from a candidate's start on that the tests look at. Windows over a file overlap by as many, so that no
-    /// place is judged by fewer unless the file has no more.
+    /// Bytes from a candidate's start on that the tests look at. Windows over a file overlap by as
+    /// many, so that no place is judged by fewer unless the file has no more.
     pub const LOOK: usize = 128;
 
-    /// For the records of this file, of at most `most` stored bytes. `None` for text, whose rows end with a newline
-    /// whatever happens to them.
+    /// For the records of this file, of at most `most` stored bytes. `None` for text, whose rows
+    /// end with a newline whatever happens to them.
     pub fn new(header: &Header, most: u64) -> Option<Self> {
         let binary = header.encoding == Encoding::Binary;
         let (press, least) = (header.record_press, least_bytes(header.record_press));
         binary.then_some(Self { press, read_groups: header.read_groups, least, most })
     }
 
-    /// The first place from index `from` of `bytes` on where a record may start that ends within `remaining` bytes of
-    /// the first of `bytes`.
+    /// The first place from index `from` of `bytes` on where a record may start that ends within
+    /// `remaining` bytes of the first of `bytes`.
     pub fn next(&self, bytes: &[u8], from: usize, remaining: u64) -> Option<Candidate> {
         let end = bytes.len().checked_sub(SIZE_BYTES)?;
         (from..=end).find_map(|at| {
@@ -64,21 +66,24 @@ impl Resync {
         })
     }
 
-    /// Whether a record of `size` stored bytes may start with `stored`, of which there may be too few to tell.
+    /// Whether a record of `size` stored bytes may start with `stored`, of which there may be too
+    /// few to tell.
     fn is_plausible(&self, stored: &[u8], size: u64) -> bool {
         let stored = stored.get(..Self::LOOK - SIZE_BYTES).unwrap_or(stored);
         match self.press {
             RecordPress::Zstd => stored.starts_with(&ZSTD_MAGIC),
-            // Method 8, and a check so that the two bytes are a multiple of 31 (RFC 1950, section 2.2).
-            RecordPress::Zlib => stored
-                .first_chunk()
-                .is_some_and(|&[cmf, flg]| cmf & 15 == 8 && cmf >> 4 <= 7 && u16::from_be_bytes([cmf, flg]) % 31 == 0),
+            // Method 8, and a check so that the two bytes are a multiple of 31 (RFC 1950, section
+            // 2.2).
+            RecordPress::Zlib => stored.first_chunk().is_some_and(|&[cmf, flg]| {
+                cmf & 15 == 8 && cmf >> 4 <= 7 && u16::from_be_bytes([cmf, flg]) % 31 == 0
+            }),
             RecordPress::None => self.plain_fits(stored, size),
             // The count of 16-bit values, a key of 2 bits each, then 1 to 4 bytes each.
             RecordPress::SvbZd => stored.first_chunk().is_some_and(|&count| {
                 let count = u64::from(u32::from_le_bytes(count));
                 let keys = count.div_ceil(4);
-                count >= FIXED_BYTES / 2 && (4 + keys + count..=4 + keys + 4 * count).contains(&size)
+                count >= FIXED_BYTES / 2
+                    && (4 + keys + count..=4 + keys + 4 * count).contains(&size)
             }),
         }
     }
@@ -110,8 +115,9 @@ pub fn least_bytes(press: RecordPress) -> u64 {
     }
 }
 
-/// Whether a record's bytes are of a zlib stream that ends with them: decoders ignore what follows a stream, and so
-/// would take a record whose size was damaged for a whole one. `plain` is what the stream decodes to.
+/// Whether a record's bytes are of a zlib stream that ends with them: decoders ignore what follows
+/// a stream, and so would take a record whose size was damaged for a whole one. `plain` is what the
+/// stream decodes to.
 pub fn zlib_ends(stored: &[u8], plain: &[u8]) -> bool {
     stored.last_chunk().is_some_and(|&sum| u32::from_be_bytes(sum) == adler32(plain))
 }
@@ -159,7 +165,10 @@ mod tests {
         assert_eq!(zstd.next(&bytes, 0, 67), None, "it would end beyond the file");
         assert_eq!(resync(RecordPress::Zlib).next(&bytes, 0, 100), None);
         bytes[48..50].copy_from_slice(&[0x78, 0x9c]);
-        assert_eq!(resync(RecordPress::Zlib).next(&bytes, 0, 100), Some(Candidate { at: 40, len: 28 }));
+        assert_eq!(
+            resync(RecordPress::Zlib).next(&bytes, 0, 100),
+            Some(Candidate { at: 40, len: 28 })
+        );
         for press in RecordPress::ALL {
             assert_eq!(resync(press).next(&[0; 500], 0, 500), None, "a hole is no record");
             assert_eq!(resync(press).next(&[255; 500], 0, 500), None);

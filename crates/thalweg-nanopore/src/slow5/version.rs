@@ -40,7 +40,8 @@ impl Version {
     /// Refuses what is newer than [`Version::NEWEST`]. `at` is where the version stands.
     pub(super) fn supported(self, at: usize) -> Result<Self, Fault> {
         if self > Self::NEWEST {
-            let expected = format!("a version up to {}; this file needs a newer reader", Self::NEWEST);
+            let expected =
+                format!("a version up to {}; this file needs a newer reader", Self::NEWEST);
             return Err(Fault::new(at, format!("file version {self}"), expected));
         }
         Ok(self)
@@ -49,8 +50,10 @@ impl Version {
     /// Parses `major.minor.patch`. `at` is where the text stands.
     pub(super) fn parse(text: &[u8], at: usize) -> Result<Self, Fault> {
         let fault = || Fault::new(at, quoted(text), "a version such as 1.0.0");
-        let mut parts = text.split(|&b| b == b'.').map(|part| number::parse_unsigned(part, u64::from(u8::MAX)));
-        let mut part = || parts.next().flatten().and_then(|n| u8::try_from(n).ok()).ok_or_else(fault);
+        let mut parts =
+            text.split(|&b| b == b'.').map(|part| number::parse_unsigned(part, u64::from(u8::MAX)));
+        let mut part =
+            || parts.next().flatten().and_then(|n| u8::try_from(n).ok()).ok_or_else(fault);
         let version = Self::new(part()?, part()?, part()?);
         if parts.next().is_some() {
             return Err(fault());
@@ -74,7 +77,9 @@ mod tests {
         assert_eq!(Version::parse(b"0.2.0", 0), Ok(Version::V0_2_0));
         assert_eq!(Version::V1_0_0.to_string(), "1.0.0");
         assert!(Version::V0_2_0 < Version::V1_0_0 && Version::V1_0_0 < Version::NEWEST);
-        for bad in ["", "1", "1.0", "1.0.0.0", "1.0.256", "01.0.0", "1.0.x", "1.1.1", "2.0.0", "1..0"] {
+        for bad in
+            ["", "1", "1.0", "1.0.0.0", "1.0.256", "01.0.0", "1.0.x", "1.1.1", "2.0.0", "1..0"]
+        {
             assert!(Version::parse(bad.as_bytes(), 0).is_err(), "{bad}");
         }
     }

@@ -6,10 +6,11 @@ use thalweg_codec::splitmix::mix;
 use thalweg_io::chance::Chance;
 use thalweg_io::{Error, Result};
 
-/// What a synthetic basecalled run looks like. The defaults imitate nanopore reads of R10.4.1 chemistry, called with a
-/// high-accuracy model.
+/// What a synthetic basecalled run looks like. The defaults imitate nanopore reads of R10.4.1
+/// chemistry, called with a high-accuracy model.
 ///
-/// A record depends on nothing but this and its number, as the signal of [`Synth`](super::Synth) does.
+/// A record depends on nothing but this and its number, as the signal of [`Synth`](super::Synth)
+/// does.
 ///
 /// ```
 /// use thalweg_nanopore::synth::Basecalls;
@@ -107,7 +108,8 @@ impl Basecalls {
         let gc = (self.gc.clamp(0.0, 1.0) * 256.0) as u64;
         for _ in 0..length.div_ceil(8) {
             let mut bits = chance.bits();
-            // One bit of each byte is used twice: it is even among the small and among the large values alike.
+            // One bit of each byte is used twice: it is even among the small and among the large
+            // values alike.
             for _ in 0..8 {
                 let (value, odd) = (bits & 0xff, bits & 1 == 1);
                 out.push(match (value < gc, odd) {
@@ -128,8 +130,10 @@ impl Basecalls {
             if left == 0 {
                 (bits, left) = (chance.bits(), 2);
             }
-            // The sum of four even values is near enough to normal: mean 510, standard deviation 147.8.
-            let sum = (bits & 0xff) + (bits >> 8 & 0xff) + (bits >> 16 & 0xff) + (bits >> 24 & 0xff);
+            // The sum of four even values is near enough to normal: mean 510, standard deviation
+            // 147.8.
+            let sum =
+                (bits & 0xff) + (bits >> 8 & 0xff) + (bits >> 16 & 0xff) + (bits >> 24 & 0xff);
             (bits, left) = (bits >> 32, left - 1);
             deviation = MEMORY * deviation + NOVELTY * (sum as f64 - 510.0) / 147.8;
             let quality = (mean + deviation).clamp(1.0, MOST_QUALITY) as u8;

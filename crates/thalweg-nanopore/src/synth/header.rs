@@ -1,14 +1,17 @@
-//! Header attributes: the names that a PromethION run of 2024 writes, with values that say that it never took place.
+//! Header attributes: the names that a PromethION run of 2024 writes, with values that say that it
+//! never took place.
 
 use thalweg_codec::splitmix::mix;
 
 use super::Recipe;
 
-/// Attributes of one read group, sorted by name. Their values follow from the recipe, so that equal recipes give equal
-/// files; the ids differ between read groups.
+/// Attributes of one read group, sorted by name. Their values follow from the recipe, so that equal
+/// recipes give equal files; the ids differ between read groups.
 pub fn attributes(recipe: &Recipe, read_group: u32) -> Vec<(&'static str, String)> {
     let hex = |purpose: u64, digits: usize| {
-        let word = |k: u64| mix(mix(recipe.seed ^ (purpose << 32 | u64::from(read_group))).wrapping_add(k));
+        let word = |k: u64| {
+            mix(mix(recipe.seed ^ (purpose << 32 | u64::from(read_group))).wrapping_add(k))
+        };
         let mut text = String::new();
         for k in 0..digits.div_ceil(16) {
             text += &format!("{:016x}", word(k as u64));

@@ -10,19 +10,20 @@ const WORDS: usize = 1 << (2 * WORD);
 /// Keeps the newest `WORD` bases.
 pub(crate) const WORD_MASK: usize = WORDS - 1;
 
-/// How much each base of the word weighs: the narrow part of the pore holds the middle. The sum over the shared bases
-/// is what makes neighbouring levels alike, as they are in real signal.
+/// How much each base of the word weighs: the narrow part of the pore holds the middle. The sum
+/// over the shared bases is what makes neighbouring levels alike, as they are in real signal.
 const WEIGHTS: [f64; WORD] = [0.10, 0.15, 0.30, 0.65, 1.00, 0.75, 0.40, 0.20, 0.10];
 
-/// The order of the four bases at each place, as a number that is xored in. It does not follow from the seed, for it
-/// decides how far the level moves from one word to the next: another seed is another pore of the same kind.
+/// The order of the four bases at each place, as a number that is xored in. It does not follow from
+/// the seed, for it decides how far the level moves from one word to the next: another seed is
+/// another pore of the same kind.
 const TURNS: [usize; WORD] = [1, 1, 2, 2, 3, 2, 0, 3, 2];
 
 /// What the weighted sum cannot say about a word, in the sum's own standard deviations.
 const PECULIARITY: f64 = 0.35;
 
-/// Entries of the table of normal quantiles, and of that of dwell times: powers of two, and together small enough for
-/// the first-level cache.
+/// Entries of the table of normal quantiles, and of that of dwell times: powers of two, and
+/// together small enough for the first-level cache.
 pub(crate) const QUANTILES: usize = 4096;
 pub(crate) const DWELLS: usize = 1024;
 
@@ -69,8 +70,8 @@ fn dwells(recipe: &Recipe) -> Box<[f32; DWELLS]> {
         let root = (1.0 - 1.0 / (9.0 * k) + z / (3.0 * k.sqrt())).max(0.02);
         root * root * root
     };
-    // A base that stays for no time at all would make a read of endlessly many bases; one that stays for a million
-    // samples says no more than one that stays for the whole read.
+    // A base that stays for no time at all would make a read of endlessly many bases; one that
+    // stays for a million samples says no more than one that stays for the whole read.
     let mean = (recipe.sample_rate / recipe.bases_per_second).clamp(0.25, 1e6);
     let scale = mean * DWELLS as f64 / normal.iter().map(|&z| cube(z)).sum::<f64>();
     let mut table = Box::new([0f32; DWELLS]);
@@ -92,7 +93,8 @@ fn levels(recipe: &Recipe) -> Box<[Level]> {
     let spread = WEIGHTS.iter().map(|w| w * w).sum::<f64>().sqrt();
     let mut raw: Vec<f64> = (0..WORDS)
         .map(|word| {
-            let sum: f64 = share.iter().enumerate().map(|(p, row)| row[(word >> (2 * p)) & 3]).sum();
+            let sum: f64 =
+                share.iter().enumerate().map(|(p, row)| row[(word >> (2 * p)) & 3]).sum();
             // Uniform on an interval of unit variance.
             let own = (hash01(recipe.seed, 3, word as u64) - 0.5) * 12f64.sqrt();
             sum + PECULIARITY * spread * own
@@ -107,7 +109,10 @@ fn levels(recipe: &Recipe) -> Box<[Level]> {
         // From half the median to about twice, as in ONT's tables of the older pores.
         let u = hash01(recipe.seed, 4, word as u64);
         let noise = 0.55 + 0.7 * u + 0.8 * u * u * u;
-        Level { current: (x * recipe.level_sd * steps) as f32, noise: (noise * recipe.noise_sd * steps) as f32 }
+        Level {
+            current: (x * recipe.level_sd * steps) as f32,
+            noise: (noise * recipe.noise_sd * steps) as f32,
+        }
     };
     raw.into_iter().enumerate().map(level).collect()
 }

@@ -75,12 +75,14 @@ pub(crate) fn length(recipe: &Recipe, chance: &mut Chance) -> usize {
     (length.round() as u32).clamp(recipe.min_length, recipe.max_length) as usize
 }
 
-/// Fills all but the samples, and returns the random numbers that are left and how many samples there are.
+/// Fills all but the samples, and returns the random numbers that are left and how many samples
+/// there are.
 pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance, usize) {
     let mut chance = chance(recipe, i);
     let len = length(recipe, &mut chance);
 
-    let id = (u128::from(chance.bits()) << 64 | u128::from(chance.bits())) & !(0xf << 76) & !(0x3 << 62);
+    let id =
+        (u128::from(chance.bits()) << 64 | u128::from(chance.bits())) & !(0xf << 76) & !(0x3 << 62);
     read.uuid = (id | 0x4 << 76 | 0x2 << 62).to_be_bytes();
     hyphenated(&read.uuid, &mut read.read_id);
 
@@ -89,7 +91,8 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     read.range = recipe.range;
     read.sampling_rate = recipe.sample_rate;
 
-    // Every channel has one read of each round; the multiplier scatters neighbours over the flow cell.
+    // Every channel has one read of each round; the multiplier scatters neighbours over the flow
+    // cell.
     let channels = u64::from(recipe.channels);
     let (round, place) = (i / channels, i % channels);
     let channel = (u128::from(place) * u128::from(coprime(channels)) % u128::from(channels)) as u64;
@@ -101,14 +104,18 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     aux.channel_number.clear();
     // Writing to a String cannot fail.
     let _ = write!(aux.channel_number, "{}", channel + 1);
-    aux.median_before =
-        if chance.unit() < 0.03 { f64::NAN } else { f64::from((recipe.open_pore + 12.0 * chance.normal()) as f32) };
+    aux.median_before = if chance.unit() < 0.03 {
+        f64::NAN
+    } else {
+        f64::from((recipe.open_pore + 12.0 * chance.normal()) as f32)
+    };
     // Two thirds of the numbers go to what the run's software takes for noise.
     aux.read_number = (round.wrapping_mul(3).wrapping_add(chance.bits() % 3) & 0x7fff_ffff) as i32;
     aux.start_mux = 1 + (mix(recipe.seed ^ channel ^ (round / 100) << 32) % 4) as u8;
     // A channel is taken up by a read four fifths of the time.
     let pace = 1.25 * recipe.mean_length.max(1.0);
-    aux.start_time = (pace * (round as f64 + 0.5 + jitter(6) + 0.2 * (chance.unit() - 0.5))).max(0.0) as u64;
+    aux.start_time =
+        (pace * (round as f64 + 0.5 + jitter(6) + 0.2 * (chance.unit() - 0.5))).max(0.0) as u64;
     aux.end_reason = match chance.bits() % 1000 {
         0..8 => 1,
         8..60 => 2,
@@ -124,11 +131,13 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     aux.predicted_scaling_shift = near(shift, 0.15);
     aux.predicted_scaling_scale = near(scale, 0.25);
     aux.num_reads_since_mux_change = (round % 100) as u32;
-    aux.time_since_mux_change = ((round % 100) as f64 * pace / recipe.sample_rate) as f32 + near(60.0, 0.2).abs();
+    aux.time_since_mux_change =
+        ((round % 100) as f64 * pace / recipe.sample_rate) as f32 + near(60.0, 0.2).abs();
     (chance, len)
 }
 
-/// A number near `n`'s golden section that shares no factor with it, so that its multiples visit all residues.
+/// A number near `n`'s golden section that shares no factor with it, so that its multiples visit
+/// all residues.
 fn coprime(n: u64) -> u64 {
     let gcd = |mut a: u64, mut b: u64| {
         while b != 0 {

@@ -1,11 +1,13 @@
-//! The samples of one read: bases pass, each holds the current at its word's level for a while, and noise comes on top.
+//! The samples of one read: bases pass, each holds the current at its word's level for a while, and
+//! noise comes on top.
 
 use thalweg_io::chance::Chance;
 
 use super::Recipe;
 use super::pore::{QUANTILES, Tables, WORD_MASK};
 
-/// For each base, 16 equally likely successors. Rough shares of human DNA: A and T are more common, CG is rare.
+/// For each base, 16 equally likely successors. Rough shares of human DNA: A and T are more common,
+/// CG is rare.
 const NEXT: [[u8; 16]; 4] = [
     [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3],
     [0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 3, 3, 3, 3, 3, 3],
@@ -42,7 +44,8 @@ pub(crate) fn fill(
         trace.fall(chance, (recipe.open_pore * steps - offset) as f32, base);
     }
     let adapter = recipe.adapter_length * (0.5 + chance.unit());
-    // The motor protein holds the adapter: its bases pass ten times as slowly as those of the strand.
+    // The motor protein holds the adapter: its bases pass ten times as slowly as those of the
+    // strand.
     let slow_until = (trace.at as f64 + adapter) as usize;
     let stall = (recipe.stalls_per_base * 65_536.0) as u64;
 
@@ -60,7 +63,12 @@ pub(crate) fn fill(
         if bits >> 28 & 0xffff < stall {
             stay *= 5.0 + 35.0 * ((bits >> 44 & 0xff) as f32 / 256.0);
         }
-        trace.hold(chance, base + gain * level.current + drift_sd * wander, gain * level.noise, stay);
+        trace.hold(
+            chance,
+            base + gain * level.current + drift_sd * wander,
+            gain * level.noise,
+            stay,
+        );
         bases += 1;
     }
     let bounds = trace.bounds;
@@ -69,8 +77,8 @@ pub(crate) fn fill(
     bases
 }
 
-/// Least and greatest value that the digitiser gives. One of 2048 values counts from 0 and one of 8192 is signed: so it
-/// is in the files of each.
+/// Least and greatest value that the digitiser gives. One of 2048 values counts from 0 and one of
+/// 8192 is signed: so it is in the files of each.
 pub(crate) fn bounds(digitisation: f64) -> (f32, f32) {
     let n = digitisation.floor() as f32;
     if n <= 2048.0 { (0.0, n - 1.0) } else { (-(n / 2.0).floor(), (n / 2.0).floor() - 1.0) }
@@ -88,10 +96,12 @@ struct Trace<'a> {
     out: &'a mut [i16],
     len: usize,
     at: usize,
-    /// The part of a sample that has passed since the last whole one, and the current summed over it.
+    /// The part of a sample that has passed since the last whole one, and the current summed over
+    /// it.
     filled: f32,
     sum: f32,
-    /// The noise is a moving average of independent values: `fresh` times this one plus `kept` times the last.
+    /// The noise is a moving average of independent values: `fresh` times this one plus `kept`
+    /// times the last.
     fresh: f32,
     kept: f32,
     last: f32,
@@ -104,11 +114,22 @@ impl<'a> Trace<'a> {
         let fresh = (0.5 + 0.5 * (1.0 - 4.0 * rho * rho).max(0.0).sqrt()).sqrt();
         let (kept, fresh) = ((rho / fresh) as f32, fresh as f32);
         let bounds = bounds(recipe.digitisation);
-        Self { normal: &tables.normal, out, len, at: 0, filled: 0.0, sum: 0.0, fresh, kept, last: 0.0, bounds }
+        Self {
+            normal: &tables.normal,
+            out,
+            len,
+            at: 0,
+            filled: 0.0,
+            sum: 0.0,
+            fresh,
+            kept,
+            last: 0.0,
+            bounds,
+        }
     }
 
-    /// Holds the current at `level` for `stay` samples. A sample is the mean over its time, so that one during which
-    /// the current steps lies in between, as a real amplifier has it.
+    /// Holds the current at `level` for `stay` samples. A sample is the mean over its time, so that
+    /// one during which the current steps lies in between, as a real amplifier has it.
     #[inline(always)]
     fn hold(&mut self, chance: &mut Chance, level: f32, sd: f32, stay: f32) {
         let rest = 1.0 - self.filled;
@@ -125,10 +146,11 @@ impl<'a> Trace<'a> {
         self.sum = level * self.filled;
     }
 
-    /// Writes `count` samples around `level`, the first of them around `first`, or as many as there is room for.
+    /// Writes `count` samples around `level`, the first of them around `first`, or as many as there
+    /// is room for.
     ///
-    /// Whole groups are written, and the next call begins where this one should have ended: that costs less than a
-    /// loop whose length the processor cannot foretell.
+    /// Whole groups are written, and the next call begins where this one should have ended: that
+    /// costs less than a loop whose length the processor cannot foretell.
     #[inline(always)]
     fn run(&mut self, chance: &mut Chance, first: f32, level: f32, sd: f32, count: usize) {
         let end = self.len.min(self.at.saturating_add(count));
@@ -137,7 +159,9 @@ impl<'a> Trace<'a> {
         // values[0] is the last of the group before.
         let mut values = [self.last; GROUP + 1];
         while self.at < end {
-            let Some(group) = self.out.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<GROUP>()) else {
+            let Some(group) =
+                self.out.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<GROUP>())
+            else {
                 break;
             };
             for four in values[1..].chunks_exact_mut(4) {
@@ -173,8 +197,8 @@ impl<'a> Trace<'a> {
 /// The nearest value that the digitiser has.
 #[inline(always)]
 fn digit(value: f32, (low, high): (f32, f32)) -> i16 {
-    // Adding 1.5 * 2^23 rounds to whole numbers and leaves them in the low bits: the one way that every processor has
-    // in vector registers. The bounds are within i16.
+    // Adding 1.5 * 2^23 rounds to whole numbers and leaves them in the low bits: the one way that
+    // every processor has in vector registers. The bounds are within i16.
     (value.max(low).min(high) + 12_582_912.0).to_bits() as i16
 }
 

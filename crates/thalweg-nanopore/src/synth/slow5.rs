@@ -5,11 +5,12 @@ use thalweg_io::Fault;
 use super::{Synth, SynthRead};
 use crate::pod5::fields::END_REASONS;
 use crate::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar, SignalPress,
-    Version,
+    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar,
+    SignalPress, Version,
 };
 
-/// The auxiliary fields of a current run, in the order in which real files have them. FAST5 files had the first few.
+/// The auxiliary fields of a current run, in the order in which real files have them. FAST5 files
+/// had the first few.
 const AUX: [(&str, AuxType); 13] = [
     ("channel_number", AuxType::STRING),
     ("median_before", AuxType::Scalar(Scalar::Double)),
@@ -40,17 +41,28 @@ impl Synth {
         self.header_with(AUX.len(), RecordPress::None, SignalPress::None)
     }
 
-    fn header_with(&self, fields: usize, record_press: RecordPress, signal_press: SignalPress) -> Header {
+    fn header_with(
+        &self,
+        fields: usize,
+        record_press: RecordPress,
+        signal_press: SignalPress,
+    ) -> Header {
         let groups = self.recipe().read_groups;
         let per_group: Vec<_> = (0..groups).map(|group| self.attributes(group)).collect();
-        let names = per_group.first().map(|first| first.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-        let value = |name: &str, of: &[(&str, String)]| of.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
+        let names =
+            per_group.first().map(|first| first.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        let value = |name: &str, of: &[(&str, String)]| {
+            of.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone())
+        };
         let attributes = names
             .unwrap_or_default()
             .into_iter()
             .map(|name| Attribute {
                 name: name.to_owned(),
-                values: per_group.iter().map(|group| value(name, group).filter(|v| !v.is_empty())).collect(),
+                values: per_group
+                    .iter()
+                    .map(|group| value(name, group).filter(|v| !v.is_empty()))
+                    .collect(),
             })
             .collect();
         let aux = AUX
@@ -78,12 +90,16 @@ impl Synth {
 }
 
 impl SynthRead {
-    /// The read as a record of a file with `header`, which [`Synth::header`] or [`Synth::full_header`] made, but for its
-    /// samples. `aux` is memory for it.
+    /// The read as a record of a file with `header`, which [`Synth::header`] or
+    /// [`Synth::full_header`] made, but for its samples. `aux` is memory for it.
     ///
     /// # Errors
     /// When the read does not fit the header.
-    pub fn record<'a>(&'a self, header: &Header, aux: &'a mut Vec<u8>) -> Result<Record<'a>, Fault> {
+    pub fn record<'a>(
+        &'a self,
+        header: &Header,
+        aux: &'a mut Vec<u8>,
+    ) -> Result<Record<'a>, Fault> {
         let values = [
             AuxValue::String(self.aux.channel_number.as_bytes()),
             AuxValue::Double(self.aux.median_before),

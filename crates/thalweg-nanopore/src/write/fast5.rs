@@ -30,7 +30,8 @@ impl Fast5Writer {
     /// Appends a read as [`Compressor::encode`](crate::fast5::Compressor::encode) made it.
     ///
     /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk, and for an id that was written before.
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk, and for an id that was written
+    /// before.
     pub fn push(&mut self, read: &Encoded) -> Result<()> {
         self.writer.push(read)
     }

@@ -11,8 +11,8 @@ use crate::pod5::write::{EncodedSignal, Layout, More, Row, Tables};
 
 /// A POD5 file being written. Dropped unfinished, it is removed.
 ///
-/// Memory does not grow with the file: signal is written as batches of it fill up, and rows of the Reads table, which
-/// stands last, go to a nameless file beside it when they are many.
+/// Memory does not grow with the file: signal is written as batches of it fill up, and rows of the
+/// Reads table, which stands last, go to a nameless file beside it when they are many.
 #[derive(Debug)]
 pub struct Pod5Writer {
     file: NewFile,
@@ -45,7 +45,8 @@ impl Pod5Writer {
         self.write()
     }
 
-    /// Ends the file and gives it its name. A row of `run_infos` is what rows have called by its number.
+    /// Ends the file and gives it its name. A row of `run_infos` is what rows have called by its
+    /// number.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for a run info that does not fit its columns.

@@ -1,7 +1,8 @@
-//! One way to write reads in any format: a [`Target`] says how, a [`ReadEncoder`] a worker does what takes time, a
-//! [`ReadSink`] puts the pieces into the file in their order.
+//! One way to write reads in any format: a [`Target`] says how, a [`ReadEncoder`] a worker does
+//! what takes time, a [`ReadSink`] puts the pieces into the file in their order.
 //!
-//! A format joins with a variant of each of [`Coding`], [`Target`], [`ReadEncoder`], [`Encoded`]'s body and [`ReadSink`].
+//! A format joins with a variant of each of [`Coding`], [`Target`], [`ReadEncoder`], [`Encoded`]'s
+//! body and [`ReadSink`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +51,9 @@ impl Coding {
     pub fn encoder(&self) -> Result<ReadEncoder, Fault> {
         Ok(ReadEncoder(match self {
             Self::Slow5 | Self::Blow5(..) => EncoderKind::Slow5(slow5::Encoder::new()?),
-            Self::Pod5(layout) => EncoderKind::Pod5(SignalEncoder::new(layout.coding, layout.row_samples)?),
+            Self::Pod5(layout) => {
+                EncoderKind::Pod5(SignalEncoder::new(layout.coding, layout.row_samples)?)
+            }
             Self::Fast5(compression) => EncoderKind::Fast5(fast5::Compressor::new(*compression)?),
         }))
     }
@@ -79,16 +82,19 @@ impl Target {
         Ok(Self(Arc::new(match coding {
             Coding::Slow5 => slow5(Encoding::Ascii, RecordPress::None, SignalPress::None),
             Coding::Blow5(record, signal) => slow5(Encoding::Binary, record, signal),
-            Coding::Pod5(layout) => {
-                Kind::Pod5 { header: header.clone(), layout, mapping: Box::new(Mapping::new(header)?) }
-            }
+            Coding::Pod5(layout) => Kind::Pod5 {
+                header: header.clone(),
+                layout,
+                mapping: Box::new(Mapping::new(header)?),
+            },
             Coding::Fast5(compression) => {
                 Kind::Fast5 { header: header.clone(), compression, lost: fast5::lost(header) }
             }
         })))
     }
 
-    /// What the header has that the format cannot hold, in words. What single reads have shows as they are encoded.
+    /// What the header has that the format cannot hold, in words. What single reads have shows as
+    /// they are encoded.
     pub fn lost(&self) -> &[String] {
         match &*self.0 {
             Kind::Slow5(_) => &[],
@@ -102,7 +108,9 @@ impl Target {
         match &*self.0 {
             Kind::Slow5(_) => true,
             Kind::Pod5 { mapping, .. } => mapping.holds(field),
-            Kind::Fast5 { header, .. } => header.aux_field(field).is_some_and(|(_, field)| fast5::holds(field)),
+            Kind::Fast5 { header, .. } => {
+                header.aux_field(field).is_some_and(|(_, field)| fast5::holds(field))
+            }
         }
     }
 
@@ -117,7 +125,8 @@ impl Target {
     /// Starts a file.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be written down.
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be
+    /// written down.
     pub fn create(&self, path: &Path) -> Result<ReadSink> {
         let sink = match &*self.0 {
             Kind::Slow5(header) => SinkKind::Slow5(ReadWriter::create(path, header)?),
@@ -169,12 +178,22 @@ impl ReadEncoder {
     ///
     /// # Errors
     /// When the format cannot hold it at all: a read id that is no UUID in POD5.
-    pub fn encode(&mut self, target: &Target, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
+    pub fn encode(
+        &mut self,
+        target: &Target,
+        record: &Record<'_>,
+        samples: &[i16],
+    ) -> Result<Encoded, Fault> {
         let (body, losses) = self.body(target, record, samples)?;
         Ok(Encoded::new(record, losses, samples.len() as u64, body))
     }
 
-    fn body(&mut self, target: &Target, record: &Record<'_>, samples: &[i16]) -> Result<(Body, Losses), Fault> {
+    fn body(
+        &mut self,
+        target: &Target,
+        record: &Record<'_>,
+        samples: &[i16],
+    ) -> Result<(Body, Losses), Fault> {
         let mut losses = Losses::default();
         let body = match (&mut self.0, &*target.0) {
             (EncoderKind::Slow5(encoder), Kind::Slow5(header)) => {
@@ -190,7 +209,9 @@ impl ReadEncoder {
                 losses = lost;
                 Body::Pod5(Box::new(row), encoder.encode(samples)?)
             }
-            (EncoderKind::Fast5(encoder), Kind::Fast5 { .. }) => Body::Fast5(encoder.encode(record, samples)?),
+            (EncoderKind::Fast5(encoder), Kind::Fast5 { .. }) => {
+                Body::Fast5(encoder.encode(record, samples)?)
+            }
             _ => return Err(another()),
         };
         Ok((body, losses))
@@ -213,10 +234,16 @@ impl Encoded {
     ///
     /// # Errors
     /// As for [`ReadEncoder::encode`]; for a target that is no POD5.
-    pub fn stored(target: &Target, record: &Record<'_>, rows: &[StoredRow<'_>]) -> Result<Self, Fault> {
+    pub fn stored(
+        target: &Target,
+        record: &Record<'_>,
+        rows: &[StoredRow<'_>],
+    ) -> Result<Self, Fault> {
         let Kind::Pod5 { header, mapping, .. } = &*target.0 else { return Err(another()) };
         let (row, losses) = mapping.row(record, header)?;
-        let signal = EncodedSignal::stored(rows.iter().map(|row| (row.samples, row.bytes.to_vec())).collect());
+        let signal = EncodedSignal::stored(
+            rows.iter().map(|row| (row.samples, row.bytes.to_vec())).collect(),
+        );
         Ok(Self::new(record, losses, signal.samples(), Body::Pod5(Box::new(row), signal)))
     }
 }
@@ -256,8 +283,8 @@ impl ReadSink {
     /// Appends a read; what of it the format cannot hold.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a read that was encoded for another file, or whose id was
-    /// written before where the format forbids that.
+    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a read that was encoded for another
+    /// file, or whose id was written before where the format forbids that.
     pub fn push(&mut self, read: Encoded) -> Result<Losses> {
         let mut losses = read.losses;
         match (&mut self.sink, read.body) {

@@ -19,17 +19,22 @@ impl ReadWriter {
     /// Starts a file with this header.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be written down.
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be
+    /// written down.
     pub fn create(path: &Path, header: &Header) -> Result<Self> {
         let mut file = NewFile::create(path)?;
         let bytes = header.write().map_err(|f| {
-            Error::Usage(format!("{}: the header has {}, expected {}", path.display(), f.found, f.expected).into())
+            Error::Usage(
+                format!("{}: the header has {}, expected {}", path.display(), f.found, f.expected)
+                    .into(),
+            )
         })?;
         file.push(&bytes)?;
         Ok(Self { file, encoding: header.encoding, index: Index::new(header.written_version()) })
     }
 
-    /// Starts a file with a header as it is stored elsewhere, byte for byte. The records must be of the same kind.
+    /// Starts a file with a header as it is stored elsewhere, byte for byte. The records must be of
+    /// the same kind.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
@@ -45,9 +50,11 @@ impl ReadWriter {
     /// [`Error::Io`]; [`Error::Usage`] for a read id that was written before.
     pub fn push(&mut self, read_id: &str, frame: &[u8]) -> Result<()> {
         let entry = Entry { offset: self.file.len(), size: frame.len() as u64 };
-        self.index
-            .push(read_id, entry)
-            .map_err(|f| Error::Usage(format!("{}: {}, expected {}", self.file.name(), f.found, f.expected).into()))?;
+        self.index.push(read_id, entry).map_err(|f| {
+            Error::Usage(
+                format!("{}: {}, expected {}", self.file.name(), f.found, f.expected).into(),
+            )
+        })?;
         self.file.push(frame)
     }
 

@@ -1,4 +1,5 @@
-//! Bytes that come early and are wanted late: in memory while they are few, else in a file without a name.
+//! Bytes that come early and are wanted late: in memory while they are few, else in a file without
+//! a name.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -24,7 +25,8 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    /// Starts with none. What does not fit into memory goes beside `path`, where there should be room.
+    /// Starts with none. What does not fit into memory goes beside `path`, where there should be
+    /// room.
     pub(super) fn new(path: &Path, name: &Arc<str>) -> Self {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}.late.tmp", std::process::id()));
@@ -46,9 +48,12 @@ impl Spill {
         }
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(nameless(&self.beside).map_err(|e| Error::io(&self.name, "creating", e))?),
+            None => self
+                .file
+                .insert(nameless(&self.beside).map_err(|e| Error::io(&self.name, "creating", e))?),
         };
-        file.write_all(&self.buffer).map_err(|e| Error::io(&self.name, "writing its last part ahead", e))?;
+        file.write_all(&self.buffer)
+            .map_err(|e| Error::io(&self.name, "writing its last part ahead", e))?;
         self.buffer.clear();
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! POD5 files, whole and damaged: what is read is the same by every way, or an error names the file and the byte.
+//! POD5 files, whole and damaged: what is read is the same by every way, or an error names the file
+//! and the byte.
 
 use std::sync::Arc;
 
@@ -27,15 +28,20 @@ fn kept<T>(outcome: Result<T>) -> Option<T> {
     }
 }
 
-/// Footers, tables, batches and signal: in order, without signal, checked, one by one, and by a list of ids.
+/// Footers, tables, batches and signal: in order, without signal, checked, one by one, and by a
+/// list of ids.
 pub fn pod5(data: &[u8]) {
     let store = Arc::new(MemoryStore::new(NAME, data.to_vec()));
     let options = Options { budget: Budget { threads: 1, memory: 2 << 20 }, ..Options::default() };
-    let Some(file) = ReadFile::from_store(store, options).ok().filter(|file| file.format() == Format::Pod5) else {
+    let Some(file) =
+        ReadFile::from_store(store, options).ok().filter(|file| file.format() == Format::Pod5)
+    else {
         return;
     };
     let mut reads: Vec<(String, Vec<i16>)> = Vec::new();
-    let seen = |read: &thalweg_nanopore::reads::Read<'_>| (read.record.read_id.to_owned(), read.samples.to_vec());
+    let seen = |read: &thalweg_nanopore::reads::Read<'_>| {
+        (read.record.read_id.to_owned(), read.samples.to_vec())
+    };
     let mut all = file.map(&Selection::All, seen).unwrap();
     let is_whole = all.by_ref().all(|item| kept(item).map(|read| reads.push(read)).is_some());
     drop(all);
@@ -47,13 +53,16 @@ pub fn pod5(data: &[u8]) {
     }
 
     let report = kept(file.check()).unwrap();
-    // A check finds what a reader does, and more: signal that the Signal table says is another read's.
+    // A check finds what a reader does, and more: signal that the Signal table says is another
+    // read's.
     assert!(!report.is_whole() || is_whole && report.reads == reads.len() as u64);
 
     // Of reads with the same id the first is found.
     let Some(mut getter) = kept(file.getter()) else { return assert!(!is_whole) };
     let first = |id: &str| reads.iter().position(|read| read.0 == id);
-    for (i, (id, samples)) in reads.iter().enumerate().filter(|(i, read)| first(&read.0) == Some(*i)) {
+    for (i, (id, samples)) in
+        reads.iter().enumerate().filter(|(i, read)| first(&read.0) == Some(*i))
+    {
         let got = kept(getter.get(id, |read| read.samples.to_vec()));
         assert_eq!(got.as_ref(), Some(samples), "read {i}");
     }
@@ -74,7 +83,9 @@ fn fields(file: &ReadFile) -> Vec<(String, u64)> {
         let batch = batch.into_inner();
         let ids = batch.column_by_name("read_id").unwrap().as_string::<i32>().clone();
         let samples = batch.column_by_name("samples").unwrap().as_primitive::<UInt64Type>().clone();
-        fields.extend(ids.iter().zip(samples.iter()).map(|(id, n)| (id.unwrap().to_owned(), n.unwrap())));
+        fields.extend(
+            ids.iter().zip(samples.iter()).map(|(id, n)| (id.unwrap().to_owned(), n.unwrap())),
+        );
     }
     fields
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use thalweg::format::slow5::{Decoder, Encoding, Frame, Framing, Header, Parsed, RecordPress, SignalPress};
+use thalweg::format::slow5::{
+    Decoder, Encoding, Frame, Framing, Header, Parsed, RecordPress, SignalPress,
+};
 use thalweg::plan::Budget;
 use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report, Selection};
 use thalweg::store::MemoryStore;
@@ -111,12 +113,17 @@ fn check_salvage(file: &Sample, header: &Header, edits: &[(f64, Edit)]) {
     let out = frames(&out);
     assert_eq!(report.salvaged as usize, out.len(), "{context}");
     assert_eq!(report.reads, report.salvaged, "{context}");
-    assert!(!report.is_whole() || bytes.len() == out.concat().len() + data_offset + end(header), "{context}");
+    assert!(
+        !report.is_whole() || bytes.len() == out.concat().len() + data_offset + end(header),
+        "{context}"
+    );
 
     // What the file still has in one piece.
     let mut expected: HashMap<&[u8], usize> = HashMap::new();
     for frame in &file.frames {
-        let Some(start) = damaged.iter().position(|(_, from)| *from == Some(frame.start)) else { continue };
+        let Some(start) = damaged.iter().position(|(_, from)| *from == Some(frame.start)) else {
+            continue;
+        };
         let piece = damaged[start..].iter().take(frame.len()).map(|(_, from)| *from);
         // A row is only a row after the end of another: the newline before it must be there too.
         let newline = header.encoding == Encoding::Binary || bytes[start - 1] == b'\n';
@@ -126,10 +133,12 @@ fn check_salvage(file: &Sample, header: &Header, edits: &[(f64, Edit)]) {
     }
     let got: HashSet<&[u8]> = out.iter().map(Vec::as_slice).collect();
     // Whatever else there is was touched, and only zlib could know.
-    let originals: HashSet<&[u8]> = file.frames.iter().map(|frame| &file.bytes[frame.clone()]).collect();
+    let originals: HashSet<&[u8]> =
+        file.frames.iter().map(|frame| &file.bytes[frame.clone()]).collect();
     let others: Vec<_> = got.difference(&originals).collect();
     for (frame, start) in &expected {
-        // Where bytes were taken from a signal, those of the records after it may make it whole again.
+        // Where bytes were taken from a signal, those of the records after it may make it whole
+        // again.
         let swallowed = others.iter().any(|other| {
             let earliest = (start + 1).saturating_sub(other.len());
             (earliest..=*start).any(|at| bytes[at..].starts_with(other))
@@ -176,7 +185,12 @@ fn whole_files_are_whole_and_salvaged_to_themselves() {
     for file in samples(&LENGTHS) {
         let report = open(&file.bytes).check().unwrap();
         assert!(report.is_whole() && report.lost_bytes == 0, "{}: {report:?}", file.name);
-        assert_eq!((report.reads, report.samples), (8, LENGTHS.iter().sum::<usize>() as u64), "{}", file.name);
+        assert_eq!(
+            (report.reads, report.samples),
+            (8, LENGTHS.iter().sum::<usize>() as u64),
+            "{}",
+            file.name
+        );
         let (report, out) = salvage(&file.bytes);
         assert!(report.is_whole() && out == file.bytes, "{}", file.name);
     }
@@ -222,17 +236,26 @@ fn truncated_files_keep_what_is_before() {
     }
 }
 
-/// A damaged record is counted and passed; those after it are not lost, and nothing is counted twice.
+/// A damaged record is counted and passed; those after it are not lost, and nothing is counted
+/// twice.
 #[test]
 fn damaged_records_are_counted() {
-    let file = sample("zlib", &header(Encoding::Binary, RecordPress::Zlib, SignalPress::SvbZd), &[200; 40]);
+    let file = sample(
+        "zlib",
+        &header(Encoding::Binary, RecordPress::Zlib, SignalPress::SvbZd),
+        &[200; 40],
+    );
     let mut bytes = file.bytes.clone();
     for i in [3, 4, 20, 39] {
         let frame = &file.frames[i];
         bytes[(frame.start + frame.end) / 2] ^= 0x10;
     }
     let report = open(&bytes).check().unwrap();
-    assert_eq!((report.reads, report.defect_count, report.lost_reads), (36, 4, LostReads::Known(4)), "{report:?}");
+    assert_eq!(
+        (report.reads, report.defect_count, report.lost_reads),
+        (36, 4, LostReads::Known(4)),
+        "{report:?}"
+    );
     let lost: Vec<_> = [3..5, 20..21, 39..40]
         .map(|r| file.frames[r.start].start as u64..file.frames[r.end - 1].end as u64)
         .into_iter()
@@ -252,7 +275,11 @@ fn repeated_ids_are_defects() {
         }
         bytes.extend(Framing::new(header.encoding).end_marker());
         let (report, out) = salvage(&bytes);
-        assert_eq!((report.reads, report.samples, report.defect_count), (3, 19, 1), "{name}: {report:?}");
+        assert_eq!(
+            (report.reads, report.samples, report.defect_count),
+            (3, 19, 1),
+            "{name}: {report:?}"
+        );
         assert!(report.defects[0].to_string().contains("\"a\" again"), "{}", report.defects[0]);
         assert_eq!(frames(&out).len(), 3);
     }
@@ -278,15 +305,24 @@ fn indexes_are_compared() {
     bytes[file.frames[0].start..file.frames[1].end].fill(0);
     fs::write(&path, &bytes).unwrap();
     let report = check();
-    assert_eq!((report.reads, report.lost_reads, report.index), (1, LostReads::Known(2), IndexState::Consistent));
+    assert_eq!(
+        (report.reads, report.lost_reads, report.index),
+        (1, LostReads::Known(2), IndexState::Consistent)
+    );
 
     fs::write(&path, &file.bytes).unwrap();
-    for (damage, word) in [(0..9, "SLOW5IDX"), (70..71, "read"), (good.len() - 16..good.len() - 8, "record")] {
+    for (damage, word) in
+        [(0..9, "SLOW5IDX"), (70..71, "read"), (good.len() - 16..good.len() - 8, "record")]
+    {
         let mut bytes = good.clone();
         bytes[damage.clone()].fill(0xff);
         fs::write(&idx, &bytes).unwrap();
         let report = check();
-        assert_eq!((report.index, report.defect_count, report.reads), (IndexState::Wrong, 1, 3), "{damage:?}");
+        assert_eq!(
+            (report.index, report.defect_count, report.reads),
+            (IndexState::Wrong, 1, 3),
+            "{damage:?}"
+        );
         let message = report.defects[0].to_string();
         assert!(message.contains("reads.blow5.idx: ") && message.contains(word), "{message}");
     }

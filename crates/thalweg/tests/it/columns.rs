@@ -9,7 +9,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use proptest::prelude::*;
 use thalweg::format::slow5::{
-    AuxField, AuxType, Encoder, Encoding, Framing, Header, Record, RecordPress, Scalar, SignalPress, Version,
+    AuxField, AuxType, Encoder, Encoding, Framing, Header, Record, RecordPress, Scalar,
+    SignalPress, Version,
 };
 use thalweg::model::StoreModel;
 use thalweg::plan::Budget;
@@ -39,7 +40,9 @@ fn cell(array: &dyn Array, row: usize) -> Cell {
         DataType::UInt16 => Cell::Int(array.as_primitive::<UInt16Type>().value(row).into()),
         DataType::UInt32 => Cell::Int(array.as_primitive::<UInt32Type>().value(row).into()),
         DataType::UInt64 => Cell::Int(array.as_primitive::<UInt64Type>().value(row).into()),
-        DataType::Float32 => Cell::Float(array.as_primitive::<Float32Type>().value(row).to_bits().into()),
+        DataType::Float32 => {
+            Cell::Float(array.as_primitive::<Float32Type>().value(row).to_bits().into())
+        }
         DataType::Float64 => Cell::Float(array.as_primitive::<Float64Type>().value(row).to_bits()),
         DataType::Utf8 => Cell::Bytes(array.as_string::<i32>().value(row).as_bytes().to_vec()),
         DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(row).to_vec()),
@@ -90,9 +93,12 @@ fn expected(field: &AuxField, bytes: &[u8]) -> Cell {
         AuxType::Scalar(_) => expected_element(field, bytes, false),
         AuxType::Array(_) if bytes.is_empty() => Cell::Null,
         AuxType::Array(Scalar::Char) => Cell::Bytes(bytes.to_vec()),
-        AuxType::Array(element) => {
-            Cell::List(bytes.chunks(element.size()).map(|bytes| expected_element(field, bytes, true)).collect())
-        }
+        AuxType::Array(element) => Cell::List(
+            bytes
+                .chunks(element.size())
+                .map(|bytes| expected_element(field, bytes, true))
+                .collect(),
+        ),
     }
 }
 
@@ -103,7 +109,8 @@ fn fields() -> Vec<AuxField> {
         for kind in [AuxType::Scalar(scalar), AuxType::Array(scalar)] {
             let mut field = AuxField::new(format!("{kind:?}"), kind);
             if scalar == Scalar::Enum {
-                field.labels = ["unknown", "mux_change", "signal_positive"].map(String::from).to_vec();
+                field.labels =
+                    ["unknown", "mux_change", "signal_positive"].map(String::from).to_vec();
             }
             fields.push(field);
         }
@@ -174,7 +181,9 @@ fn file_bytes(header: &Header, reads: &[Written]) -> Vec<u8> {
         let mut aux = Vec::new();
         for (field, stored) in header.aux.iter().zip(&read.aux) {
             if field.kind.is_array() {
-                aux.extend((stored.len() as u64 / field.kind.element().size() as u64).to_le_bytes());
+                aux.extend(
+                    (stored.len() as u64 / field.kind.element().size() as u64).to_le_bytes(),
+                );
             }
             aux.extend(stored);
         }
@@ -210,12 +219,22 @@ fn check_row(batch: &RecordBatch, row: usize, read: &Written, fields: &[AuxField
     assert_eq!(cell(batch.column(0), row), text(&read.id));
     assert_eq!(cell(batch.column(1), row), Cell::Int(read.group.into()));
     for (i, number) in read.numbers.iter().enumerate() {
-        assert_eq!(cell(batch.column(2 + i), row), Cell::Float(number.to_bits()), "a number is never missing");
+        assert_eq!(
+            cell(batch.column(2 + i), row),
+            Cell::Float(number.to_bits()),
+            "a number is never missing"
+        );
     }
     let signal = batch.column(6).as_list::<i32>().value(row);
     assert_eq!(signal.as_primitive::<Int16Type>().values(), &read.samples[..]);
     for (i, (field, stored)) in fields.iter().zip(&read.aux).enumerate() {
-        assert_eq!(cell(batch.column(7 + i), row), expected(field, stored), "{} of {}", field.name, read.id);
+        assert_eq!(
+            cell(batch.column(7 + i), row),
+            expected(field, stored),
+            "{} of {}",
+            field.name,
+            read.id
+        );
     }
 }
 
@@ -291,12 +310,22 @@ fn memory_of_dropped_batches_is_used_again() {
         let mut batches = 0;
         for batch in file.batches(&selection).unwrap() {
             let batch = batch.unwrap();
-            let signal = batch.column(6).as_list::<i32>().values().as_primitive::<Int16Type>().values().clone();
+            let signal = batch
+                .column(6)
+                .as_list::<i32>()
+                .values()
+                .as_primitive::<Int16Type>()
+                .values()
+                .clone();
             places.insert(signal.as_ptr() as usize);
             batches += 1;
         }
         // Each pooled batch grows into its size by a few steps.
-        assert!(batches >= 50 && places.len() * 2 < batches, "{batches} batches in {} places", places.len());
+        assert!(
+            batches >= 50 && places.len() * 2 < batches,
+            "{batches} batches in {} places",
+            places.len()
+        );
     }
 }
 
@@ -304,8 +333,12 @@ fn memory_of_dropped_batches_is_used_again() {
 fn the_schema_says_the_types_of_the_file() {
     let file = open(file_bytes(&header(fields()), &[]), 1);
     let schema = file.schema(Strings::Text).unwrap();
-    let names: Vec<&str> = schema.fields().iter().take(7).map(|field| field.name().as_str()).collect();
-    assert_eq!(names, ["read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "signal"]);
+    let names: Vec<&str> =
+        schema.fields().iter().take(7).map(|field| field.name().as_str()).collect();
+    assert_eq!(
+        names,
+        ["read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "signal"]
+    );
     assert_eq!(schema.field(6).metadata()[TYPE_KEY], "int16_t*");
     assert!(schema.fields().iter().take(7).all(|field| !field.is_nullable()));
     for (field, column) in fields().iter().zip(schema.fields().iter().skip(7)) {
@@ -324,7 +357,10 @@ fn strings_that_are_not_text_are_an_error_or_bytes() {
     let read = Written { aux: vec![b"caf\xe9".to_vec()], ..plain(0, 5) };
     let file = open(file_bytes(&header(aux), &[plain_with(1, b"fine"), read]), 1);
     let error = file.batches(&Selection::All).unwrap().find_map(Result::err).unwrap().to_string();
-    assert!(error.contains("read-0") && error.contains("note") && error.contains("UTF-8"), "{error}");
+    assert!(
+        error.contains("read-0") && error.contains("note") && error.contains("UTF-8"),
+        "{error}"
+    );
     let options = BatchOptions { strings: Strings::Bytes, ..BatchOptions::default() };
     let batch = file.batches_with(&Selection::All, options).unwrap().next().unwrap().unwrap();
     assert_eq!(cell(batch.column(7), 1), Cell::Bytes(b"caf\xe9".to_vec()));
@@ -336,7 +372,10 @@ fn plain_with(i: usize, note: &[u8]) -> Written {
 
 #[test]
 fn a_code_without_a_label_is_an_error() {
-    let field = AuxField { labels: vec!["only".into()], ..AuxField::new("reason", AuxType::Scalar(Scalar::Enum)) };
+    let field = AuxField {
+        labels: vec!["only".into()],
+        ..AuxField::new("reason", AuxType::Scalar(Scalar::Enum))
+    };
     let file = open(file_bytes(&header(vec![field]), &[plain_with(0, &[7])]), 1);
     let error = file.batches(&Selection::All).unwrap().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("code 7") && error.contains("enum{only}"), "{error}");

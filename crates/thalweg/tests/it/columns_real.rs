@@ -21,7 +21,11 @@ fn real_files_give_what_pyslow5_gave() {
         let Some(want) = expected["reads"].as_array() else {
             // Others have no reads because pyslow5 refuses their version.
             let damaged = expected["expect"].as_str().is_some_and(|text| text.starts_with("error"));
-            assert_eq!(file.batches(&Selection::All).unwrap().any(|batch| batch.is_err()), damaged, "{name}");
+            assert_eq!(
+                file.batches(&Selection::All).unwrap().any(|batch| batch.is_err()),
+                damaged,
+                "{name}"
+            );
             continue;
         };
         let mut rows = Vec::new();
@@ -31,7 +35,8 @@ fn real_files_give_what_pyslow5_gave() {
             for row in 0..batch.num_rows() {
                 let signal = batch.column(6).as_list::<i32>().value(row);
                 let samples = signal.as_primitive::<Int16Type>().values();
-                let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+                let bytes: Vec<u8> =
+                    samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
                 rows.push(serde_json::json!({
                     "read_id": batch.column(0).as_string::<i32>().value(row),
                     "read_group": batch.column(1).as_primitive::<UInt32Type>().value(row),

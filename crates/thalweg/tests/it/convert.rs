@@ -10,8 +10,8 @@ use thalweg::convert::{Conversion, Report, convert};
 use thalweg::format::pod5::fields::{END_REASONS, FIELDS};
 use thalweg::format::pod5::write::{Layout, SignalCoding};
 use thalweg::format::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar, SignalPress,
-    Version,
+    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar,
+    SignalPress, Version,
 };
 use thalweg::reads::{Options, ReadFile, ReadSet, Selection};
 use thalweg::synth::{Recipe, Synth, SynthRead};
@@ -60,9 +60,12 @@ fn seen(path: &Path) -> Vec<Seen> {
 
 /// Reads without the fields that only one of two files has.
 fn with_fields_of(reads: &[Seen], others: &[Seen]) -> Vec<Seen> {
-    let known = |name: &str| others.iter().any(|read| read.aux.iter().any(|(other, _)| other == name));
-    let keep =
-        |read: &Seen| Seen { aux: read.aux.iter().filter(|(name, _)| known(name)).cloned().collect(), ..read.clone() };
+    let known =
+        |name: &str| others.iter().any(|read| read.aux.iter().any(|(other, _)| other == name));
+    let keep = |read: &Seen| Seen {
+        aux: read.aux.iter().filter(|(name, _)| known(name)).cloned().collect(),
+        ..read.clone()
+    };
     reads.iter().map(keep).collect()
 }
 
@@ -97,7 +100,10 @@ fn blow5_to_pod5_and_back() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     // Reads of several rows, too.
-    synth(&at("a.blow5"), Recipe { read_groups: 3, max_length: 400_000, mean_length: 60_000.0, ..small(3, 40) });
+    synth(
+        &at("a.blow5"),
+        Recipe { read_groups: 3, max_length: 400_000, mean_length: 60_000.0, ..small(3, 40) },
+    );
     let wanted = seen(&at("a.blow5"));
     let layouts = [
         Layout::default(),
@@ -113,18 +119,29 @@ fn blow5_to_pod5_and_back() {
         exactly(&at("b.blow5"), &at("b.pod5"), pod5());
         assert_eq!(seen(&at("b.pod5")), seen(&at("a.pod5")));
         // Text has six decimals: that is told, and refused by nobody.
-        let text = Conversion { verify: Some(Options::default()), ..Conversion::new(Coding::Slow5) };
+        let text =
+            Conversion { verify: Some(Options::default()), ..Conversion::new(Coding::Slow5) };
         let report = converted(&[&at("b.pod5")], &at("b.slow5"), &text).unwrap();
-        assert!(matches!(report.lost.as_slice(), [lost] if lost.what.contains("decimals")), "{report:?}");
-        let samples = |name: &str| -> Vec<_> { seen(&at(name)).into_iter().map(|r| (r.read_id, r.samples)).collect() };
+        assert!(
+            matches!(report.lost.as_slice(), [lost] if lost.what.contains("decimals")),
+            "{report:?}"
+        );
+        let samples = |name: &str| -> Vec<_> {
+            seen(&at(name)).into_iter().map(|r| (r.read_id, r.samples)).collect()
+        };
         assert_eq!(samples("b.slow5"), samples("a.pod5"));
     }
-    let header = |name: &str| ReadFile::open(at(name), Options::default()).unwrap().header().clone();
+    let header =
+        |name: &str| ReadFile::open(at(name), Options::default()).unwrap().header().clone();
     let (original, again) = (header("a.blow5"), header("b.blow5"));
     for attribute in &original.attributes {
         for group in 0..original.read_groups {
             let name = &attribute.name;
-            assert_eq!(again.attribute(name, group), original.attribute(name, group), "{name} of {group}");
+            assert_eq!(
+                again.attribute(name, group),
+                original.attribute(name, group),
+                "{name} of {group}"
+            );
         }
     }
 }
@@ -136,7 +153,8 @@ fn many_files_become_one() {
     synth(&at("a.blow5"), small(1, 5));
     synth(&at("b.blow5"), Recipe { read_groups: 2, ..small(2, 6) });
     exactly(&at("a.blow5"), &at("c.pod5"), pod5());
-    // The reads of a.blow5 again would be written twice: BLOW5 refuses, for its index could not name them.
+    // The reads of a.blow5 again would be written twice: BLOW5 refuses, for its index could not
+    // name them.
     let set = [at("a.blow5"), at("b.blow5"), at("c.pod5")];
     let all: Vec<&Path> = set.iter().map(PathBuf::as_path).collect();
     let error = converted(&all, &at("all.blow5"), &Conversion::new(BLOW5)).unwrap_err();
@@ -204,7 +222,10 @@ fn what_pod5_cannot_hold_is_refused_or_listed() {
     lossless(&|_, r| r.digitisation = 2048.0);
     lossless(&|_, r| r.offset = -0.0);
     lossless(&|h, _| {
-        let attribute = |name: &str, value: &str| Attribute { name: name.into(), values: vec![Some(value.into())] };
+        let attribute = |name: &str, value: &str| Attribute {
+            name: name.into(),
+            values: vec![Some(value.into())],
+        };
         h.attributes.extend([
             attribute("protocol_start_time", "yesterday"),
             attribute("acquisition_start_time", "2023-06-02T16:09:10.618973+02:00"),
@@ -218,9 +239,13 @@ fn what_pod5_cannot_hold_is_refused_or_listed() {
         one_read(&from, change);
         let _ = fs::remove_file(&to);
         let error = converted(&[&from], &to, &Conversion::new(pod5())).unwrap_err();
-        assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains(told), "{told}: {error}");
+        assert!(
+            matches!(error, Error::Unsupported { .. }) && error.to_string().contains(told),
+            "{told}: {error}"
+        );
         assert!(!to.exists());
-        let lossy = Conversion { lossy: true, verify: Some(Options::default()), ..Conversion::new(pod5()) };
+        let lossy =
+            Conversion { lossy: true, verify: Some(Options::default()), ..Conversion::new(pod5()) };
         let report = converted(&[&from], &to, &lossy).unwrap();
         let [loss] = report.lost.as_slice() else { panic!("{told}: {report:?}") };
         assert!(loss.what.contains(told), "{told}: {loss:?}");
@@ -294,7 +319,9 @@ fn any_value(kind: AuxType, labels: usize) -> BoxedStrategy<Vec<u8>> {
             })
             .boxed(),
         AuxType::Scalar(Scalar::Enum) => (0..labels as u8).prop_map(|code| vec![code]).boxed(),
-        AuxType::Scalar(Scalar::Double) => any::<f32>().prop_map(|v| f64::from(v).to_le_bytes().to_vec()).boxed(),
+        AuxType::Scalar(Scalar::Double) => {
+            any::<f32>().prop_map(|v| f64::from(v).to_le_bytes().to_vec()).boxed()
+        }
         AuxType::Scalar(Scalar::Uint8) => (0..2_u8).prop_map(|v| vec![v]).boxed(),
         AuxType::Scalar(scalar) => prop::collection::vec(any::<u8>(), scalar.size()).boxed(),
     }
@@ -302,7 +329,8 @@ fn any_value(kind: AuxType, labels: usize) -> BoxedStrategy<Vec<u8>> {
 
 /// A read with any values that POD5 can hold.
 fn any_read() -> impl Strategy<Value = ([u8; 16], f32, f32, Vec<Vec<u8>>, Vec<i16>)> {
-    let fields: Vec<_> = FIELDS.iter().map(|field| any_value(field.kind, END_REASONS.len())).collect();
+    let fields: Vec<_> =
+        FIELDS.iter().map(|field| any_value(field.kind, END_REASONS.len())).collect();
     let finite = || any::<f32>().prop_filter("finite", |v| v.is_finite());
     (any::<[u8; 16]>(), finite(), finite(), fields, prop::collection::vec(any::<i16>(), 0..3000))
 }

@@ -1,4 +1,5 @@
-//! Fuzz targets over their committed corpora: seeds, and whatever once made a target fail. Each crate has targets.
+//! Fuzz targets over their committed corpora: seeds, and whatever once made a target fail. Each
+//! crate has targets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,8 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
 }
@@ -28,7 +30,8 @@ pub(crate) fn holds((name, run): Target) {
     }
 }
 
-/// Damage that needs no fuzzer: every seed cut short at each `step`th place, and with the byte there changed.
+/// Damage that needs no fuzzer: every seed cut short at each `step`th place, and with the byte
+/// there changed.
 pub(crate) fn holds_damaged((name, run): Target, step: usize, changes: &[u8]) {
     for path in entries(&folder("corpus").join(name)) {
         println!("{}", path.display());

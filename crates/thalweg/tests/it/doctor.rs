@@ -10,7 +10,8 @@ use thalweg::synth::nexus::{Layout, NexusWriter, Order, Recipe, Run};
 
 use crate::real;
 
-const DISC: StoreModel = StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
+const DISC: StoreModel =
+    StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
 
 /// Requests and wanted bytes: predicted, and those of a run. None for what is no HDF5.
 fn both(path: &Path, model: StoreModel) -> Option<[(u64, u64); 2]> {
@@ -36,7 +37,9 @@ fn a_run_makes_the_requests_that_are_predicted() {
     .enumerate()
     {
         let path = dir.path().join(format!("{number}.nxs"));
-        let run = Run::new(Recipe { events: 2_000_000, banks: 8, layout, order, ..Recipe::default() }).unwrap();
+        let run =
+            Run::new(Recipe { events: 2_000_000, banks: 8, layout, order, ..Recipe::default() })
+                .unwrap();
         NexusWriter::write(&path, &run).unwrap();
         for model in [DISC, StoreModel::LOCAL, StoreModel::HDD, StoreModel::S3] {
             let [planned, done] = both(&path, model).unwrap();
@@ -56,7 +59,10 @@ fn so_it_is_for_real_files() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 // What was made to do harm takes libhdf5 down.
-                let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let name = path
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_default();
                 if name != "cve" && name != "fuzz" {
                     folders.push(path);
                 }

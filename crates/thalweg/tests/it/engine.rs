@@ -1,4 +1,5 @@
-//! The engine delivers exactly what is stored, in order, whatever the sizes, and says so when it cannot.
+//! The engine delivers exactly what is stored, in order, whatever the sizes, and says so when it
+//! cannot.
 
 use std::io::Write;
 use std::ops::Range;
@@ -17,7 +18,13 @@ use thalweg::{Error, Result};
 struct Prefixed;
 
 impl Framer for Prefixed {
-    fn frame(&mut self, at: u64, bytes: &[u8], last: bool, found: &mut Vec<Range<usize>>) -> Result<Step> {
+    fn frame(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
@@ -68,7 +75,13 @@ impl Decoder for Copy {
         Vec::new()
     }
 
-    fn decode(&self, worker: &mut Worker, group: &Group, next: &mut usize, batch: &mut Self::Batch) -> Result<()> {
+    fn decode(
+        &self,
+        worker: &mut Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
         batch.clear();
         while let Some(extent) = group.get(*next) {
             if extent.ordinal == self.poison {
@@ -120,19 +133,30 @@ fn stores(bytes: &[u8], dir: &tempfile::TempDir) -> Vec<Arc<dyn Store>> {
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
-    (1..4usize, 1..5usize, 1..4usize, 0..3usize, 2..6usize, 1..3000usize, 1..4usize, (0..3usize, any::<bool>()))
-        .prop_map(|(threads, depth, block, headroom, buffers, group, batches, (delivery, small))| Shape {
-            threads,
-            depth,
-            max_depth: depth + batches,
-            block: block * 4096,
-            usual: small.then_some(4096),
-            headroom: headroom * 4096,
-            buffers,
-            group,
-            batches,
-            delivery: [Delivery::Ordered, Delivery::AsTheyCome, Delivery::Worker][delivery],
-        })
+    (
+        1..4usize,
+        1..5usize,
+        1..4usize,
+        0..3usize,
+        2..6usize,
+        1..3000usize,
+        1..4usize,
+        (0..3usize, any::<bool>()),
+    )
+        .prop_map(
+            |(threads, depth, block, headroom, buffers, group, batches, (delivery, small))| Shape {
+                threads,
+                depth,
+                max_depth: depth + batches,
+                block: block * 4096,
+                usual: small.then_some(4096),
+                headroom: headroom * 4096,
+                buffers,
+                group,
+                batches,
+                delivery: [Delivery::Ordered, Delivery::AsTheyCome, Delivery::Worker][delivery],
+            },
+        )
 }
 
 type Rows = Vec<(u64, u64, Vec<u8>)>;
@@ -266,8 +290,14 @@ fn stops_when_cancelled_or_dropped() {
     };
     let store = Arc::new(MemoryStore::new("records", bytes.clone()));
     let cancel = Control::new();
-    let mut stopped =
-        Run::start(store.clone(), framed(&bytes), Copy { limit: 1, poison: u64::MAX }, shape, cancel.clone()).unwrap();
+    let mut stopped = Run::start(
+        store.clone(),
+        framed(&bytes),
+        Copy { limit: 1, poison: u64::MAX },
+        shape,
+        cancel.clone(),
+    )
+    .unwrap();
     assert!(stopped.next().unwrap().is_ok());
     cancel.cancel();
     let error = loop {
@@ -278,8 +308,14 @@ fn stops_when_cancelled_or_dropped() {
         }
     };
     assert!(matches!(error, Error::Cancelled), "{error}");
-    let dropped =
-        Run::start(store, framed(&bytes), Copy { limit: 1, poison: u64::MAX }, shape, Control::new()).unwrap();
+    let dropped = Run::start(
+        store,
+        framed(&bytes),
+        Copy { limit: 1, poison: u64::MAX },
+        shape,
+        Control::new(),
+    )
+    .unwrap();
     drop(dropped);
 }
 
@@ -290,7 +326,8 @@ fn a_file_that_shrinks_is_an_error() {
     let path = dir.path().join("shrinking");
     for direct in [false, true] {
         std::fs::write(&path, &bytes).unwrap();
-        let store = if direct { FileStore::open_direct(&path) } else { FileStore::open(&path) }.unwrap();
+        let store =
+            if direct { FileStore::open_direct(&path) } else { FileStore::open(&path) }.unwrap();
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(10_000).unwrap();
         let shape = Shape {
             threads: 1,
@@ -304,7 +341,9 @@ fn a_file_that_shrinks_is_an_error() {
             batches: 2,
             delivery: Delivery::Ordered,
         };
-        let error = run(Arc::new(store), framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape).unwrap_err();
+        let error =
+            run(Arc::new(store), framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape)
+                .unwrap_err();
         assert!(matches!(error, Error::Truncated { size: 10_000, .. }), "{error:?}");
         assert!(error.to_string().contains("shortened"), "{error}");
     }
@@ -317,7 +356,8 @@ fn a_slow_store_gets_more_requests_in_flight() {
     let (bytes, _) = records(&[4000; 200]);
     // Latency only: however many are in flight, each takes as long.
     let limits = Limits { latency: Duration::from_millis(3), ..Limits::default() };
-    let store = Arc::new(ThrottledStore::new(Arc::new(MemoryStore::new("records", bytes.clone())), limits));
+    let store =
+        Arc::new(ThrottledStore::new(Arc::new(MemoryStore::new("records", bytes.clone())), limits));
     let shape = Shape {
         threads: 1,
         depth: 1,
@@ -330,13 +370,21 @@ fn a_slow_store_gets_more_requests_in_flight() {
         batches: 2,
         delivery: Delivery::Worker,
     };
-    let run = Run::start(store, framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape, Control::new()).unwrap();
+    let run = Run::start(
+        store,
+        framed(&bytes),
+        Copy { limit: 9, poison: u64::MAX },
+        shape,
+        Control::new(),
+    )
+    .unwrap();
     let clocks = run.finish().unwrap().clocks;
     assert_eq!(clocks.max_depth, 6);
 }
 
-/// Every wait also ends by itself now and then, to heed cancellation. A run that relies on that for its end is right, and
-/// late: this is not about speed but about a missing wake-up, which costs each of these runs most of such an interval.
+/// Every wait also ends by itself now and then, to heed cancellation. A run that relies on that for
+/// its end is right, and late: this is not about speed but about a missing wake-up, which costs
+/// each of these runs most of such an interval.
 #[test]
 fn nobody_sleeps_through_the_end() {
     const RUNS: u32 = 200;
@@ -362,7 +410,10 @@ fn nobody_sleeps_through_the_end() {
     let start = std::time::Instant::now();
     for _ in 0..RUNS {
         let store = Arc::new(FileStore::open(&path).unwrap());
-        assert_eq!(run(store, framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape).unwrap().len(), 40);
+        assert_eq!(
+            run(store, framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape).unwrap().len(),
+            40
+        );
     }
     assert!(start.elapsed() < RUNS * INTERVAL / 8, "{RUNS} small runs took {:?}", start.elapsed());
 }

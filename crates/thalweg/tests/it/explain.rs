@@ -1,4 +1,5 @@
-//! What `ReadFile::explain` promises against what a run then does, and which store model a file gets.
+//! What `ReadFile::explain` promises against what a run then does, and which store model a file
+//! gets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,11 +44,13 @@ fn a_run_makes_the_requests_that_were_explained() {
     let mut twice = sparse.clone();
     twice.extend(sparse.iter().take(5).cloned());
     let lists = [ids, sparse, twice, Vec::new()];
-    let selections = lists.into_iter().map(|ids| Selection::Ids(Arc::new(ids))).chain([Selection::All]);
+    let selections =
+        lists.into_iter().map(|ids| Selection::Ids(Arc::new(ids))).chain([Selection::All]);
     for selection in selections {
         for store in [StoreKind::Buffered, StoreKind::Direct, StoreKind::Mmap, StoreKind::Uring] {
             for (memory, gap) in [(4 << 20, 1e5), (192 << 20, 1.0)] {
-                let model = StoreModel { bandwidth: 1e9, request_rate: 1e9 / gap, ..StoreModel::LOCAL };
+                let model =
+                    StoreModel { bandwidth: 1e9, request_rate: 1e9 / gap, ..StoreModel::LOCAL };
                 let budget = Budget { threads: 2, memory };
                 let options = Options { store, budget, model: Some(model), ..Options::default() };
                 let file = ReadFile::open(&path, options).unwrap();
@@ -59,7 +62,11 @@ fn a_run_makes_the_requests_that_were_explained() {
                 assert_eq!(plan.reads, Some(summary.reads), "{case}");
                 assert!(plan.wanted_bytes <= plan.fetched_bytes, "{case}");
                 let shares = plan.shares;
-                assert_eq!(shares.buffers_bytes + shares.batches_bytes + shares.codecs_bytes, memory, "{case}");
+                assert_eq!(
+                    shares.buffers_bytes + shares.batches_bytes + shares.codecs_bytes,
+                    memory,
+                    "{case}"
+                );
                 assert_eq!(plan.origin, Origin::Given);
                 assert_eq!(plan.gap_bytes, gap as u64);
                 assert_eq!(plan.predicted, model.predict(plan.requests, plan.fetched_bytes));
@@ -92,7 +99,9 @@ fn every_store_gives_the_same_reads() {
     file(&path);
     let sums = |store| {
         let file = ReadFile::open(&path, Options { store, ..Options::default() }).unwrap();
-        let rows = file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec())).unwrap();
+        let rows = file
+            .map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))
+            .unwrap();
         rows.map(Result::unwrap).collect::<Vec<_>>()
     };
     let buffered = sums(StoreKind::Buffered);

@@ -1,5 +1,5 @@
-//! Real FAST5 files with flipped bits. libhdf5 is C and parses them, so this happens in child processes: what it does
-//! not survive is counted, and may not become more.
+//! Real FAST5 files with flipped bits. libhdf5 is C and parses them, so this happens in child
+//! processes: what it does not survive is counted, and may not become more.
 //!
 //! `THALWEG_FLIPS` sets how many mutations of each file are tried.
 
@@ -38,16 +38,31 @@ fn random(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Damages metadata: bytes near those that look like structures, where most flips would otherwise hit signals.
+/// Damages metadata: bytes near those that look like structures, where most flips would otherwise
+/// hit signals.
 fn mutate(bytes: &mut [u8], seed: u64) {
-    let marks =
-        [&b"TREE"[..], b"SNOD", b"HEAP", b"run_id", b"read_id", b"Signal", b"digitisation", b"\x89HDF", b"pore_type"];
+    let marks = [
+        &b"TREE"[..],
+        b"SNOD",
+        b"HEAP",
+        b"run_id",
+        b"read_id",
+        b"Signal",
+        b"digitisation",
+        b"\x89HDF",
+        b"pore_type",
+    ];
     let count = 1 + random(seed) % 4;
     for i in 0..count {
         let pick = random(seed.wrapping_mul(31).wrapping_add(i));
         let mark = marks[pick as usize % marks.len()];
-        let places: Vec<usize> =
-            bytes.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark).map(|(at, _)| at).take(400).collect();
+        let places: Vec<usize> = bytes
+            .windows(mark.len())
+            .enumerate()
+            .filter(|(_, w)| *w == mark)
+            .map(|(at, _)| at)
+            .take(400)
+            .collect();
         let near = match places.get(random(pick) as usize % places.len().max(1)) {
             Some(&place) => (place + random(pick ^ 1) as usize % 160).saturating_sub(60),
             None => random(pick ^ 2) as usize,
@@ -62,8 +77,10 @@ fn mutate(bytes: &mut [u8], seed: u64) {
 
 fn read_all(bytes: Vec<u8>) -> Result<usize, Error> {
     let budget = Budget { threads: 1, memory: 16 << 20 };
-    let file =
-        ReadFile::from_store(Arc::new(MemoryStore::new("flipped", bytes)), Options { budget, ..Options::default() })?;
+    let file = ReadFile::from_store(
+        Arc::new(MemoryStore::new("flipped", bytes)),
+        Options { budget, ..Options::default() },
+    )?;
     file.map(&Selection::All, |read| read.samples.len())?.try_fold(0, |sum, len| Ok(sum + len?))
 }
 
@@ -73,7 +90,8 @@ fn read_all(bytes: Vec<u8>) -> Result<usize, Error> {
 fn child() {
     let Ok(task) = std::env::var("THALWEG_FLIP_TASK") else { return };
     let mut parts = task.splitn(3, ' ');
-    let (from, to) = (parts.next().unwrap().parse().unwrap(), parts.next().unwrap().parse().unwrap());
+    let (from, to) =
+        (parts.next().unwrap().parse().unwrap(), parts.next().unwrap().parse().unwrap());
     let whole = fs::read(parts.next().unwrap()).unwrap();
     for seed in from..to {
         println!("\nflip {seed}");
@@ -95,7 +113,9 @@ fn run(task: &str) -> (u64, u64, Option<(u64, String)>) {
         .unwrap();
     let (sender, lines) = channel();
     let out = BufReader::new(child.stdout.take().unwrap());
-    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    std::thread::spawn(move || {
+        out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
     let errors = child.stderr.take().unwrap();
     let errors = std::thread::spawn(move || std::io::read_to_string(errors).unwrap_or_default());
     let (mut at, mut open, mut read, mut refused) = (None, false, 0, 0);
@@ -120,8 +140,8 @@ fn run(task: &str) -> (u64, u64, Option<(u64, String)>) {
     let status = child.wait().unwrap();
     let errors = errors.join().unwrap();
     assert!(!errors.contains("HDF5-DIAG"), "libhdf5 printed: {errors}");
-    let died =
-        (!status.success()).then(|| (at.unwrap_or(0), format!("{status}: {}", errors.lines().next().unwrap_or(""))));
+    let died = (!status.success())
+        .then(|| (at.unwrap_or(0), format!("{status}: {}", errors.lines().next().unwrap_or(""))));
     assert!(died.is_some() || !open, "the child went away");
     (read, refused, died)
 }

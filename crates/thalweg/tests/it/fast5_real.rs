@@ -1,4 +1,5 @@
-//! Real FAST5 files: against the SLOW5, BLOW5 and POD5 files that others made of them, through every store, and cut short.
+//! Real FAST5 files: against the SLOW5, BLOW5 and POD5 files that others made of them, through
+//! every store, and cut short.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +60,8 @@ fn fields(read: &Read<'_>) -> (String, Vec<String>, Vec<i16>) {
 fn all(file: &ReadFile) -> BTreeMap<String, (Vec<String>, Vec<i16>)> {
     let reads: Vec<_> = file.map(&Selection::All, fields).unwrap().map(Result::unwrap).collect();
     let count = reads.len();
-    let map: BTreeMap<_, _> = reads.into_iter().map(|(id, fields, samples)| (id, (fields, samples))).collect();
+    let map: BTreeMap<_, _> =
+        reads.into_iter().map(|(id, fields, samples)| (id, (fields, samples))).collect();
     assert_eq!(map.len(), count, "an id twice");
     map
 }
@@ -81,7 +83,8 @@ fn samples_are_what_other_formats_hold_of_the_same_reads() {
         for want in wanted {
             let (_, samples) = &reads[want["read_id"].as_str().unwrap()];
             let bytes: Vec<u8> = samples.iter().flat_map(|s| s.to_le_bytes()).collect();
-            let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest: String =
+                Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(digest, want["sha256"].as_str().unwrap(), "{name}");
         }
     }
@@ -91,9 +94,10 @@ fn samples_are_what_other_formats_hold_of_the_same_reads() {
 #[test]
 fn fields_and_attributes_are_as_slow5tools_has_them() {
     let Some(folder) = nanopore() else { return };
-    for (name, twin) in
-        [("compat_file", "blow5/compat_0.2.0.blow5"), ("multi_fast5_v2.3", "slow5/multi_fast5_v2.3.slow5")]
-    {
+    for (name, twin) in [
+        ("compat_file", "blow5/compat_0.2.0.blow5"),
+        ("multi_fast5_v2.3", "slow5/multi_fast5_v2.3.slow5"),
+    ] {
         let (ours, theirs) = (open(&path(&folder, name)), open(&folder.join(twin)));
         assert_eq!(ours.format(), Format::Fast5);
         assert_eq!(all(&ours), all(&theirs), "{name}");
@@ -131,9 +135,16 @@ fn every_store_and_every_way_gives_the_same() {
         let path = path(&folder, name);
         let wanted = all(&open(&path));
         assert_eq!(wanted.len(), count);
-        for store in [StoreKind::Buffered, StoreKind::Direct, StoreKind::Uring, StoreKind::Mmap, StoreKind::Memory] {
+        for store in [
+            StoreKind::Buffered,
+            StoreKind::Direct,
+            StoreKind::Uring,
+            StoreKind::Mmap,
+            StoreKind::Memory,
+        ] {
             for budget in [Budget::default(), Budget { threads: 1, memory: 4 << 20 }] {
-                let file = ReadFile::open(&path, Options { store, budget, ..Options::default() }).unwrap();
+                let file =
+                    ReadFile::open(&path, Options { store, budget, ..Options::default() }).unwrap();
                 assert_eq!(all(&file), wanted, "{name} {store:?}");
             }
         }
@@ -151,7 +162,13 @@ fn every_store_and_every_way_gives_the_same() {
         assert!(matches!(getter.get("no-such-read", |_| ()), Err(Error::NotFound { .. })));
         let summary = file.fetch(&Selection::All).unwrap();
         assert_eq!(summary.reads, count as u64);
-        assert_eq!(file.batches(&Selection::All).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), count);
+        assert_eq!(
+            file.batches(&Selection::All)
+                .unwrap()
+                .map(|batch| batch.unwrap().num_rows())
+                .sum::<usize>(),
+            count
+        );
     }
 }
 
@@ -160,8 +177,11 @@ fn a_folder_of_single_reads_is_one_data_set() {
     let Some(folder) = nanopore() else { return };
     let set = ReadSet::open([folder.join("fast5")], Options::default()).unwrap();
     assert_eq!(set.paths().len(), FILES.len());
-    let ids: Vec<String> =
-        set.map(&Selection::All, |read| read.record.read_id.to_owned()).unwrap().map(Result::unwrap).collect();
+    let ids: Vec<String> = set
+        .map(&Selection::All, |read| read.record.read_id.to_owned())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(ids.len(), FILES.iter().map(|(_, count)| count).sum::<usize>());
 }
 
@@ -190,7 +210,8 @@ fn a_check_decodes_every_read_and_names_what_is_damaged() {
 
 /// Opens bytes and decodes all that can be: the reads, or the error.
 fn try_all(bytes: Vec<u8>) -> Result<usize, Error> {
-    let file = ReadFile::from_store(Arc::new(MemoryStore::new("cut.fast5", bytes)), Options::default())?;
+    let file =
+        ReadFile::from_store(Arc::new(MemoryStore::new("cut.fast5", bytes)), Options::default())?;
     file.map(&Selection::All, |read| read.samples.len())?.try_fold(0, |sum, len| Ok(sum + len?))
 }
 
@@ -206,7 +227,10 @@ fn a_file_cut_short_is_an_error_wherever_it_is_cut() {
             part.truncate(cut);
             let outcome = no_hang(move || try_all(part));
             let error = outcome.expect_err("a file cut short");
-            assert!(!matches!(error, Error::Usage(_) | Error::Cancelled), "{name} at {cut}: {error}");
+            assert!(
+                !matches!(error, Error::Usage(_) | Error::Cancelled),
+                "{name} at {cut}: {error}"
+            );
             assert!(error.to_string().contains("cut.fast5"), "{error}");
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use thalweg::format::fast5::{Compression, Compressor, lost};
 use thalweg::format::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordPress, Scalar, SignalPress, Version,
+    Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordPress, Scalar,
+    SignalPress, Version,
 };
 use thalweg::reads::{Options, Read, ReadFile, Selection};
 use thalweg::write::Fast5Writer;
@@ -56,8 +57,9 @@ fn header() -> Header {
 
 /// The values of read `i`; the first read has all of them.
 fn values(i: usize) -> Vec<AuxValue<'static>> {
-    let missing =
-        |at: usize, value| if i.is_multiple_of(5) || !(i + at).is_multiple_of(3) { value } else { AuxValue::Missing };
+    let missing = |at: usize, value| {
+        if i.is_multiple_of(5) || !(i + at).is_multiple_of(3) { value } else { AuxValue::Missing }
+    };
     vec![
         missing(0, AuxValue::String(b"1078")),
         missing(1, AuxValue::Double(200.5 + i as f64)),
@@ -136,7 +138,9 @@ fn check(read: &Read<'_>) -> usize {
         assert_eq!(kind.kind, field.kind, "{}", field.name);
         // By name: FAST5 has codes of its own.
         match (*value, want) {
-            (AuxValue::Enum(code), AuxValue::Enum(wanted)) => assert_eq!(kind.label(code), field.label(wanted)),
+            (AuxValue::Enum(code), AuxValue::Enum(wanted)) => {
+                assert_eq!(kind.label(code), field.label(wanted))
+            }
             (value, want) => assert_eq!(value, want, "{} of read {i}", field.name),
         }
     }
@@ -146,16 +150,21 @@ fn check(read: &Read<'_>) -> usize {
 #[test]
 fn what_was_written_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    for compression in
-        [Compression::default(), Compression::Vbz(0), Compression::Vbz(5), Compression::Gzip(1), Compression::None]
-    {
+    for compression in [
+        Compression::default(),
+        Compression::Vbz(0),
+        Compression::Vbz(5),
+        Compression::Gzip(1),
+        Compression::None,
+    ] {
         let path = folder.path().join("out.fast5");
         write(&path, compression, 40);
         let file = ReadFile::open(&path, Options::default()).unwrap();
         assert!(file.left_out().is_empty(), "{:?}", file.left_out());
         assert_eq!(file.header().attributes, header().attributes);
         assert_eq!(file.header().read_groups, 2);
-        let seen: Vec<usize> = file.map(&Selection::All, check).unwrap().map(Result::unwrap).collect();
+        let seen: Vec<usize> =
+            file.map(&Selection::All, check).unwrap().map(Result::unwrap).collect();
         assert_eq!(seen, (0..40).collect::<Vec<_>>(), "reads in the order of the file");
         let ids = Selection::Ids(Arc::new(vec![id(39), id(3), id(4), id(3)]));
         let seen: Vec<usize> = file.map(&ids, check).unwrap().map(Result::unwrap).collect();
@@ -169,7 +178,10 @@ const LATE: usize = 50;
 fn late(i: usize) -> (u32, Vec<AuxValue<'static>>) {
     let known = if i < LATE { 3 } else { 14 };
     let values = values(0).into_iter().enumerate();
-    (u32::from(i >= LATE), values.map(|(at, value)| if at < known { value } else { AuxValue::Missing }).collect())
+    (
+        u32::from(i >= LATE),
+        values.map(|(at, value)| if at < known { value } else { AuxValue::Missing }).collect(),
+    )
 }
 
 /// Checks a read against the header that it came with; its number.
@@ -193,7 +205,8 @@ fn what_comes_late_is_known_when_it_comes() {
     let path = folder.path().join("late.fast5");
     write_with(&path, Compression::default(), LATE + 20, late);
     let open = || ReadFile::open(&path, Options::default()).unwrap();
-    let seen: Vec<usize> = open().map(&Selection::All, check_late).unwrap().map(Result::unwrap).collect();
+    let seen: Vec<usize> =
+        open().map(&Selection::All, check_late).unwrap().map(Result::unwrap).collect();
     assert_eq!(seen, (0..LATE + 20).collect::<Vec<_>>());
     let order = [LATE + 5, 2, LATE, 2];
     let ids = Selection::Ids(Arc::new(order.map(id).to_vec()));
@@ -259,8 +272,12 @@ fn what_it_cannot_hold_is_said() {
     let read = compressor.encode(&record("a"), &[1]).unwrap();
     file.push(&read).unwrap();
     let error = file.push(&read).unwrap_err();
-    assert!(error.to_string().contains("twice.fast5") && error.to_string().contains("exist"), "{error}");
-    Fast5Writer::create(&folder.path().join("no/such/folder"), &header, Compression::None).unwrap_err();
+    assert!(
+        error.to_string().contains("twice.fast5") && error.to_string().contains("exist"),
+        "{error}"
+    );
+    Fast5Writer::create(&folder.path().join("no/such/folder"), &header, Compression::None)
+        .unwrap_err();
     // Unfinished, it leaves nothing.
     drop(file);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

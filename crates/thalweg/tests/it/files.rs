@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use thalweg::format::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Index, Record, RecordPress, Scalar,
-    SignalPress, Version,
+    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Index, Record,
+    RecordPress, Scalar, SignalPress, Version,
 };
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::ReadWriter;
@@ -19,9 +19,14 @@ pub(crate) struct Sample {
 }
 
 /// The record compressions that are in use.
-pub(crate) const RECORDS: [RecordPress; 3] = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
+pub(crate) const RECORDS: [RecordPress; 3] =
+    [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
 
-pub(crate) fn header(encoding: Encoding, record_press: RecordPress, signal_press: SignalPress) -> Header {
+pub(crate) fn header(
+    encoding: Encoding,
+    record_press: RecordPress,
+    signal_press: SignalPress,
+) -> Header {
     let mut reason = AuxField::new("end_reason", AuxType::Scalar(Scalar::Enum));
     reason.labels = vec!["unknown".into(), "signal_positive".into()];
     Header {
@@ -38,7 +43,8 @@ pub(crate) fn header(encoding: Encoding, record_press: RecordPress, signal_press
 
 /// Every encoding and every pair of compressions.
 pub(crate) fn headers() -> Vec<(String, Header)> {
-    let mut headers = vec![("text".into(), header(Encoding::Ascii, RecordPress::None, SignalPress::None))];
+    let mut headers =
+        vec![("text".into(), header(Encoding::Ascii, RecordPress::None, SignalPress::None))];
     for record in RECORDS {
         for signal in SignalPress::ALL {
             headers.push((format!("{record}+{signal}"), header(Encoding::Binary, record, signal)));
@@ -53,7 +59,9 @@ pub(crate) fn signal(seed: u64, len: usize) -> Vec<i16> {
     let mut level = 500i32;
     (0..len)
         .map(|i| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             if i % 97 < 80 {
                 level = (level + (state >> 58) as i32 - 31).clamp(-2000, 2000);
             }

@@ -12,7 +12,8 @@ fn the_corpora_hold() {
 #[test]
 fn damaged_seeds_hold() {
     for target in TARGETS {
-        // Files go through threads, and HDF5's are large for what is in them: a sample of the damage is enough there.
+        // Files go through threads, and HDF5's are large for what is in them: a sample of the
+        // damage is enough there.
         let step = match target.0 {
             "whole_file" | "pod5" | "graph_segment" => 97,
             "hdf5_meta" => 31,

@@ -20,7 +20,8 @@ pub(crate) fn edges(input: &mut Input) -> thalweg::Result<BTreeMap<String, Popul
         let (mut piece, mut all, mut batches) = (Edges::default(), Vec::new(), Vec::new());
         while source.next(&mut piece)? {
             assert_eq!(piece.runs.iter().map(|run| run.1).sum::<usize>(), piece.targets.len());
-            let sources = piece.runs.iter().flat_map(|&(source, count)| std::iter::repeat_n(source, count));
+            let sources =
+                piece.runs.iter().flat_map(|&(source, count)| std::iter::repeat_n(source, count));
             all.extend(sources.zip(piece.targets.iter().copied()));
             if let Some(batch) = &piece.attributes {
                 assert_eq!(batch.num_rows(), piece.targets.len());
@@ -105,7 +106,10 @@ fn neuroglial_connectivity() {
     let Some(folder) = shared("graph") else { return };
     let path = folder.join("basalt/neuroglial_connectivity.h5");
     let mut input = open(&path, &Options::default()).unwrap();
-    assert_eq!(counts(&mut input), BTreeMap::from([("Astrocyte".into(), 4), ("Neuron".into(), 20)]));
+    assert_eq!(
+        counts(&mut input),
+        BTreeMap::from([("Astrocyte".into(), 4), ("Neuron".into(), 20)])
+    );
     let found = edges(&mut input).unwrap();
     // h5py: ten synapses and five neurons of each astrocyte, counted through.
     let lists = |each: u64| (0..4 * each).map(|i| (i / each, i)).collect::<Vec<_>>();
@@ -114,7 +118,11 @@ fn neuroglial_connectivity() {
     assert_eq!(found.len(), 2);
     assert_eq!(input.left_out.len(), 1, "the other side: {:?}", input.left_out);
     let population = input.edges[0].population();
-    assert!(!population.is_directed && !population.is_multi && population.attributes.fields().is_empty());
+    assert!(
+        !population.is_directed
+            && !population.is_multi
+            && population.attributes.fields().is_empty()
+    );
     // Its `/Neuron/offsets` counts 20 elements of `/Neuron/astrocyte`, which has four.
     let wrong = ngv::check(&path, &Options::default()).unwrap_err().to_string();
     assert!(wrong.contains("/Neuron/offsets, element 5") && wrong.contains("at most 4"), "{wrong}");
@@ -127,12 +135,16 @@ fn some_of_the_astrocytes() {
     for (sources, expected) in
         [(0..1, 0..10), (1..3, 10..30), (3..u64::MAX, 30..40), (9..u64::MAX, 40..40), (2..2, 0..0)]
     {
-        let mut input = open(&path, &Options { sources: sources.clone(), ..Options::default() }).unwrap();
+        let mut input =
+            open(&path, &Options { sources: sources.clone(), ..Options::default() }).unwrap();
         let found = edges(&mut input).unwrap();
         let synapses: Vec<u64> = found["Astrocyte-Synapse"].0.iter().map(|edge| edge.1).collect();
         assert_eq!(synapses, expected.collect::<Vec<u64>>(), "{sources:?}");
         let all = vertices(&mut input);
-        assert_eq!(all["Astrocyte"].0, (sources.start.min(4)..sources.end.min(4)).collect::<Vec<_>>());
+        assert_eq!(
+            all["Astrocyte"].0,
+            (sources.start.min(4)..sources.end.min(4)).collect::<Vec<_>>()
+        );
         assert!(!all.contains_key("Neuron"), "edges bring their own");
     }
 }
@@ -142,7 +154,10 @@ fn synapses_of_neurons_whose_offsets_are_long_doubles() {
     let Some(folder) = shared("graph") else { return };
     let path = folder.join("basalt/synaptic_connectivity.h5");
     let mut input = open(&path, &Options::default()).unwrap();
-    assert_eq!(counts(&mut input), BTreeMap::from([("Afferent Neuron".into(), 20), ("Synapse".into(), 40)]));
+    assert_eq!(
+        counts(&mut input),
+        BTreeMap::from([("Afferent Neuron".into(), 20), ("Synapse".into(), 40)])
+    );
     let found = edges(&mut input).unwrap();
     assert_eq!(found["Afferent Neuron-Synapse"].0, (0..40).map(|i| (i / 2, i)).collect::<Vec<_>>());
     let agreed = ngv::check(&path, &Options::default()).unwrap();
@@ -176,7 +191,9 @@ fn long_lists_come_in_pieces() {
     let (mut offsets, mut expected) = (vec![0], Vec::new());
     for (source, len) in (0..).zip(lens) {
         let start = offsets[source as usize];
-        expected.extend(targets[start as usize..(start + len) as usize].iter().map(|&target| (source, target)));
+        expected.extend(
+            targets[start as usize..(start + len) as usize].iter().map(|&target| (source, target)),
+        );
         offsets.push(start + len);
     }
     for chunk in [None, Some(1000), Some(700_001)] {
@@ -193,7 +210,12 @@ fn long_lists_come_in_pieces() {
     }
 }
 
-fn neuroglial(folder: &tempfile::TempDir, offsets: &[u64], columns: &[&str], reverse: [&[u64]; 2]) -> PathBuf {
+fn neuroglial(
+    folder: &tempfile::TempDir,
+    offsets: &[u64],
+    columns: &[&str],
+    reverse: [&[u64]; 2],
+) -> PathBuf {
     let made = Made::new(folder, "hostile.h5");
     let (astrocyte, neuron) = (made.group("Astrocyte"), made.group("Neuron"));
     made.offsets(&astrocyte, columns, offsets);
@@ -256,7 +278,9 @@ fn other_files_are_refused() {
     let error = refused(&made.done());
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     // Offsets without names, and none at all.
-    for (offsets, words) in [(&[0, 3][..], "attribute column_names"), (&[], "one more than there are vertices")] {
+    for (offsets, words) in
+        [(&[0, 3][..], "attribute column_names"), (&[], "one more than there are vertices")]
+    {
         let made = Made::new(&folder, "nameless.h5");
         let group = made.group("Thing");
         made.list(&group, "offsets", offsets, None);
@@ -274,7 +298,8 @@ fn other_files_are_refused() {
     let values: Vec<u8> = [3.0_f64, -1.5].iter().flat_map(|value| value.to_le_bytes()).collect();
     made.writer.values(&vector, 0, &values).unwrap();
     drop((vector, group));
-    let error = edges(&mut open(&made.done(), &Options::default()).unwrap()).unwrap_err().to_string();
+    let error =
+        edges(&mut open(&made.done(), &Options::default()).unwrap()).unwrap_err().to_string();
     assert!(error.contains("/Astrocyte/synapse, element 1") && error.contains("-1.5"), "{error}");
 }
 
@@ -308,11 +333,16 @@ fn sonata_edges_with_attributes() {
         let path = folder.join(format!("libsonata/{name}.h5"));
         let mut input = open(&path, &Options::default()).unwrap();
         let population = input.edges[0].population().clone();
-        let told = (population.name.as_str(), population.source.as_str(), population.target.as_str());
+        let told =
+            (population.name.as_str(), population.source.as_str(), population.target.as_str());
         assert_eq!(told, ("edges-AB", "nodes-A", "nodes-B"));
         assert!(population.is_directed && population.is_multi);
         for what in ["A-double", "A-enum", "A-string", "edge_type_id"] {
-            assert!(input.left_out.iter().any(|left| left.contains(what)), "{what}: {:?}", input.left_out);
+            assert!(
+                input.left_out.iter().any(|left| left.contains(what)),
+                "{what}: {:?}",
+                input.left_out
+            );
         }
         let found = edges(&mut input).unwrap();
         let (pairs, batches) = &found["edges-AB"];
@@ -320,7 +350,10 @@ fn sonata_edges_with_attributes() {
         assert_eq!(column(batches, "attr-X"), ["11", "12", "13", "14", "15", "16"]);
         assert_eq!(column(batches, "attr-Y"), ["21", "22", "23", "24", "25", "26"]);
         assert_eq!(column(batches, "attr-Z"), ["aa", "bb", "cc", "dd", "ee", "ff"]);
-        assert_eq!(column(batches, "dynamics_params/dparam-Z"), ["d-aa", "d-bb", "d-cc", "d-dd", "d-ee", "d-ff"]);
+        assert_eq!(
+            column(batches, "dynamics_params/dparam-Z"),
+            ["d-aa", "d-bb", "d-cc", "d-dd", "d-ee", "d-ff"]
+        );
         if name == "edges1" {
             assert_eq!(column(batches, "E-mapping-good"), ["C", "B", "C", "A", "C", "C"]);
             // Codes 3 and -1, of three names.
@@ -329,7 +362,10 @@ fn sonata_edges_with_attributes() {
         }
         let some = Options { sources: 2..3, ..Options::default() };
         let (pairs, batches) = &edges(&mut open(&path, &some).unwrap()).unwrap()["edges-AB"];
-        assert_eq!((&pairs[..], column(batches, "attr-X")), (&[(2, 1), (2, 1)][..], vec!["13".into(), "14".into()]));
+        assert_eq!(
+            (&pairs[..], column(batches, "attr-X")),
+            (&[(2, 1), (2, 1)][..], vec!["13".into(), "14".into()])
+        );
     }
 }
 
@@ -344,7 +380,10 @@ fn sonata_nodes_with_attributes() {
     let found = all("snap/nodes.h5");
     assert_eq!([found["default"].0.len(), found["default2"].0.len()], [3, 4]);
     assert_eq!(column(&found["default"].1, "morphology"), ["morph-A", "morph-B", "morph-C"]);
-    assert_eq!(column(&found["default"].1, "dynamics_params/input_resistance"), ["1", "1.1", "1.2"]);
+    assert_eq!(
+        column(&found["default"].1, "dynamics_params/input_resistance"),
+        ["1", "1.1", "1.2"]
+    );
     assert_eq!(column(&found["default2"].1, "other2"), ["10", "11", "12", "13"]);
     let found = all("archngv/glia_nodes.h5");
     assert_eq!(column(&found["astrocytes"].1, "mtype"), ["ASTROCYTE"; 5]);
@@ -377,12 +416,22 @@ fn other_real_sonata_files() {
     assert_eq!(found["gliovascular"].0[..3], [(104, 0), (510, 1), (444, 1)]);
     let (_, found) = all("archngv/circuit_edges.h5");
     let pairs = &found["All"].0;
-    assert_eq!(pairs.iter().map(|pair| pair.0).collect::<Vec<_>>(), (0..500).map(|i| i % 10).collect::<Vec<_>>());
-    assert_eq!(pairs[..25].iter().map(|pair| pair.1).collect::<Vec<_>>(), (0..25).map(|i| i / 10).collect::<Vec<_>>());
+    assert_eq!(
+        pairs.iter().map(|pair| pair.0).collect::<Vec<_>>(),
+        (0..500).map(|i| i % 10).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        pairs[..25].iter().map(|pair| pair.1).collect::<Vec<_>>(),
+        (0..25).map(|i| i / 10).collect::<Vec<_>>()
+    );
 }
 
 /// `/edges/one`, of these sources and targets.
-fn sonata(folder: &tempfile::TempDir, ends: [Option<&[u64]>; 2], groups: Option<[&[u64]; 2]>) -> PathBuf {
+fn sonata(
+    folder: &tempfile::TempDir,
+    ends: [Option<&[u64]>; 2],
+    groups: Option<[&[u64]; 2]>,
+) -> PathBuf {
     let made = Made::new(folder, "sonata.h5");
     let all = made.group("edges");
     let one = made.writer.group(Some(&all), "one").unwrap();
@@ -391,7 +440,9 @@ fn sonata(folder: &tempfile::TempDir, ends: [Option<&[u64]>; 2], groups: Option<
             made.list(&one, name, ids, None);
         }
     }
-    for (name, ids) in ["edge_group_id", "edge_group_index"].into_iter().zip(groups.into_iter().flatten()) {
+    for (name, ids) in
+        ["edge_group_id", "edge_group_index"].into_iter().zip(groups.into_iter().flatten())
+    {
         made.list(&one, name, ids, None);
     }
     let attributes = made.writer.group(Some(&one), "0").unwrap();
@@ -407,16 +458,22 @@ fn hostile_sonata_files() {
     let path = sonata(&folder, [two, two], None);
     let mut input = open(&path, &Options::default()).unwrap();
     let population = input.edges[0].population();
-    assert_eq!((population.source.as_str(), population.target.as_str()), ("one_source", "one_target"));
+    assert_eq!(
+        (population.source.as_str(), population.target.as_str()),
+        ("one_source", "one_target")
+    );
     assert_eq!(edges(&mut input).unwrap()["one"].0, [(5, 5), (6, 6)]);
-    for (ends, words) in [([two, three], "2, as source_node_id has"), ([two, None], "target_node_id not found")] {
+    for (ends, words) in
+        [([two, three], "2, as source_node_id has"), ([two, None], "target_node_id not found")]
+    {
         let error = refused(&sonata(&folder, ends, None)).to_string();
         assert!(error.contains(words), "{error}");
     }
     // An index of attributes that says something else than that they follow the edges.
-    for (groups, words) in
-        [([&[0_u64, 1], &[0_u64, 1]], "edge_group_id, element 1"), ([&[0, 0], &[1, 0]], "edge_group_index, element 0")]
-    {
+    for (groups, words) in [
+        ([&[0_u64, 1], &[0_u64, 1]], "edge_group_id, element 1"),
+        ([&[0, 0], &[1, 0]], "edge_group_index, element 0"),
+    ] {
         let path = sonata(&folder, [two, two], Some(groups.map(|list| &list[..])));
         let error = edges(&mut open(&path, &Options::default()).unwrap()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -1,5 +1,5 @@
-//! Damaged, lying and changing files through the whole reader: a typed error that names the file and the place, never
-//! a panic, a hang, or fewer reads than there are without a word.
+//! Damaged, lying and changing files through the whole reader: a typed error that names the file
+//! and the place, never a panic, a hang, or fewer reads than there are without a word.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -64,7 +64,10 @@ fn is_told<T: std::fmt::Debug>(outcome: &Result<T>) -> bool {
 
 /// Kinds of files that take different ways through the code, for tests that go through every byte.
 fn few() -> Vec<Sample> {
-    samples(&LENGTHS).into_iter().filter(|s| s.name == "text" || s.name.ends_with("+svb-zd")).collect()
+    samples(&LENGTHS)
+        .into_iter()
+        .filter(|s| s.name == "text" || s.name.ends_with("+svb-zd"))
+        .collect()
 }
 
 #[test]
@@ -83,7 +86,11 @@ fn every_truncation_is_told() {
                 let ways: &[Way] = if all_ways { &[visit, map, index] } else { &[visit] };
                 for (i, way) in ways.iter().enumerate() {
                     let outcome = way(cut);
-                    let fine = if whole { matches!(outcome, Ok(n) if n == rows) } else { is_told(&outcome) };
+                    let fine = if whole {
+                        matches!(outcome, Ok(n) if n == rows)
+                    } else {
+                        is_told(&outcome)
+                    };
                     assert!(fine, "{} cut to {len}, way {i}: {outcome:?}", file.name);
                 }
             }
@@ -102,7 +109,11 @@ fn flipped_bits_end_in_errors_or_other_values() {
                 let outcome = visit(&bytes);
                 let told = is_told(&outcome) || matches!(outcome, Err(Error::Unsupported { .. }));
                 // A newline that goes joins two rows; one that comes makes two: neither is a row.
-                assert!(told || matches!(outcome, Ok(3)), "{} flipped at {at}: {outcome:?}", file.name);
+                assert!(
+                    told || matches!(outcome, Ok(3)),
+                    "{} flipped at {at}: {outcome:?}",
+                    file.name
+                );
                 bytes[at] ^= bit;
             }
         }
@@ -112,20 +123,24 @@ fn flipped_bits_end_in_errors_or_other_values() {
 #[test]
 fn every_length_and_count_may_lie() {
     no_hang(|| {
-        let lies = [0, 1, 7, 255, 1 << 16, 1 << 31, 1 << 32, 1 << 40, 1 << 62, (1 << 63) - 1, 1 << 63]
-            .into_iter()
-            .chain((0..20).map(|less| u64::MAX - less));
+        let lies =
+            [0, 1, 7, 255, 1 << 16, 1 << 31, 1 << 32, 1 << 40, 1 << 62, (1 << 63) - 1, 1 << 63]
+                .into_iter()
+                .chain((0..20).map(|less| u64::MAX - less));
         let lies: Vec<u64> = lies.collect();
         for file in few().iter().filter(|file| file.name != "text") {
             let header_len = file.frames[0].start;
             let first = &file.frames[0];
             for &lie in &lies {
-                // The record's size, and, where nothing is compressed, all that may be a length of 2, 4 or 8 bytes.
+                // The record's size, and, where nothing is compressed, all that may be a length of
+                // 2, 4 or 8 bytes.
                 for at in first.start..first.end - 8 {
                     for width in [2, 4, 8] {
                         let mut bytes = file.bytes.clone();
                         bytes[at..at + width].copy_from_slice(&lie.to_le_bytes()[..width]);
-                        if (at == first.start || file.name.starts_with("none")) && bytes != file.bytes {
+                        if (at == first.start || file.name.starts_with("none"))
+                            && bytes != file.bytes
+                        {
                             let outcome = visit(&bytes);
                             assert!(
                                 is_told(&outcome) || matches!(outcome, Ok(3)),
@@ -170,7 +185,9 @@ fn zlib_bomb(len: usize) -> Vec<u8> {
 fn bombs_are_refused() {
     no_hang(|| {
         let len = 256 << 20;
-        for (press, bomb) in [(RecordPress::Zstd, zstd_bomb(len)), (RecordPress::Zlib, zlib_bomb(len))] {
+        for (press, bomb) in
+            [(RecordPress::Zstd, zstd_bomb(len)), (RecordPress::Zlib, zlib_bomb(len))]
+        {
             assert!(bomb.len() < 1 << 20, "{}", bomb.len());
             let bytes = with_record(&header(Encoding::Binary, press, SignalPress::None), &bomb);
             for way in [visit, map] {
@@ -182,12 +199,17 @@ fn bombs_are_refused() {
             assert_eq!((report.reads, report.defect_count), (0, 1), "{press}");
         }
         // The same inside a signal.
-        for (press, bomb) in [(SignalPress::Zstd, zstd_bomb(len)), (SignalPress::Zlib, zlib_bomb(len))] {
+        for (press, bomb) in
+            [(SignalPress::Zstd, zstd_bomb(len)), (SignalPress::Zlib, zlib_bomb(len))]
+        {
             let kind = header(Encoding::Binary, RecordPress::None, press);
             let mut stored = frame(&kind, "bomb", &[])[8..].to_vec();
             let at = 2 + 4 + 4 + 32;
             let old = u64::from_le_bytes(stored[at..at + 8].try_into().unwrap()) as usize;
-            stored.splice(at..at + 8 + old, (bomb.len() as u64).to_le_bytes().into_iter().chain(bomb));
+            stored.splice(
+                at..at + 8 + old,
+                (bomb.len() as u64).to_le_bytes().into_iter().chain(bomb),
+            );
             let outcome = visit(&with_record(&kind, &stored));
             assert!(is_told(&outcome), "{press}: {outcome:?}");
         }
@@ -199,8 +221,13 @@ fn counts_that_disagree_are_told() {
     // Text: the number of samples, too few and too many columns.
     let kind = &headers()[0].1;
     let row = String::from_utf8(frame(kind, "a", &[1, 2, 3])).unwrap();
-    for (from, to) in [("\t3\t", "\t4\t"), ("\t3\t", "\t2\t"), ("\t3\t", "\t-3\t"), ("1,2,3", "1,,3"), ("\t1\n", "\n")]
-    {
+    for (from, to) in [
+        ("\t3\t", "\t4\t"),
+        ("\t3\t", "\t2\t"),
+        ("\t3\t", "\t-3\t"),
+        ("1,2,3", "1,,3"),
+        ("\t1\n", "\n"),
+    ] {
         assert!(row.contains(from), "{row}");
         let bytes = [kind.write().unwrap(), row.replacen(from, to, 1).into_bytes()].concat();
         let outcome = visit(&bytes);
@@ -210,8 +237,14 @@ fn counts_that_disagree_are_told() {
     for signal_press in [SignalPress::SvbZd, SignalPress::ExZd, SignalPress::Svb16Zd] {
         let kind = header(Encoding::Binary, RecordPress::None, signal_press);
         let good = sample("a", &kind, &[40]);
-        let at =
-            good.frames[0].start + 8 + 2 + id(0).len() + 4 + 32 + 8 + usize::from(signal_press == SignalPress::ExZd);
+        let at = good.frames[0].start
+            + 8
+            + 2
+            + id(0).len()
+            + 4
+            + 32
+            + 8
+            + usize::from(signal_press == SignalPress::ExZd);
         assert_eq!(good.bytes[at], 40);
         for count in [0u32, 1, 39, 41, 80, u32::MAX] {
             let mut bytes = good.bytes.clone();
@@ -280,7 +313,9 @@ fn lists_of_ids() {
 #[test]
 fn wrong_indexes_are_told_or_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, kind) in headers().into_iter().filter(|(name, _)| name == "text" || name.ends_with("+svb-zd")) {
+    for (name, kind) in
+        headers().into_iter().filter(|(name, _)| name == "text" || name.ends_with("+svb-zd"))
+    {
         let file = sample(&name, &kind, &[20, 30, 20, 25]);
         let path = write(folder.path(), &name, &file.bytes);
         let idx = index_path(&path);
@@ -291,7 +326,9 @@ fn wrong_indexes_are_told_or_rebuilt() {
             fs::write(&idx, index).unwrap();
             for i in 0..4 {
                 match ids(&path, &[id(i)]) {
-                    Ok(reads) => assert_eq!(reads, [(id(i), [20, 30, 20, 25][i])], "{name}, {what}"),
+                    Ok(reads) => {
+                        assert_eq!(reads, [(id(i), [20, 30, 20, 25][i])], "{name}, {what}")
+                    }
                     Err(Error::Malformed { file, .. } | Error::NotFound { file, .. }) => {
                         assert!(file.starts_with(&*path.to_string_lossy()), "{file}");
                     }
@@ -309,10 +346,22 @@ fn wrong_indexes_are_told_or_rebuilt() {
         }
         // Places that lie: all pairs of offset and size from a few of each.
         let (start, end) = (file.frames[0].start as u64, file.bytes.len() as u64);
-        let places =
-            [0, 1, start, start + 1, file.frames[1].start as u64, end - 6, end - 5, end, u64::MAX, u64::MAX - 7];
+        let places = [
+            0,
+            1,
+            start,
+            start + 1,
+            file.frames[1].start as u64,
+            end - 6,
+            end - 5,
+            end,
+            u64::MAX,
+            u64::MAX - 7,
+        ];
         for offset in places {
-            for size in [0, 1, 8, 9, file.frames[0].len() as u64, end - start, end, u64::MAX, 1 << 63] {
+            for size in
+                [0, 1, 8, 9, file.frames[0].len() as u64, end - start, end, u64::MAX, 1 << 63]
+            {
                 let mut index = Index::new(good.version());
                 for i in 0..4 {
                     index.push(&id(i), thalweg::format::slow5::Entry { offset, size }).unwrap();
@@ -340,7 +389,14 @@ fn what_is_not_a_file() {
     no_hang(|| {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
         for path in [folder.path(), &pipe, Path::new("/dev/null"), Path::new("/dev/zero")] {
             let error = ReadFile::open(path, options()).unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{error}");
@@ -361,14 +417,17 @@ fn large(kind: &Header) -> (Sample, Range<usize>) {
     (file, last)
 }
 
-/// Files that change under the reader: the run ends in an error, or gives every read that there was.
+/// Files that change under the reader: the run ends in an error, or gives every read that there
+/// was.
 #[test]
 fn files_that_shrink_are_told() {
     no_hang(|| {
         let folder = tempfile::tempdir().unwrap();
         let kind = header(Encoding::Binary, RecordPress::None, SignalPress::SvbZd);
         let (file, last) = large(&kind);
-        for cut in [file.frames[0].start, file.frames[150].start, last.start + 7, file.bytes.len() - 1] {
+        for cut in
+            [file.frames[0].start, file.frames[150].start, last.start + 7, file.bytes.len() - 1]
+        {
             let path = write(folder.path(), "shrinks.blow5", &file.bytes);
             let reads = ReadFile::open(&path, options()).unwrap();
             File::options().write(true).open(&path).unwrap().set_len(cut as u64).unwrap();
@@ -401,7 +460,8 @@ fn replaced_files_are_read_as_opened() {
     assert_eq!(reads.visit(&Selection::All, Count::default).unwrap().1.reads, 300);
 }
 
-/// A file that is still written has no end yet: that is said, and what came after the opening is not mixed in.
+/// A file that is still written has no end yet: that is said, and what came after the opening is
+/// not mixed in.
 #[test]
 fn growing_files() {
     no_hang(|| {
@@ -410,14 +470,24 @@ fn growing_files() {
         let (file, last) = large(&binary);
         let path = write(folder.path(), "grows.blow5", &file.bytes[..last.start + 100]);
         let reads = ReadFile::open(&path, options()).unwrap();
-        File::options().append(true).open(&path).unwrap().write_all(&file.bytes[last.start + 100..]).unwrap();
+        File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(&file.bytes[last.start + 100..])
+            .unwrap();
         let error = reads.visit(&Selection::All, Count::default).unwrap_err();
         assert!(error.to_string().contains("truncated"), "{error}");
         assert_eq!(reads.check().unwrap().reads, 299);
         let text = sample("text", &headers()[0].1, &[2000; 300]);
         let path = write(folder.path(), "grows.slow5", &text.bytes[..text.frames[299].start]);
         let reads = ReadFile::open(&path, options()).unwrap();
-        File::options().append(true).open(&path).unwrap().write_all(&text.bytes[text.frames[299].clone()]).unwrap();
+        File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(&text.bytes[text.frames[299].clone()])
+            .unwrap();
         assert_eq!(reads.visit(&Selection::All, Count::default).unwrap().1.reads, 299);
     });
 }

@@ -1,5 +1,12 @@
-//! The library from outside. One program, so that it links once; what needs a process of its own lies beside it.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "tests")]
+//! The library from outside. One program, so that it links once; what needs a process of its own
+//! lies beside it.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod check;
 mod columns;

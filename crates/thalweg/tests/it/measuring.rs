@@ -17,7 +17,8 @@ const READS: u64 = 60;
 
 fn file(folder: &Path, name: &str, seed: u64) -> (PathBuf, Vec<String>) {
     let path = folder.join(name);
-    let (_, ids) = synthetic(&path, Recipe { reads: READS, mean_length: 20_000.0, seed, ..Recipe::default() });
+    let (_, ids) =
+        synthetic(&path, Recipe { reads: READS, mean_length: 20_000.0, seed, ..Recipe::default() });
     (path, ids)
 }
 
@@ -67,7 +68,8 @@ fn fetching_makes_the_same_requests_and_decodes_nothing() {
     let some = Selection::Ids(Arc::new(ids.into_iter().step_by(3).collect()));
     for store in [StoreKind::Buffered, StoreKind::Direct, StoreKind::Memory] {
         let options = Options { store, ..Options::default() };
-        for (paths, selection) in [(vec![&a], Selection::All), (vec![&a], some.clone()), (vec![&a, &b], Selection::All)]
+        for (paths, selection) in
+            [(vec![&a], Selection::All), (vec![&a], some.clone()), (vec![&a, &b], Selection::All)]
         {
             let set = ReadSet::open(&paths, options.clone()).unwrap();
             let (_, whole) = set.visit(&selection, Sum::default).unwrap();
@@ -99,10 +101,18 @@ fn a_throttle_is_in_force_and_known() {
         let start = Instant::now();
         let (sums, summary) = file.visit(&Selection::All, Sum::default).unwrap();
         let least = Duration::from_secs_f64(summary.clocks.fetch.bytes as f64 / 5e6);
-        assert!(start.elapsed() >= least && !least.is_zero(), "{store:?}: {:?} {least:?}", start.elapsed());
+        assert!(
+            start.elapsed() >= least && !least.is_zero(),
+            "{store:?}: {:?} {least:?}",
+            start.elapsed()
+        );
         assert_ne!(total(&sums), 0);
     }
     let given = StoreModel { depth: 5, ..StoreModel::LOCAL };
     let options = Options { model: Some(given), throttle: Some(limits), ..Options::default() };
-    assert_eq!(ReadFile::open(&path, options).unwrap().model(), (given, Origin::Given), "the caller knows better");
+    assert_eq!(
+        ReadFile::open(&path, options).unwrap().model(),
+        (given, Origin::Given),
+        "the caller knows better"
+    );
 }

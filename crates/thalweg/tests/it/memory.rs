@@ -1,7 +1,7 @@
 //! The process stays within its memory budget, whatever the size of the file.
 //!
-//! Each case runs in a process of its own, for memory that was once used is not always given back: the test starts
-//! itself again with the case in the environment.
+//! Each case runs in a process of its own, for memory that was once used is not always given back:
+//! the test starts itself again with the case in the environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,9 @@ use thalweg::convert::{Conversion, convert};
 use thalweg::format::pod5::write::Layout;
 use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
 use thalweg::plan::Budget;
-use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, ReadSet, Selection, Visitor, index_path};
+use thalweg::reads::{
+    BatchOptions, Options, Order, Read, ReadFile, ReadSet, Selection, Visitor, index_path,
+};
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::{Coding, ReadWriter, save_index};
 
@@ -31,13 +33,15 @@ const LARGE: u64 = 300_000_000;
 /// Stored bytes of the file that is converted.
 const CONVERTED: u64 = 60_000_000;
 
-/// A file of about `bytes` stored bytes. A few reads are made and written again and again under other names.
+/// A file of about `bytes` stored bytes. A few reads are made and written again and again under
+/// other names.
 fn write(path: &Path, bytes: u64, recipe: Recipe) {
     let synth = Synth::new(Recipe { reads: 40, ..recipe }).unwrap();
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let mut reads = vec![SynthRead::default(); 40];
     reads.iter_mut().enumerate().for_each(|(i, read)| synth.read(i as u64, read));
-    let (mut out, mut encoder) = (ReadWriter::create(path, &header).unwrap(), Encoder::new().unwrap());
+    let (mut out, mut encoder) =
+        (ReadWriter::create(path, &header).unwrap(), Encoder::new().unwrap());
     let mut written = 0;
     for number in 0.. {
         let read = &mut reads[number % 40];
@@ -87,7 +91,8 @@ pub(crate) fn peak_of<T>(job: impl FnOnce() -> T) -> (T, u64) {
     (came, peak.load(Ordering::Relaxed))
 }
 
-/// Runs a job and prints the most anonymous memory seen meanwhile, and the bytes of oversize records.
+/// Runs a job and prints the most anonymous memory seen meanwhile, and the bytes of oversize
+/// records.
 fn child(job: &str, path: &Path, memory: usize) {
     let ((oversize, count), peak) = peak_of(|| did(job, path, memory));
     println!("\nresult {peak} {oversize} {count}");
@@ -109,11 +114,16 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
             oversize = summary.clocks.peak_oversize;
             summary.reads as usize
         }
-        "map" => file.map(&Selection::All, |read| read.samples.len()).unwrap().map(Result::unwrap).count(),
+        "map" => file
+            .map(&Selection::All, |read| read.samples.len())
+            .unwrap()
+            .map(Result::unwrap)
+            .count(),
         "batches" => rows(&Selection::All, Order::Selection),
         "as they come" => rows(&Selection::All, Order::AsTheyCome),
         "ids" => {
-            let mut ids: Vec<String> = file.index().unwrap().0.iter().map(|(id, _)| id.to_owned()).collect();
+            let mut ids: Vec<String> =
+                file.index().unwrap().0.iter().map(|(id, _)| id.to_owned()).collect();
             // An order that jumps all over the file.
             let all = ids.len();
             ids = (0..all).map(|i| ids[i * 7919 % all].clone()).collect();
@@ -135,8 +145,10 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
                 other => panic!("{other}"),
             };
             let set = ReadSet::open([path], options.clone()).unwrap();
-            let conversion = Conversion { verify: Some(options), lossy: true, ..Conversion::new(coding) };
-            let report = convert(&set, &Selection::All, &path.with_extension("out"), &conversion).unwrap();
+            let conversion =
+                Conversion { verify: Some(options), lossy: true, ..Conversion::new(coding) };
+            let report =
+                convert(&set, &Selection::All, &path.with_extension("out"), &conversion).unwrap();
             report.reads as usize
         }
         other => panic!("{other}"),
@@ -153,7 +165,8 @@ fn run(job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let result = text.lines().find_map(|line| line.strip_prefix("result "));
-    let result = result.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let result =
+        result.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<u64> = result.split(' ').map(|n| n.parse().unwrap()).collect();
     (numbers[0], numbers[1], numbers[2])
 }
@@ -181,7 +194,11 @@ fn stays_within_the_budget() {
     ] {
         let (peak, oversize, count) = run(job, &path, memory);
         println!("{job} in {memory} MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
-        assert!(peak <= (memory + SLACK_MIB) * MIB, "{job} in {memory} MiB took {} MiB", peak / MIB);
+        assert!(
+            peak <= (memory + SLACK_MIB) * MIB,
+            "{job} in {memory} MiB took {} MiB",
+            peak / MIB
+        );
         counts.push(count);
     }
     assert!(counts.iter().all(|&count| count == counts[0] && count > 1000), "{counts:?}");
@@ -192,8 +209,11 @@ fn conversions_stay_within_the_budget() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("middle.blow5");
     write(&path, CONVERTED, Recipe { mean_length: 20_000.0, ..Recipe::default() });
-    let formats: &[&str] =
-        if cfg!(feature = "hdf5") { &["slow5", "blow5", "pod5", "fast5"] } else { &["slow5", "blow5", "pod5"] };
+    let formats: &[&str] = if cfg!(feature = "hdf5") {
+        &["slow5", "blow5", "pod5", "fast5"]
+    } else {
+        &["slow5", "blow5", "pod5"]
+    };
     for format in formats {
         let (peak, oversize, count) = run(format, &path, 32);
         println!("to {format} in 32 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
@@ -208,7 +228,12 @@ fn a_read_larger_than_the_budget_is_read_and_reported() {
     let path = folder.path().join("long.blow5");
     // Reads of 6 M samples: 12 MB decoded, with 8 MiB for everything.
     let long = 6_000_000;
-    let recipe = Recipe { mean_length: f64::from(long), length_sigma: 0.0, max_length: long, ..Recipe::default() };
+    let recipe = Recipe {
+        mean_length: f64::from(long),
+        length_sigma: 0.0,
+        max_length: long,
+        ..Recipe::default()
+    };
     let synth = Synth::new(recipe).unwrap();
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());

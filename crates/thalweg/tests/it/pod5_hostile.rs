@@ -1,5 +1,5 @@
-//! Damaged and lying POD5 files: a typed error that names the file, never a panic, a hang, or other samples than the
-//! file has.
+//! Damaged and lying POD5 files: a typed error that names the file, never a panic, a hang, or other
+//! samples than the file has.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,8 @@ use crate::real::nanopore;
 /// Small files of different kinds: structs behind dictionaries, the newest columns, plain samples.
 fn small() -> Vec<(&'static str, Vec<u8>)> {
     let Some(folder) = nanopore() else { return Vec::new() };
-    let names = ["compat_v0.pod5", "derived_b1_v4_repacked.pod5", "derived_b1_v4_uncompressed_signal.pod5"];
+    let names =
+        ["compat_v0.pod5", "derived_b1_v4_repacked.pod5", "derived_b1_v4_uncompressed_signal.pod5"];
     names.map(|name| (name, fs::read(folder.join("pod5").join(name)).unwrap())).into()
 }
 
@@ -31,7 +32,9 @@ type Reads = BTreeMap<String, Vec<i16>>;
 fn read(bytes: &[u8]) -> (Reads, Result<()>) {
     let mut reads = BTreeMap::new();
     let mut all = || {
-        for item in open(bytes)?.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))? {
+        for item in open(bytes)?
+            .map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.to_vec()))?
+        {
             let (id, samples) = item?;
             reads.insert(id, samples);
         }
@@ -60,7 +63,10 @@ fn places(bytes: &[u8], step: usize) -> impl Iterator<Item = usize> + use<> {
     let len = bytes.len();
     let tables = bytes.windows(8).rposition(|window| window == b"ARROW1\0\0").unwrap_or(0);
     let sparse = step * 50;
-    (0..1500).step_by(step).chain((1500..tables - 1500).step_by(sparse)).chain((tables - 1500..len).step_by(step))
+    (0..1500)
+        .step_by(step)
+        .chain((1500..tables - 1500).step_by(sparse))
+        .chain((tables - 1500..len).step_by(step))
 }
 
 #[test]
@@ -71,7 +77,10 @@ fn truncations_are_told() {
             for len in places(&bytes, 7) {
                 let (reads, outcome) = read(&bytes[..len]);
                 // Only the footer may be missed without an error: there is a note, then.
-                assert!(is_told(&outcome) && (outcome.is_err() || reads == whole), "{name} cut at {len}: {outcome:?}");
+                assert!(
+                    is_told(&outcome) && (outcome.is_err() || reads == whole),
+                    "{name} cut at {len}: {outcome:?}"
+                );
                 for (id, samples) in reads {
                     assert_eq!(Some(&samples), whole.get(&id), "{name} cut at {len}");
                 }
@@ -137,7 +146,8 @@ fn lies_are_told() {
     for (name, bytes) in small() {
         let (whole, outcome) = read(&bytes);
         assert!(outcome.is_ok(), "{name}");
-        // The Signal table's count of the first read's samples, and the row number of the second read.
+        // The Signal table's count of the first read's samples, and the row number of the second
+        // read.
         let count = (whole.values().map(Vec::len).max().unwrap() as u32).to_le_bytes();
         let at = bytes.windows(4).position(|window| window == count).unwrap();
         for lie in [0_u32, 1, u32::from_le_bytes(count) + 1, u32::MAX] {
@@ -152,7 +162,9 @@ fn lies_are_told() {
             let mut damaged = bytes.clone();
             damaged[at + 8..at + 16].copy_from_slice(&lie.to_le_bytes());
             let (reads, outcome) = read(&damaged);
-            let Err(error @ Error::Malformed { .. }) = outcome else { panic!("{name} {lie}: {outcome:?}") };
+            let Err(error @ Error::Malformed { .. }) = outcome else {
+                panic!("{name} {lie}: {outcome:?}")
+            };
             assert!(error.to_string().contains("signal row"), "{error}");
             assert!(reads.len() < 2, "nothing after the damage");
         }

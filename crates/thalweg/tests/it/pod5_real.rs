@@ -13,8 +13,14 @@ use thalweg::reads::{IndexOrigin, IndexState, Options, Read, ReadFile, Selection
 
 use crate::real::nanopore;
 
-const STORES: [StoreKind; 6] =
-    [StoreKind::Auto, StoreKind::Buffered, StoreKind::Direct, StoreKind::Uring, StoreKind::Mmap, StoreKind::Memory];
+const STORES: [StoreKind; 6] = [
+    StoreKind::Auto,
+    StoreKind::Buffered,
+    StoreKind::Direct,
+    StoreKind::Uring,
+    StoreKind::Mmap,
+    StoreKind::Memory,
+];
 
 /// Every POD5 file, with what is known of it.
 fn files() -> Vec<(PathBuf, Value)> {
@@ -44,7 +50,9 @@ fn show(read: &Read<'_>) -> Value {
 
 fn expected(of: &Value) -> Vec<Value> {
     let fields = ["read_id", "n", "sum", "sha256"];
-    let show = |read: &Value| fields.iter().map(|&field| (field.to_owned(), read[field].clone())).collect::<Value>();
+    let show = |read: &Value| {
+        fields.iter().map(|&field| (field.to_owned(), read[field].clone())).collect::<Value>()
+    };
     of["reads"].as_array().unwrap().iter().map(show).collect()
 }
 
@@ -54,7 +62,8 @@ fn samples_are_what_pod5_decoded_on_every_store() {
         for store in STORES {
             let file = ReadFile::open(&path, Options { store, ..Options::default() }).unwrap();
             assert_eq!(file.format(), Format::Pod5);
-            let found: Result<Vec<Value>, Error> = file.map(&Selection::All, show).unwrap().collect();
+            let found: Result<Vec<Value>, Error> =
+                file.map(&Selection::All, show).unwrap().collect();
             assert_eq!(found.unwrap(), expected(&expectation), "{} {store:?}", path.display());
         }
     }
@@ -71,7 +80,8 @@ fn reads_come_in_the_order_of_the_ids() {
         let mut wanted = expected(&expectation);
         wanted.reverse();
         wanted.push(wanted[0].clone());
-        let ids: Vec<String> = wanted.iter().map(|read| read["read_id"].as_str().unwrap().to_owned()).collect();
+        let ids: Vec<String> =
+            wanted.iter().map(|read| read["read_id"].as_str().unwrap().to_owned()).collect();
         let selection = Selection::Ids(Arc::new(ids.clone()));
         let found: Result<Vec<Value>, Error> = file.map(&selection, show).unwrap().collect();
         assert_eq!(found.unwrap(), wanted, "{}", path.display());
@@ -84,7 +94,8 @@ fn reads_come_in_the_order_of_the_ids() {
         assert_eq!(again.check().unwrap().index, IndexState::Consistent);
         let unknown = "00000000-0000-0000-0000-000000000000";
         assert!(matches!(getter.get(unknown, |_| ()), Err(Error::NotFound { .. })));
-        let selection = Selection::Ids(Arc::new(vec![ids[0].clone(), unknown.into(), "no uuid".into()]));
+        let selection =
+            Selection::Ids(Arc::new(vec![ids[0].clone(), unknown.into(), "no uuid".into()]));
         assert!(matches!(file.map(&selection, |_| ()), Err(Error::NotFound { .. })));
     }
 }

@@ -14,7 +14,14 @@ const LENGTHS: [usize; 9] = [120, 0, 250, 30, 100, 410, 7, 90, 333];
 
 fn small(coding: SignalCoding) -> Vec<u8> {
     let identity = Some(Identity::from_seed(1));
-    let layout = Layout { coding, row_samples: 100, signal_rows: 3, reads_rows: 2, identity, software: "test".into() };
+    let layout = Layout {
+        coding,
+        row_samples: 100,
+        signal_rows: 3,
+        reads_rows: 2,
+        identity,
+        software: "test".into(),
+    };
     pod5::file(layout, &LENGTHS)
 }
 
@@ -25,7 +32,11 @@ fn reads(path: &Path) -> Reads {
     let file = ReadFile::open(path, Options::default()).unwrap();
     let all = file.map(&Selection::All, |read| {
         let r = read.record;
-        let fields = format!("{:?} {:?}", (r.read_group, r.digitisation, r.offset, r.range, r.sampling_rate), r.aux);
+        let fields = format!(
+            "{:?} {:?}",
+            (r.read_group, r.digitisation, r.offset, r.range, r.sampling_rate),
+            r.aux
+        );
         (r.read_id.to_owned(), (fields, read.samples.to_vec()))
     });
     all.unwrap().map(Result::unwrap).collect()
@@ -48,10 +59,11 @@ impl Case {
         Self { folder, whole, bytes }
     }
 
-    /// What is salvaged of the file after `damage`, and the report. All of it is as it was, for the damage is where it
-    /// cannot go unseen.
+    /// What is salvaged of the file after `damage`, and the report. All of it is as it was, for the
+    /// damage is where it cannot go unseen.
     fn salvage(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(Reads, Report), Error> {
-        let (path, out) = (self.folder.path().join("damaged.pod5"), self.folder.path().join("saved.pod5"));
+        let (path, out) =
+            (self.folder.path().join("damaged.pod5"), self.folder.path().join("saved.pod5"));
         let mut bytes = self.bytes.clone();
         damage(&mut bytes);
         fs::write(&path, &bytes).unwrap();
@@ -68,7 +80,14 @@ impl Case {
 
     /// Where something stands, the `n`th time.
     fn find(&self, what: &[u8], n: usize) -> Range<usize> {
-        let at = self.bytes.windows(what.len()).enumerate().filter(|(_, window)| *window == what).nth(n).unwrap().0;
+        let at = self
+            .bytes
+            .windows(what.len())
+            .enumerate()
+            .filter(|(_, window)| *window == what)
+            .nth(n)
+            .unwrap()
+            .0;
         at..at + what.len()
     }
 }
@@ -78,7 +97,10 @@ fn a_whole_file_is_copied() {
     for coding in [SignalCoding::default(), SignalCoding::Plain] {
         let case = Case::new(coding);
         let (saved, report) = case.salvage(|_| ()).unwrap();
-        assert!(saved == case.whole && report.is_whole() && report.left_out.is_empty(), "{report:?}");
+        assert!(
+            saved == case.whole && report.is_whole() && report.left_out.is_empty(),
+            "{report:?}"
+        );
         assert_eq!((report.lost_reads, report.lost_bytes), (LostReads::Known(0), 0));
     }
 }
@@ -86,17 +108,26 @@ fn a_whole_file_is_copied() {
 #[test]
 fn reads_around_damaged_signal_are_saved() {
     let case = Case::new(SignalCoding::default());
-    // The frame of the third read's second row: a zstd magic each, none for the second read, which is empty.
+    // The frame of the third read's second row: a zstd magic each, none for the second read, which
+    // is empty.
     let frame = case.find(&[0x28, 0xb5, 0x2f, 0xfd], 3);
     let (saved, report) = case.salvage(|bytes| bytes[frame].fill(0)).unwrap();
-    assert_eq!((saved.len(), report.lost_reads, report.defect_count), (8, LostReads::Known(1), 1), "{report:?}");
-    assert!(report.lost_bytes > 0 && report.defects[0].to_string().contains("signal of read"), "{report:?}");
+    assert_eq!(
+        (saved.len(), report.lost_reads, report.defect_count),
+        (8, LostReads::Known(1), 1),
+        "{report:?}"
+    );
+    assert!(
+        report.lost_bytes > 0 && report.defects[0].to_string().contains("signal of read"),
+        "{report:?}"
+    );
 }
 
 #[test]
 fn reads_around_a_damaged_batch_are_saved() {
     let case = Case::new(SignalCoding::default());
-    // Messages of the file: those of the Signal table, then RunInfo's, then those of the Reads table.
+    // Messages of the file: those of the Signal table, then RunInfo's, then those of the Reads
+    // table.
     let message = |n| case.find(&[0xff, 0xff, 0xff, 0xff], n).start;
     let mut lost = Vec::new();
     for n in 0.. {
@@ -111,8 +142,11 @@ fn reads_around_a_damaged_batch_are_saved() {
                 let missing = case.whole.len() - saved.len();
                 match report.lost_reads {
                     LostReads::Known(lost) => assert_eq!(lost as usize, missing, "{n}: {report:?}"),
-                    // A batch without its head has a row or two; without the mark that ends a table there may be more.
-                    LostReads::AtLeast(lost) => assert!(lost == 1 && missing <= 2, "{n}: {report:?}"),
+                    // A batch without its head has a row or two; without the mark that ends a table
+                    // there may be more.
+                    LostReads::AtLeast(lost) => {
+                        assert!(lost == 1 && missing <= 2, "{n}: {report:?}")
+                    }
                 }
                 lost.push(missing);
             }
@@ -134,7 +168,11 @@ fn a_table_without_its_footer_is_saved() {
             Err(error) => panic!("{n}: {error}"),
         };
         assert!(saved == case.whole, "{n}: {report:?}");
-        assert_eq!((report.lost_reads, report.defect_count), (LostReads::Known(0), 1), "{n}: {report:?}");
+        assert_eq!(
+            (report.lost_reads, report.defect_count),
+            (LostReads::Known(0), 1),
+            "{n}: {report:?}"
+        );
     }
 }
 
@@ -145,7 +183,10 @@ fn a_cut_file_is_saved_as_far_as_its_rows_go() {
     let before = case.bytes[..last].windows(4).rposition(|window| window == [0xff; 4]).unwrap();
     let (saved, report) = case.salvage(|bytes| bytes.truncate(before)).unwrap();
     assert!(saved.len() < case.whole.len() && saved.len() >= 6, "{}", saved.len());
-    assert!(matches!(report.lost_reads, LostReads::AtLeast(1)) && report.defect_count == 2, "{report:?}");
+    assert!(
+        matches!(report.lost_reads, LostReads::AtLeast(1)) && report.defect_count == 2,
+        "{report:?}"
+    );
     // Without any row there is nothing to save.
     let error = case.salvage(|bytes| bytes.truncate(bytes.len() / 3)).unwrap_err();
     assert!(matches!(error, Error::Malformed { .. } | Error::Truncated { .. }), "{error:?}");
@@ -157,7 +198,8 @@ fn signal_of_another_read_is_a_defect() {
     let case = Case::new(SignalCoding::default());
     let rows: Vec<u8> = [2_u64, 3, 4, 5].iter().flat_map(|row| row.to_le_bytes()).collect();
     let rows = case.find(&rows, 0);
-    // The third read has 100 samples in each of its rows 2 and 3, and the first read as many in its row 0.
+    // The third read has 100 samples in each of its rows 2 and 3, and the first read as many in its
+    // row 0.
     let (saved, report) = case.salvage(|bytes| bytes[rows.start] = 3).unwrap();
     assert_eq!((saved.len(), report.lost_reads), (8, LostReads::Known(1)), "{report:?}");
     assert!(report.defects[0].to_string().contains("twice"), "{report:?}");

@@ -12,7 +12,9 @@ use thalweg::engine::Delivery;
 use thalweg::format::pod5::format_uuid;
 use thalweg::format::pod5::write::{EncodedSignal, Identity, Layout, Mapping, SignalEncoder};
 use thalweg::plan::Budget;
-use thalweg::reads::{BatchOptions, IndexOrigin, Options, Read, ReadFile, ReadSet, Selection, Visitor, index_path};
+use thalweg::reads::{
+    BatchOptions, IndexOrigin, Options, Read, ReadFile, ReadSet, Selection, Visitor, index_path,
+};
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::Pod5Writer;
 
@@ -40,7 +42,8 @@ fn some_ids(reads: u64) -> Vec<String> {
 
 /// A file of `reads` reads of a few samples each, the same but for their ids.
 fn write(path: &Path, reads: u64) {
-    let synth = Synth::new(Recipe { mean_length: 120.0, min_length: 60, ..Recipe::default() }).unwrap();
+    let synth =
+        Synth::new(Recipe { mean_length: 120.0, min_length: 60, ..Recipe::default() }).unwrap();
     let header = synth.full_header();
     let mapping = Mapping::new(&header).unwrap();
     let (mut read, mut aux) = (SynthRead::default(), Vec::new());
@@ -51,7 +54,10 @@ fn write(path: &Path, reads: u64) {
     let mut runs = mapping.runs();
     let _ = runs.note(0, record.digitisation, record.sampling_rate);
     let layout = Layout::default();
-    let signal = SignalEncoder::new(layout.coding, layout.row_samples).unwrap().encode(&read.samples).unwrap();
+    let signal = SignalEncoder::new(layout.coding, layout.row_samples)
+        .unwrap()
+        .encode(&read.samples)
+        .unwrap();
     let mut out = Pod5Writer::create(path, layout, mapping.more()).unwrap();
     for i in 0..reads {
         row.read_id = uuid(i);
@@ -96,7 +102,9 @@ fn job(name: &str, path: &Path, memory: usize) -> u64 {
         "ids" => {
             assert_eq!(file.load_index().unwrap(), IndexOrigin::Loaded);
             let ids = some_ids(reads);
-            let got = file.map(&Selection::Ids(Arc::new(ids.clone())), |read| read.record.read_id.to_owned()).unwrap();
+            let got = file
+                .map(&Selection::Ids(Arc::new(ids.clone())), |read| read.record.read_id.to_owned())
+                .unwrap();
             assert!(got.map(Result::unwrap).eq(ids));
             SOME
         }
@@ -132,7 +140,8 @@ fn millions_of_reads_stay_within_the_budget() {
         started.elapsed()
     );
     // The first to the last; a larger budget is used by those that take what they are given.
-    const JOBS: [&str; 9] = ["index", "ids", "getter", "visit", "count", "scan", "summary", "explain", "check"];
+    const JOBS: [&str; 9] =
+        ["index", "ids", "getter", "visit", "count", "scan", "summary", "explain", "check"];
     let budgets: &[(u64, &[&str])] =
         if reads() > 1_000_000 { &[(64, &JOBS), (192, &JOBS[..4])] } else { &[(16, &JOBS)] };
     for (memory, jobs) in budgets {
@@ -140,18 +149,27 @@ fn millions_of_reads_stay_within_the_budget() {
             let wanted = if ["ids", "getter"].contains(job) { SOME } else { reads() };
             let started = Instant::now();
             let output = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "pod5_scale::millions_of_reads_stay_within_the_budget", "--nocapture"])
+                .args([
+                    "--exact",
+                    "pod5_scale::millions_of_reads_stay_within_the_budget",
+                    "--nocapture",
+                ])
                 .env("THALWEG_POD5_CASE", format!("{job}\n{}\n{memory}", path.display()))
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             let result = text.lines().find_map(|line| line.strip_prefix("result "));
-            let result = result.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)));
+            let result = result
+                .unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)));
             let (count, peak) = result.split_once(' ').unwrap();
             let peak = peak.parse::<u64>().unwrap();
             println!("{job} in {memory} MiB: {} MiB, {:.1?}", peak / MIB, started.elapsed());
             assert_eq!(count.parse::<u64>().unwrap(), wanted, "{job}");
-            assert!(peak <= (memory + SLACK_MIB) * MIB, "{job} in {memory} MiB took {} MiB", peak / MIB);
+            assert!(
+                peak <= (memory + SLACK_MIB) * MIB,
+                "{job} in {memory} MiB took {} MiB",
+                peak / MIB
+            );
         }
     }
 }

@@ -11,10 +11,13 @@ use arrow_ipc::reader::FileReader;
 use thalweg::Error;
 use thalweg::condition::Condition;
 use thalweg::format::slow5::{
-    AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar, SignalPress, Version,
+    AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar,
+    SignalPress, Version,
 };
 use thalweg::new_file::ArrowWriter;
-use thalweg::reads::{BatchOptions, Options, Order, Read, ReadSet, ScanOptions, Selection, Strings, Visitor};
+use thalweg::reads::{
+    BatchOptions, Options, Order, Read, ReadSet, ScanOptions, Selection, Strings, Visitor,
+};
 use thalweg::write::ReadWriter;
 
 fn header(aux: Vec<AuxField>) -> Header {
@@ -41,7 +44,8 @@ fn mux() -> AuxField {
 
 fn write(path: &Path, header: &Header, ids: &[&str], values: &[AuxValue<'_>]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let (mut out, mut encoder) = (ReadWriter::create(path, header).unwrap(), Encoder::new().unwrap());
+    let (mut out, mut encoder) =
+        (ReadWriter::create(path, header).unwrap(), Encoder::new().unwrap());
     for id in ids {
         let mut aux = Vec::new();
         for (field, value) in header.aux.iter().zip(values) {
@@ -88,9 +92,13 @@ fn select(ids: &[&str]) -> Selection {
 }
 
 fn in_order(set: &ReadSet, selection: &Selection) -> Vec<String> {
-    let from_batches: Vec<String> = set.batches(selection).unwrap().flat_map(|batch| ids(&batch.unwrap())).collect();
-    let from_map: Vec<String> =
-        set.map(selection, |read| read.record.read_id.to_owned()).unwrap().map(Result::unwrap).collect();
+    let from_batches: Vec<String> =
+        set.batches(selection).unwrap().flat_map(|batch| ids(&batch.unwrap())).collect();
+    let from_map: Vec<String> = set
+        .map(selection, |read| read.record.read_id.to_owned())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(from_batches, from_map);
     from_map
 }
@@ -122,7 +130,8 @@ fn any_order(set: &ReadSet, selection: &Selection) -> Vec<String> {
 fn files_come_in_the_order_of_their_paths() {
     let folder = folder();
     let set = ReadSet::open([folder.path()], Options::default()).unwrap();
-    let paths: Vec<PathBuf> = set.paths().map(|path| path.strip_prefix(folder.path()).unwrap().into()).collect();
+    let paths: Vec<PathBuf> =
+        set.paths().map(|path| path.strip_prefix(folder.path()).unwrap().into()).collect();
     assert_eq!(paths, ["a/1.blow5", "b.blow5", "c/deep/x.blow5"].map(PathBuf::from));
     assert_eq!(in_order(&set, &Selection::All), ["a", "bb", "ccc", "dddd", "eeeee", "a"]);
     assert_eq!(any_order(&set, &Selection::All), ["a", "a", "bb", "ccc", "dddd", "eeeee"]);
@@ -144,7 +153,10 @@ fn ids_are_found_in_whichever_file_has_them_first() {
     let batches = set.batches(&select(&["a"])).unwrap();
     assert!(batches.map(Result::unwrap).all(|batch| batch.file() == 0), "the first file's");
     let error = set.visit(&select(&["a", "nowhere"]), Ids::default).unwrap_err();
-    assert!(matches!(&error, Error::NotFound { .. }) && error.to_string().contains("nowhere"), "{error}");
+    assert!(
+        matches!(&error, Error::NotFound { .. }) && error.to_string().contains("nowhere"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -155,13 +167,17 @@ fn fields_of_all_files_become_columns() {
     for batch in set.batches(&Selection::All).unwrap() {
         let batch = batch.unwrap();
         assert_eq!(batch.schema(), set.schema(Strings::Text).unwrap());
-        let reason = batch.column_by_name("end_reason").unwrap().as_dictionary::<UInt8Type>().clone();
+        let reason =
+            batch.column_by_name("end_reason").unwrap().as_dictionary::<UInt8Type>().clone();
         let reason = reason.downcast_dict::<arrow_array::StringArray>().unwrap();
         reasons.extend(reason.into_iter().map(|label| label.map(str::to_owned)));
         muxes.extend(batch.column_by_name("mux").unwrap().as_primitive::<Int32Type>().iter());
     }
     let some = |label: &str| Some(label.to_owned());
-    assert_eq!(reasons, [some("mux_change"), some("mux_change"), some("other"), some("other"), None, None]);
+    assert_eq!(
+        reasons,
+        [some("mux_change"), some("mux_change"), some("other"), some("other"), None, None]
+    );
     assert_eq!(muxes, [Some(5), Some(5), None, None, None, None]);
 }
 
@@ -174,8 +190,15 @@ fn a_field_of_two_types_is_an_error() {
     let error = set.schema(Strings::Text).unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     let error = error.to_string();
-    assert!(error.contains("z.blow5") && error.contains("uint8_t") && error.contains("int32_t"), "{error}");
-    assert_eq!(set.visit(&Selection::All, Ids::default).unwrap().1.reads, 7, "visitors see each file's own fields");
+    assert!(
+        error.contains("z.blow5") && error.contains("uint8_t") && error.contains("int32_t"),
+        "{error}"
+    );
+    assert_eq!(
+        set.visit(&Selection::All, Ids::default).unwrap().1.reads,
+        7,
+        "visitors see each file's own fields"
+    );
 }
 
 #[test]
@@ -192,7 +215,9 @@ fn patterns_match_files_and_folders() {
     let open = |pattern: &str| ReadSet::open([folder.path().join(pattern)], Options::default());
     let names = |pattern: &str| -> Vec<String> {
         let set = open(pattern).unwrap();
-        set.paths().map(|path| path.strip_prefix(folder.path()).unwrap().display().to_string()).collect()
+        set.paths()
+            .map(|path| path.strip_prefix(folder.path()).unwrap().display().to_string())
+            .collect()
     };
     assert_eq!(names("*.blow5"), ["b.blow5"]);
     assert_eq!(names("[ac]"), ["a/1.blow5", "c/deep/x.blow5"]);
@@ -212,7 +237,8 @@ fn an_error_in_one_file_is_the_end() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 8]).unwrap();
     let set = ReadSet::open([folder.path()], Options::default()).unwrap();
-    let rows: Vec<_> = set.map(&Selection::All, |read| read.record.read_id.to_owned()).unwrap().collect();
+    let rows: Vec<_> =
+        set.map(&Selection::All, |read| read.record.read_id.to_owned()).unwrap().collect();
     assert!(rows.last().unwrap().is_err());
     let before: Vec<&str> = rows.iter().flatten().map(String::as_str).collect();
     assert_eq!(before, ["a", "bb", "ccc"]);
@@ -255,18 +281,24 @@ fn scans_have_everything_but_the_signal() {
     };
     let all = rows(&ScanOptions::default());
     assert_eq!(all.len(), 1, "batches of a few reads are put together");
-    let names: Vec<String> = all[0].schema().fields().iter().map(|field| field.name().clone()).collect();
-    let columns = ["read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "samples"];
+    let names: Vec<String> =
+        all[0].schema().fields().iter().map(|field| field.name().clone()).collect();
+    let columns =
+        ["read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "samples"];
     assert_eq!(names, [&columns[..], &["end_reason", "mux", "file"]].concat());
     assert_eq!(ids(&all[0]), ["a", "bb", "ccc", "dddd", "eeeee", "a"]);
     let samples = all[0].column_by_name("samples").unwrap().as_primitive::<UInt64Type>();
     assert_eq!(samples.values(), &[1, 2, 3, 4, 5, 1]);
-    // Labels of all files in one list, whichever file a row is from; missing where the file lacks the field.
+    // Labels of all files in one list, whichever file a row is from; missing where the file lacks
+    // the field.
     let reasons = all[0].column_by_name("end_reason").unwrap().as_dictionary::<UInt8Type>();
     let labels = reasons.values().as_string::<i32>();
     let reason = |row: usize| reasons.key(row).map(|key| labels.value(key));
     let shown: Vec<_> = (0..6).map(reason).collect();
-    assert_eq!(shown, [Some("mux_change"), Some("mux_change"), Some("other"), Some("other"), None, None]);
+    assert_eq!(
+        shown,
+        [Some("mux_change"), Some("mux_change"), Some("other"), Some("other"), None, None]
+    );
     let files = all[0].column_by_name("file").unwrap().as_dictionary::<Int32Type>();
     assert_eq!(files.keys().values(), &[0, 0, 1, 1, 2, 2]);
 
@@ -276,7 +308,10 @@ fn scans_have_everything_but_the_signal() {
     assert_eq!(some[0].num_columns(), 2);
     assert_eq!(some[0].column(0).as_primitive::<UInt64Type>().values(), &[3, 4, 5]);
     let of_ids = set.scan(&select(&["dddd", "a", "dddd"]), &ScanOptions::default()).unwrap();
-    assert_eq!(of_ids.flat_map(|batch| ids(&batch.unwrap())).collect::<Vec<_>>(), ["dddd", "a", "dddd"]);
+    assert_eq!(
+        of_ids.flat_map(|batch| ids(&batch.unwrap())).collect::<Vec<_>>(),
+        ["dddd", "a", "dddd"]
+    );
 
     let unknown = |columns: &str| {
         let options = ScanOptions { columns: vec![columns.to_owned()], ..ScanOptions::default() };
@@ -285,8 +320,14 @@ fn scans_have_everything_but_the_signal() {
     assert!(matches!(unknown("nothing"), Error::NotFound { .. }));
     let wanted: Vec<String> = ["eeeee", "nobody", "a"].map(Into::into).to_vec();
     let found = set.locate(&wanted).map(|found| (found.files, found.missing)).unwrap();
-    assert_eq!(found, (vec![(0, vec!["a".to_owned()]), (2, vec!["eeeee".to_owned()])], vec!["nobody"]));
+    assert_eq!(
+        found,
+        (vec![(0, vec!["a".to_owned()]), (2, vec!["eeeee".to_owned()])], vec!["nobody"])
+    );
     let summary = set.summary().unwrap();
-    assert_eq!((summary.reads, summary.samples, summary.lengths.map(|l| (l.n50, l.median))), (6, 16, Some((4, 2))));
+    assert_eq!(
+        (summary.reads, summary.samples, summary.lengths.map(|l| (l.n50, l.median))),
+        (6, 16, Some((4, 2)))
+    );
     assert_eq!(summary.end_reasons.get("mux_change"), Some(&2));
 }

@@ -1,5 +1,6 @@
-//! Where real files lie: they are not part of the project. `THALWEG_SHARED` names their folder, or it lies beside the
-//! repository. Without it the tests that want them say so and pass, except where CI is set.
+//! Where real files lie: they are not part of the project. `THALWEG_SHARED` names their folder, or
+//! it lies beside the repository. Without it the tests that want them say so and pass, except where
+//! CI is set.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,10 @@ pub(crate) fn nanopore() -> Option<PathBuf> {
 /// A folder of real files.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
-    let folder = std::env::var_os("THALWEG_SHARED").map_or_else(beside, PathBuf::from).join("data").join(name);
+    let folder = std::env::var_os("THALWEG_SHARED")
+        .map_or_else(beside, PathBuf::from)
+        .join("data")
+        .join(name);
     if folder.is_dir() {
         return Some(folder);
     }

@@ -1,5 +1,5 @@
-//! Real SLOW5 and BLOW5 files against what pyslow5 decoded from them, and byte for byte when written again.
-//! See `real.rs` for where they are.
+//! Real SLOW5 and BLOW5 files against what pyslow5 decoded from them, and byte for byte when
+//! written again. See `real.rs` for where they are.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thalweg::Fault;
 use thalweg::format::slow5::{
-    Decoder, Encoder, Encoding, Entry, Frame, Framing, Header, Index, Parsed, Record, RecordPress, SignalPress,
-    Version, ascii,
+    Decoder, Encoder, Encoding, Entry, Frame, Framing, Header, Index, Parsed, Record, RecordPress,
+    SignalPress, Version, ascii,
 };
 
 use crate::real::nanopore;
@@ -28,7 +28,10 @@ fn files() -> Vec<(String, Vec<u8>, Value)> {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == sub) {
                 let name = format!("{sub}/{}", path.file_name().unwrap().to_str().unwrap());
-                let expected = expected.get(&name).unwrap_or_else(|| panic!("nothing is known of {name}")).clone();
+                let expected = expected
+                    .get(&name)
+                    .unwrap_or_else(|| panic!("nothing is known of {name}"))
+                    .clone();
                 files.push((name, fs::read(&path).unwrap(), expected));
             }
         }
@@ -52,12 +55,17 @@ fn is_error(expected: &Value) -> bool {
 fn parse(bytes: &[u8]) -> Result<Header, Fault> {
     match Header::parse(bytes)? {
         Parsed::Done(header) => Ok(header),
-        Parsed::NeedMore(n) => Err(Fault::new(bytes.len(), "the end of the file", format!("{n} bytes"))),
+        Parsed::NeedMore(n) => {
+            Err(Fault::new(bytes.len(), "the end of the file", format!("{n} bytes")))
+        }
     }
 }
 
 /// The frames of a file: offset and length of each, and its stored bytes.
-fn frames<'a>(bytes: &'a [u8], header: &Header) -> impl Iterator<Item = Result<(Entry, &'a [u8]), Fault>> {
+fn frames<'a>(
+    bytes: &'a [u8],
+    header: &Header,
+) -> impl Iterator<Item = Result<(Entry, &'a [u8]), Fault>> {
     let framing = Framing::new(header.encoding);
     let mut at = usize::try_from(header.data_offset).unwrap();
     let mut done = false;
@@ -118,7 +126,9 @@ fn reads(bytes: &[u8]) -> Result<Vec<Value>, Fault> {
 #[test]
 fn samples_are_what_pyslow5_decoded() {
     let files = files();
-    let known = |name: &str| files.iter().find(|(other, ..)| other == name).map(|(.., expected)| expected.clone());
+    let known = |name: &str| {
+        files.iter().find(|(other, ..)| other == name).map(|(.., expected)| expected.clone())
+    };
     for (name, bytes, expected) in &files {
         let found = reads(bytes);
         if is_error(expected) {
@@ -128,9 +138,10 @@ fn samples_are_what_pyslow5_decoded() {
         // slow5lib refuses the one that says 1.1.0; its reads are those of another file.
         let expected = match expected["reads"].as_array() {
             Some(reads) => reads.clone(),
-            None => {
-                known("blow5/example_multi_rg_v0.2.0_zstd_svb-zd.blow5").unwrap()["reads"].as_array().unwrap().clone()
-            }
+            None => known("blow5/example_multi_rg_v0.2.0_zstd_svb-zd.blow5").unwrap()["reads"]
+                .as_array()
+                .unwrap()
+                .clone(),
         };
         assert_eq!(found.as_ref(), Ok(&expected), "{name}");
         println!("{name}: {} reads", expected.len());
@@ -141,7 +152,11 @@ fn samples_are_what_pyslow5_decoded() {
 fn headers_are_written_as_they_were() {
     for (name, bytes, header) in good_files() {
         let written = header.write();
-        assert_eq!(written.as_deref(), Ok(&bytes[..usize::try_from(header.data_offset).unwrap()]), "{name}");
+        assert_eq!(
+            written.as_deref(),
+            Ok(&bytes[..usize::try_from(header.data_offset).unwrap()]),
+            "{name}"
+        );
         assert_eq!(header.written_version(), header.version, "{name}");
     }
 }
@@ -149,7 +164,9 @@ fn headers_are_written_as_they_were() {
 #[test]
 fn payloads_are_encoded_as_they_were() {
     let mut checked = 0;
-    for (name, bytes, header) in good_files().filter(|(.., header)| header.encoding == Encoding::Binary) {
+    for (name, bytes, header) in
+        good_files().filter(|(.., header)| header.encoding == Encoding::Binary)
+    {
         let mut decoder = Decoder::new(LIMIT);
         let mut encoder = Encoder::new().unwrap();
         for frame in frames(&bytes, &header) {
@@ -198,7 +215,8 @@ fn text_and_binary_hold_the_same() {
         let header = parse(from).unwrap();
         let target = parse(to).unwrap();
         let mut out = Header { encoding: target.encoding, ..header.clone() }.write().unwrap();
-        let (mut decoder, mut encoder, mut samples) = (Decoder::new(LIMIT), Encoder::new().unwrap(), Vec::new());
+        let (mut decoder, mut encoder, mut samples) =
+            (Decoder::new(LIMIT), Encoder::new().unwrap(), Vec::new());
         for frame in frames(from, &header) {
             samples.clear();
             let record = decoder.record(&header, frame.unwrap().1, &mut samples).unwrap();
@@ -217,7 +235,12 @@ fn every_file_converts_to_every_compression() {
         let expected = reads(&bytes).unwrap();
         for record_press in records {
             for signal_press in SignalPress::ALL {
-                let header_out = Header { encoding: Encoding::Binary, record_press, signal_press, ..header.clone() };
+                let header_out = Header {
+                    encoding: Encoding::Binary,
+                    record_press,
+                    signal_press,
+                    ..header.clone()
+                };
                 let mut out = header_out.write().unwrap();
                 let (mut decoder, mut encoder, mut samples) =
                     (Decoder::new(LIMIT), Encoder::new().unwrap(), Vec::new());
@@ -227,9 +250,16 @@ fn every_file_converts_to_every_compression() {
                     encoder.record(&header_out, &record, &samples, &mut out).unwrap();
                 }
                 out.extend(Framing::new(Encoding::Binary).end_marker());
-                assert_eq!(reads(&out), Ok(expected.clone()), "{name} as {record_press} and {signal_press}");
+                assert_eq!(
+                    reads(&out),
+                    Ok(expected.clone()),
+                    "{name} as {record_press} and {signal_press}"
+                );
                 let version = parse(&out).unwrap().version;
-                assert!(version >= header.version && version.max(Version::V0_2_0) >= header_out.written_version());
+                assert!(
+                    version >= header.version
+                        && version.max(Version::V0_2_0) >= header_out.written_version()
+                );
             }
         }
     }
@@ -238,7 +268,11 @@ fn every_file_converts_to_every_compression() {
 #[test]
 fn indexes_are_written_as_they_were() {
     let Some(folder) = nanopore() else { return };
-    for name in ["blow5/example3.blow5", "blow5/example_multi_rg_v0.2.0_zstd_svb-zd.blow5", "slow5/example.slow5"] {
+    for name in [
+        "blow5/example3.blow5",
+        "blow5/example_multi_rg_v0.2.0_zstd_svb-zd.blow5",
+        "slow5/example.slow5",
+    ] {
         let bytes = fs::read(folder.join(name)).unwrap();
         let stored = fs::read(folder.join(format!("{name}.idx"))).unwrap();
         let header = parse(&bytes).unwrap();
@@ -271,15 +305,19 @@ fn every_truncation_is_noticed() {
         let header = parse(&bytes).unwrap();
         let whole_rows: Vec<u64> = frames(&bytes, &header).map(|f| f.unwrap().0.offset).collect();
         for len in (0..bytes.len()).step_by(step) {
-            // Text has no end marker: cut between two rows, or after the header, it is a whole file with fewer of them.
+            // Text has no end marker: cut between two rows, or after the header, it is a whole file
+            // with fewer of them.
             if header.encoding == Encoding::Ascii && whole_rows.contains(&(len as u64)) {
                 continue;
             }
             let cut = &bytes[..len];
             // A header that is whole is the same header, and need not be parsed again.
             let in_header = (len as u64) < header.data_offset;
-            let noticed =
-                if in_header { parse(cut).is_err() } else { frames(cut, &header).any(|frame| frame.is_err()) };
+            let noticed = if in_header {
+                parse(cut).is_err()
+            } else {
+                frames(cut, &header).any(|frame| frame.is_err())
+            };
             assert!(noticed, "{name} cut to {len}");
         }
     }

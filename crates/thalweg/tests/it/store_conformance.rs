@@ -53,7 +53,11 @@ fn what_was_just_written_is_at_hand() {
         (&FileStore::open_direct(&path).unwrap(), false),
     ];
     for (store, expected) in stores {
-        assert_eq!([0, 9_999, 10_000].map(|at| store.is_at_hand(at)), [expected, expected, false], "{store:?}");
+        assert_eq!(
+            [0, 9_999, 10_000].map(|at| store.is_at_hand(at)),
+            [expected, expected, false],
+            "{store:?}"
+        );
     }
 }
 
@@ -64,22 +68,35 @@ fn file_direct() {
 
 #[test]
 fn faulty_without_a_fault() {
-    store_suite(&|bytes| Arc::new(Faulty::new(Arc::new(MemoryStore::new("memory", bytes.to_vec())), Fault::None)));
+    store_suite(&|bytes| {
+        Arc::new(Faulty::new(Arc::new(MemoryStore::new("memory", bytes.to_vec())), Fault::None))
+    });
 }
 
 /// Slow enough to wait, quick enough for a test.
 fn limits() -> Limits {
-    Limits { latency: Duration::from_micros(20), jitter: Duration::from_micros(20), ..Limits::default() }
+    Limits {
+        latency: Duration::from_micros(20),
+        jitter: Duration::from_micros(20),
+        ..Limits::default()
+    }
 }
 
 #[test]
 fn throttled_memory() {
-    store_suite(&|bytes| Arc::new(ThrottledStore::new(Arc::new(MemoryStore::new("memory", bytes.to_vec())), limits())));
+    store_suite(&|bytes| {
+        Arc::new(ThrottledStore::new(
+            Arc::new(MemoryStore::new("memory", bytes.to_vec())),
+            limits(),
+        ))
+    });
 }
 
 #[test]
 fn throttled_file() {
-    suites(|path| Ok(Arc::new(ThrottledStore::new(Arc::new(FileStore::open_direct(path)?), limits()))));
+    suites(|path| {
+        Ok(Arc::new(ThrottledStore::new(Arc::new(FileStore::open_direct(path)?), limits())))
+    });
 }
 
 #[test]
@@ -89,7 +106,8 @@ fn a_throttled_store_takes_its_time() {
     let store = ThrottledStore::new(memory, limits);
     let start = std::time::Instant::now();
     store.read_at(0, &mut vec![0; 100_000]).unwrap();
-    // Never sooner; how much later is the machine's affair, and the schedule is tested without a clock.
+    // Never sooner; how much later is the machine's affair, and the schedule is tested without a
+    // clock.
     assert!(start.elapsed() >= Duration::from_millis(25));
 }
 

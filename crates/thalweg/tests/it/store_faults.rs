@@ -1,4 +1,5 @@
-//! A store that fails in the middle of a run ends it with the store's error: the file, the byte, and never a hang.
+//! A store that fails in the middle of a run ends it with the store's error: the file, the byte,
+//! and never a hang.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,13 @@ const SIZE: usize = 400 * RECORD;
 struct Fixed;
 
 impl Framer for Fixed {
-    fn frame(&mut self, _: u64, bytes: &[u8], _: bool, found: &mut Vec<Range<usize>>) -> Result<Step> {
+    fn frame(
+        &mut self,
+        _: u64,
+        bytes: &[u8],
+        _: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
         let whole = bytes.len() / RECORD;
         found.extend((0..whole).map(|i| i * RECORD..(i + 1) * RECORD));
         Ok(Step::More { used: whole * RECORD, need: RECORD })
@@ -35,7 +42,13 @@ impl Decoder for Offsets {
         Vec::new()
     }
 
-    fn decode(&self, _: &mut (), group: &Group, next: &mut usize, batch: &mut Vec<u64>) -> Result<()> {
+    fn decode(
+        &self,
+        _: &mut (),
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Vec<u64>,
+    ) -> Result<()> {
         batch.clear();
         while let Some(extent) = group.get(*next) {
             batch.push(extent.offset);
@@ -118,7 +131,10 @@ fn a_failing_read_ends_the_run() {
         for fault in [Fault::Read(0), Fault::Read(17), Fault::From(3)] {
             for source in [framed(), planned((0..300).map(|i| i * 1000..i * 1000 + 900))] {
                 let (_, error) = run(Arc::new(Faulty::new(memory.clone(), fault)), source, shape);
-                assert!(matches!(error, Some(Error::Io { offset: Some(_), .. })), "{fault:?}: {error:?}");
+                assert!(
+                    matches!(error, Some(Error::Io { offset: Some(_), .. })),
+                    "{fault:?}: {error:?}"
+                );
             }
         }
     }

@@ -141,11 +141,23 @@ fn reads_are_as_hard_to_compress_as_real_ones() {
         // Two real runs: 0.4 and 1.45 %.
         let share = wide as f64 / samples as f64;
         assert!((0.004..0.0145).contains(&share), "seed {seed}: {share}");
-        // Shares of |delta| in 0, 1, 2-3, 4-7, ... 128-255 of the same two runs, with some room for the seed.
-        let real = [(2.8, 2.6), (5.5, 4.8), (10.8, 9.5), (20.0, 17.8), (29.7, 27.2), (23.7, 22.4), (9.3, 6.4)];
+        // Shares of |delta| in 0, 1, 2-3, 4-7, ... 128-255 of the same two runs, with some room for
+        // the seed.
+        let real = [
+            (2.8, 2.6),
+            (5.5, 4.8),
+            (10.8, 9.5),
+            (20.0, 17.8),
+            (29.7, 27.2),
+            (23.7, 22.4),
+            (9.3, 6.4),
+        ];
         for (k, (a, b)) in real.into_iter().enumerate() {
             let percent = sizes[k] as f64 * 100.0 / samples as f64;
-            assert!((b * 0.9..a * 1.1).contains(&percent), "seed {seed}: {percent} % of |delta| in class {k}");
+            assert!(
+                (b * 0.9..a * 1.1).contains(&percent),
+                "seed {seed}: {percent} % of |delta| in class {k}"
+            );
         }
     }
 }
@@ -162,8 +174,21 @@ fn odd_recipes_give_odd_reads_and_no_panic() {
         Recipe { digitisation: 1.0, range: 1e9, ..base() },
         Recipe { digitisation: 8192.0, range: 1916.98, offset: 9.0, ..base() },
         Recipe { digitisation: 65_536.0, range: 1e-3, level_sd: 1e6, noise_sd: 1e6, ..base() },
-        Recipe { stalls_per_base: 1.0, spikes_per_sample: 1.0, open_pore_share: 1.0, adapter_length: 0.0, ..base() },
-        Recipe { noise_correlation: -0.5, dwell_shape: 0.5, level_sd: 0.0, noise_sd: 0.0, drift_sd: 0.0, ..base() },
+        Recipe {
+            stalls_per_base: 1.0,
+            spikes_per_sample: 1.0,
+            open_pore_share: 1.0,
+            adapter_length: 0.0,
+            ..base()
+        },
+        Recipe {
+            noise_correlation: -0.5,
+            dwell_shape: 0.5,
+            level_sd: 0.0,
+            noise_sd: 0.0,
+            drift_sd: 0.0,
+            ..base()
+        },
         Recipe { channels: 1, read_groups: u32::MAX, seed: u64::MAX, ..base() },
         Recipe { channels: u32::MAX, ..base() },
     ];
@@ -173,7 +198,10 @@ fn odd_recipes_give_odd_reads_and_no_panic() {
             assert!(read(&synth, i).samples.len() as u64 == synth.len_of(i), "{recipe:?}");
         }
     }
-    assert_eq!(read(&Synth::new(Recipe { mean_length: 0.0, ..base() }).unwrap(), 0).samples.len(), 0);
+    assert_eq!(
+        read(&Synth::new(Recipe { mean_length: 0.0, ..base() }).unwrap(), 0).samples.len(),
+        0
+    );
     let one = Recipe { mean_length: 1.0, length_sigma: 0.0, ..base() };
     assert_eq!(read(&Synth::new(one).unwrap(), 0).samples.len(), 1);
 }
@@ -226,7 +254,10 @@ fn basecalls_are_fastq_with_the_lengths_and_qualities_of_a_real_run() {
     // A gzip file of real reads takes about a byte a base.
     let mut packed = Vec::new();
     let text = lines.join("\n");
-    thalweg::codec::deflate::Compressor::new(6).unwrap().gzip(text.as_bytes(), &mut packed).unwrap();
+    thalweg::codec::deflate::Compressor::new(6)
+        .unwrap()
+        .gzip(text.as_bytes(), &mut packed)
+        .unwrap();
     assert!((0.8..1.1).contains(&share(packed.len())), "{}", share(packed.len()));
 }
 

@@ -35,11 +35,20 @@ pub(super) struct ParquetEdges {
 }
 
 impl ParquetEdges {
-    pub(super) fn open(path: &Path, name: &Arc<str>, options: &Options, args: &EdgeListArgs) -> Result<Self> {
+    pub(super) fn open(
+        path: &Path,
+        name: &Arc<str>,
+        options: &Options,
+        args: &EdgeListArgs,
+    ) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(name, "opening", e))?;
-        let failed = |found: String| Fault::new(0, found, "a sound Parquet file").in_file(name, 0, "Parquet");
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(e.to_string()))?;
-        let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or_default();
+        let failed = |found: String| {
+            Fault::new(0, found, "a sound Parquet file").in_file(name, 0, "Parquet")
+        };
+        let builder =
+            ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(e.to_string()))?;
+        let total =
+            u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or_default();
         let schema = builder.schema().clone();
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         if names.len() < 2 {
@@ -55,7 +64,8 @@ impl ParquetEdges {
         for end in ends {
             let field = schema.field(end);
             if !field.data_type().is_integer() {
-                let fault = Fault::new(0, field.data_type().to_string(), "ids of vertices, whole numbers");
+                let fault =
+                    Fault::new(0, field.data_type().to_string(), "ids of vertices, whole numbers");
                 return Err(fault.in_file(name, 0, format!("column {:?}", field.name())));
             }
         }
@@ -84,12 +94,16 @@ impl ParquetEdges {
     fn ids(&self, batch: &RecordBatch, end: usize) -> Result<UInt64Array> {
         let column = batch.column(self.ends[end]);
         let options = CastOptions { safe: true, ..CastOptions::default() };
-        let ids = cast_with_options(column, &DataType::UInt64, &options).map_err(|e| self.failed(&e))?;
+        let ids =
+            cast_with_options(column, &DataType::UInt64, &options).map_err(|e| self.failed(&e))?;
         if let Some(row) = (0..ids.len()).find(|row| ids.is_null(*row)) {
             let shown = arrow_cast::display::array_value_to_string(column, row).unwrap_or_default();
             let found = if column.is_null(row) { "nothing".into() } else { shown };
-            let what =
-                format!("row {}, column {:?}", self.row + row as u64 + 1, batch.schema().field(self.ends[end]).name());
+            let what = format!(
+                "row {}, column {:?}",
+                self.row + row as u64 + 1,
+                batch.schema().field(self.ends[end]).name()
+            );
             let fault = Fault::new(0, found, "the id of a vertex, a whole number below 2^64");
             return Err(fault.in_file(&self.name, 0, what));
         }
@@ -116,7 +130,11 @@ impl EdgeSource for ParquetEdges {
         let batch = match self.reader.next() {
             None if self.row == self.total => return Ok(false),
             None => {
-                let fault = Fault::new(0, format!("{} rows", self.row), format!("{}, as the file says", self.total));
+                let fault = Fault::new(
+                    0,
+                    format!("{} rows", self.row),
+                    format!("{}, as the file says", self.total),
+                );
                 return Err(fault.in_file(&self.name, 0, "Parquet"));
             }
             Some(batch) => batch.map_err(|e| self.failed(&e))?,
@@ -125,21 +143,31 @@ impl EdgeSource for ParquetEdges {
         let schema = &self.population.attributes;
         let column = |(column, field): (&usize, &Arc<Field>)| -> Result<ArrayRef> {
             let options = CastOptions { safe: false, ..CastOptions::default() };
-            cast_with_options(batch.column(*column), field.data_type(), &options).map_err(|e| self.failed(&e))
+            cast_with_options(batch.column(*column), field.data_type(), &options)
+                .map_err(|e| self.failed(&e))
         };
-        let columns = self.others.iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>()?;
+        let columns =
+            self.others.iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>()?;
         let mut attributes = match columns.is_empty() {
             true => None,
-            false => Some(RecordBatch::try_new(schema.clone(), columns).map_err(|e| self.failed(&e))?),
+            false => {
+                Some(RecordBatch::try_new(schema.clone(), columns).map_err(|e| self.failed(&e))?)
+            }
         };
         if self.wanted != (0..u64::MAX) {
-            let wanted: BooleanArray = ends[0].values().iter().map(|id| Some(self.wanted.contains(id))).collect();
-            let filtered = |ids: &UInt64Array| arrow_select::filter::filter(ids, &wanted).map_err(|e| self.failed(&e));
+            let wanted: BooleanArray =
+                ends[0].values().iter().map(|id| Some(self.wanted.contains(id))).collect();
+            let filtered = |ids: &UInt64Array| {
+                arrow_select::filter::filter(ids, &wanted).map_err(|e| self.failed(&e))
+            };
             ends = [
                 filtered(&ends[0])?.as_primitive::<UInt64Type>().clone(),
                 filtered(&ends[1])?.as_primitive::<UInt64Type>().clone(),
             ];
-            let rows = |all| arrow_select::filter::filter_record_batch(&all, &wanted).map_err(|e| self.failed(&e));
+            let rows = |all| {
+                arrow_select::filter::filter_record_batch(&all, &wanted)
+                    .map_err(|e| self.failed(&e))
+            };
             attributes = attributes.map(rows).transpose()?;
         }
         self.row += batch.num_rows() as u64;

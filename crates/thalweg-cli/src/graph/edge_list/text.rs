@@ -1,7 +1,7 @@
 //! Edges of a text: a line each, with commas or tabs between values, which may be in quotes.
 //!
-//! The text is read twice, for the type of a column follows from all of its values: whole numbers, numbers, `true` and `false`, or
-//! else strings. A value that is empty is none.
+//! The text is read twice, for the type of a column follows from all of its values: whole numbers,
+//! numbers, `true` and `false`, or else strings. A value that is empty is none.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -43,7 +43,8 @@ struct Bounded {
 impl Read for Bounded {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.since > LINE + BUFFER {
-            let what = format!("a line of more than {LINE} bytes: is there a quote that nothing ends?");
+            let what =
+                format!("a line of more than {LINE} bytes: is there a quote that nothing ends?");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let read = self.file.read(out)?;
@@ -79,7 +80,9 @@ impl Lines {
             self.at = (position.line(), position.byte());
         }
         if record.len() > COLUMNS {
-            return Err(self.wrong(format!("{} columns", record.len()), format!("at most {COLUMNS}")));
+            return Err(
+                self.wrong(format!("{} columns", record.len()), format!("at most {COLUMNS}"))
+            );
         }
         Ok(more)
     }
@@ -87,15 +90,22 @@ impl Lines {
     /// A defect of the line that was read last.
     fn wrong(&self, found: impl Into<String>, expected: impl Into<String>) -> Error {
         let (line, byte) = self.at;
-        Fault::new(0, found.into(), expected.into()).in_file(&self.name, byte, format!("line {line}"))
+        Fault::new(0, found.into(), expected.into()).in_file(
+            &self.name,
+            byte,
+            format!("line {line}"),
+        )
     }
 
     fn failed(&self, error: csv::Error) -> Error {
         let at = error.position().map(|position| (position.line(), position.byte()));
         // Where no line became whole, it is the one after the last.
-        let (line, byte) = at.unwrap_or((self.reader.position().line(), self.reader.position().byte()));
+        let (line, byte) =
+            at.unwrap_or((self.reader.position().line(), self.reader.position().byte()));
         let (found, expected) = match error.into_kind() {
-            csv::ErrorKind::Io(e) if e.kind() == io::ErrorKind::InvalidData => (e.to_string(), "lines".into()),
+            csv::ErrorKind::Io(e) if e.kind() == io::ErrorKind::InvalidData => {
+                (e.to_string(), "lines".into())
+            }
             csv::ErrorKind::Io(e) => return Error::io(&self.name, "reading", e),
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
                 (format!("{len} values"), format!("{expected_len}, as in the line before"))
@@ -118,7 +128,8 @@ struct Can {
 }
 
 impl Can {
-    const ANY: Self = Self { whole: true, number: true, truth: true, has_value: false, has_none: false };
+    const ANY: Self =
+        Self { whole: true, number: true, truth: true, has_value: false, has_none: false };
 
     fn see(&mut self, text: &str) {
         if text.is_empty() {
@@ -129,7 +140,9 @@ impl Can {
         // What a number would not give back as it was written, as in 007, is a name.
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_name = text.starts_with('+')
-            || digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+            || digits.len() > 1
+                && digits.starts_with('0')
+                && digits.bytes().all(|b| b.is_ascii_digit());
         self.whole = self.whole && !is_name && text.parse::<i64>().is_ok();
         // Digits beyond 64 bits would be lost.
         let is_long = digits.bytes().all(|b| b.is_ascii_digit()) && text.parse::<i64>().is_err();
@@ -243,10 +256,15 @@ impl TextEdges {
         let first: Vec<&str> = first.iter().map(String::as_str).collect();
         // Names, if neither of the first two could be an id that is merely written wrong.
         let has_head = first.iter().take(2).all(|text| text.parse::<f64>().is_err());
-        let numbered: Vec<String> = (1..=first.len()).map(|number| format!("column{number}")).collect();
-        let names: Vec<&str> = if has_head { first } else { numbered.iter().map(String::as_str).collect() };
+        let numbered: Vec<String> =
+            (1..=first.len()).map(|number| format!("column{number}")).collect();
+        let names: Vec<&str> =
+            if has_head { first } else { numbered.iter().map(String::as_str).collect() };
         if let Some(again) = super::twice(&names) {
-            return Err(lines.wrong(format!("the column {again:?} twice"), "a name of its own for each column"));
+            return Err(lines.wrong(
+                format!("the column {again:?} twice"),
+                "a name of its own for each column",
+            ));
         }
         let ends = super::ends(&names);
         let others: Vec<usize> = (0..names.len()).filter(|column| !ends.contains(column)).collect();
@@ -265,7 +283,10 @@ impl TextEdges {
             }
             more = lines.next(&mut record)?;
         }
-        let fields = can.iter().zip(&others).map(|(can, column)| Field::new(names[*column], can.kind(), can.has_none));
+        let fields = can
+            .iter()
+            .zip(&others)
+            .map(|(can, column)| Field::new(names[*column], can.kind(), can.has_none));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Self {
             population: args.population(path, schema),
@@ -286,7 +307,10 @@ fn id(lines: &Lines, record: &StringRecord, column: usize) -> Result<u64> {
     let text = record.get(column).unwrap_or_default();
     text.trim().parse().map_err(|_| {
         let number = column + 1;
-        lines.wrong(format!("{text:?} in column {number}"), "the id of a vertex, a whole number below 2^64")
+        lines.wrong(
+            format!("{text:?} in column {number}"),
+            "the id of a vertex, a whole number below 2^64",
+        )
     })
 }
 
@@ -307,7 +331,8 @@ impl EdgeSource for TextEdges {
             lines.next(record)?;
         }
         let schema = &self.population.attributes;
-        let mut values: Vec<Values> = schema.fields().iter().map(|field| Values::of(field.data_type())).collect();
+        let mut values: Vec<Values> =
+            schema.fields().iter().map(|field| Values::of(field.data_type())).collect();
         let (mut more, mut bytes) = (true, 0);
         while self.sources.len() < PIECE && bytes < PIECE_BYTES {
             more = lines.next(record)?;
@@ -325,7 +350,9 @@ impl EdgeSource for TextEdges {
             }
             self.sources.push(source);
             edges.targets.push(target);
-            for ((values, column), field) in values.iter_mut().zip(&self.others).zip(schema.fields()) {
+            for ((values, column), field) in
+                values.iter_mut().zip(&self.others).zip(schema.fields())
+            {
                 let text = record.get(*column).unwrap_or_default();
                 if !values.push(text) || text.is_empty() && !field.is_nullable() {
                     let expected = format!("{}, as when it was read before", field.data_type());
@@ -337,7 +364,8 @@ impl EdgeSource for TextEdges {
         if !values.is_empty() {
             let columns = values.iter_mut().map(Values::finish).collect();
             let batch = RecordBatch::try_new(schema.clone(), columns);
-            edges.attributes = Some(batch.map_err(|e| Error::Usage(format!("{}: {e}", lines.name).into()))?);
+            edges.attributes =
+                Some(batch.map_err(|e| Error::Usage(format!("{}: {e}", lines.name).into()))?);
         }
         Ok(more || !self.sources.is_empty())
     }

@@ -81,10 +81,14 @@ impl Events {
         let rows = batch.pulses.len();
         let key = self.keys.get(bank.path()).copied().unwrap_or(0);
         let keys = Int32Array::from(vec![key; rows]);
-        let bank_column = DictionaryArray::<Int32Type>::try_new(keys, self.names.clone()).map_err(failed)?;
-        let pulses: Int64Array = batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
+        let bank_column =
+            DictionaryArray::<Int32Type>::try_new(keys, self.names.clone()).map_err(failed)?;
+        let pulses: Int64Array =
+            batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
         let mut columns: Vec<ArrayRef> = vec![Arc::new(bank_column)];
-        for ((column, number), bytes) in Column::ALL.into_iter().zip(self.numbers).zip(batch.columns) {
+        for ((column, number), bytes) in
+            Column::ALL.into_iter().zip(self.numbers).zip(batch.columns)
+        {
             columns.extend(number.map(|number| match bank.number(column) {
                 Some(_) => numbers::array(number, bytes),
                 None => new_null_array(&numbers::data_type(number), rows),
@@ -142,7 +146,8 @@ pub(super) fn seconds(time: i64, start: Option<i64>) -> f64 {
 /// Writes logs as a table, or as arrays.
 pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outcome {
     let text = pattern.trim_start_matches('/');
-    let pattern = Pattern::new(text).map_err(|e| Failure::Usage(format!("{pattern:?} is no pattern: {e}")))?;
+    let pattern = Pattern::new(text)
+        .map_err(|e| Failure::Usage(format!("{pattern:?} is no pattern: {e}")))?;
     let matches = |log: &&Log| {
         let path = log.path().trim_start_matches('/');
         pattern.matches(path) || path.split('/').any(|name| pattern.matches(name))
@@ -167,7 +172,8 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
         Field::new("units", name_type(), true),
     ]));
     let paths: Arc<StringArray> = Arc::new(wanted.iter().map(|log| Some(log.path())).collect());
-    let units: Arc<StringArray> = Arc::new(wanted.iter().map(|log| Some(log.units().unwrap_or_default())).collect());
+    let units: Arc<StringArray> =
+        Arc::new(wanted.iter().map(|log| Some(log.units().unwrap_or_default())).collect());
     let mut sink = match to {
         Some(to) => {
             let (path, kind) = table(to)?;
@@ -185,16 +191,22 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
             let seconds = |&time: &i64| (time != NO_TIME).then(|| seconds(time, start));
             let (value, text): (ArrayRef, ArrayRef) = match &read.values {
                 Values::Numbers(numbers) => (
-                    Arc::new(Float64Array::from(numbers.get(rows.clone()).unwrap_or_default().to_vec())),
+                    Arc::new(Float64Array::from(
+                        numbers.get(rows.clone()).unwrap_or_default().to_vec(),
+                    )),
                     new_null_array(&DataType::Utf8, rows.len()),
                 ),
                 Values::Text(text) => (
                     new_null_array(&DataType::Float64, rows.len()),
-                    Arc::new(StringArray::from_iter_values(text.get(rows.clone()).unwrap_or_default())),
+                    Arc::new(StringArray::from_iter_values(
+                        text.get(rows.clone()).unwrap_or_default(),
+                    )),
                 ),
             };
             let named = |keys: Int32Array, names: &Arc<StringArray>| -> Result<ArrayRef, Failure> {
-                Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names.clone()).map_err(failed)?))
+                Ok(Arc::new(
+                    DictionaryArray::<Int32Type>::try_new(keys, names.clone()).map_err(failed)?,
+                ))
             };
             let columns = vec![
                 named(vec![key; rows.len()].into(), &paths)?,

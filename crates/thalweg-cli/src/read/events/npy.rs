@@ -22,7 +22,8 @@ fn descr(number: Number) -> String {
 /// Banks whose arrays are written side by side: each takes up to five open files.
 pub(super) const MOST_OPEN: usize = 128;
 
-/// Folders of arrays that are being written: all banks side by side, or where these are too many one after the other.
+/// Folders of arrays that are being written: all banks side by side, or where these are too many
+/// one after the other.
 pub(super) struct Arrays {
     folder: NpyFolder,
     /// By the bank's path.
@@ -40,10 +41,15 @@ struct Columns {
 
 impl Columns {
     fn create(folder: &NpyFolder, bank: &Bank) -> thalweg::Result<Self> {
-        let array = |name: &str, descr: &str, size| folder.array(&format!("{}/{name}", bank.name()), descr, size, &[]);
+        let array = |name: &str, descr: &str, size| {
+            folder.array(&format!("{}/{name}", bank.name()), descr, size, &[])
+        };
         let mut own = [None, None, None];
         for (column, own) in Column::ALL.into_iter().zip(&mut own) {
-            *own = bank.number(column).map(|n| array(column.name(), &descr(n), n.size())).transpose()?;
+            *own = bank
+                .number(column)
+                .map(|n| array(column.name(), &descr(n), n.size()))
+                .transpose()?;
         }
         Ok(Self {
             own,
@@ -112,7 +118,8 @@ impl Arrays {
     }
 }
 
-/// Writes logs: `time` (NaT where it is not known), `seconds` since the start, and `value` or `text`.
+/// Writes logs: `time` (NaT where it is not known), `seconds` since the start, and `value` or
+/// `text`.
 pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> Outcome {
     let folder = NpyFolder::create(to)?;
     for log in logs {
@@ -123,13 +130,15 @@ pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> Outcome {
             array.finish(None)
         };
         let start = log.start();
-        let times: Vec<i64> = read.times.iter().map(|&time| if start.is_some() { time } else { NO_TIME }).collect();
+        let times: Vec<i64> =
+            read.times.iter().map(|&time| if start.is_some() { time } else { NO_TIME }).collect();
         write("time", "<M8[ns]", size_of::<i64>(), &little_endian(&times))?;
         let since = read.times.iter().flat_map(|&time| seconds(time, start).to_le_bytes());
         write("seconds", "<f8", size_of::<f64>(), &since.collect::<Vec<u8>>())?;
         match &read.values {
             Values::Numbers(numbers) => {
-                let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+                let bytes: Vec<u8> =
+                    numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
                 write("value", "<f8", size_of::<f64>(), &bytes)?;
             }
             Values::Text(texts) => {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray,
+};
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{ArrowError, DataType, Field};
 use thalweg::hdf5::libhdf5::Array;
@@ -98,7 +100,9 @@ impl Element {
     }
 
     pub(super) fn data_type(&self) -> DataType {
-        self.inner.iter().rev().fold(self.element_type(), |inner, &length| DataType::FixedSizeList(item(inner), length))
+        self.inner.iter().rev().fold(self.element_type(), |inner, &length| {
+            DataType::FixedSizeList(item(inner), length)
+        })
     }
 
     /// Little-endian elements as a column.
@@ -107,14 +111,21 @@ impl Element {
             Kind::Number(number) => array(number, bytes),
             Kind::Half => fixed::<Float16Type>(bytes),
             Kind::Boolean => {
-                let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes.get(at).is_some_and(|&byte| byte != 0));
+                let bits = BooleanBuffer::collect_bool(bytes.len(), |at| {
+                    bytes.get(at).is_some_and(|&byte| byte != 0)
+                });
                 Arc::new(BooleanArray::new(bits, None))
             }
-            Kind::Text(size) => Arc::new(BinaryArray::from_iter_values(bytes.chunks_exact(size).map(|element| {
-                let end = element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-                element.get(..end).unwrap_or_default()
-            }))),
-            Kind::Bytes(size) => Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(bytes), None)?),
+            Kind::Text(size) => {
+                Arc::new(BinaryArray::from_iter_values(bytes.chunks_exact(size).map(|element| {
+                    let end =
+                        element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                    element.get(..end).unwrap_or_default()
+                })))
+            }
+            Kind::Bytes(size) => {
+                Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(bytes), None)?)
+            }
             Kind::Complex(part) => list(array(part, bytes), 2)?,
         };
         self.inner.iter().rev().try_fold(elements, |inner, &length| list(inner, length))

@@ -55,16 +55,24 @@ fn trial(arm: &str, round: usize, time_s: f64) -> Trial {
     }
 }
 
-/// A quiet run in which the arm takes twice as long: each change is made to (round, baseline's trial, arm's trial).
+/// A quiet run in which the arm takes twice as long: each change is made to (round, baseline's
+/// trial, arm's trial).
 fn flagged(change: impl Fn(usize, &mut Trial, &mut Trial)) -> Vec<Flag> {
     let wobble = |round: usize| [1.0, 1.01, 0.995, 1.004][round % 4];
     let mut trials = Vec::new();
     for round in 0..ROUNDS {
-        let (mut a, mut b) = (trial("a", round, wobble(round)), trial("b", round, 2.0 * wobble(round + 1)));
+        let (mut a, mut b) =
+            (trial("a", round, wobble(round)), trial("b", round, 2.0 * wobble(round + 1)));
         change(round, &mut a, &mut b);
         trials.extend([a, b]);
     }
-    let kept = Earlier { session: session(), trials, probes: Vec::new(), resumed: Vec::new(), ended: None };
+    let kept = Earlier {
+        session: session(),
+        trials,
+        probes: Vec::new(),
+        resumed: Vec::new(),
+        ended: None,
+    };
     let c = summarise(kept);
     assert_eq!(c.summaries[1].trials, ROUNDS, "whatever is odd still counts");
     c.flags
@@ -90,16 +98,25 @@ fn a_machine_that_slows_down_is_told_from_a_ratio_that_moves() {
         slow(a, factor);
         slow(b, factor);
     });
-    assert!(matches!(both[..], [Flag::BaselineDrift { factor }] if (1.15..1.3).contains(&factor)), "{both:?}");
+    assert!(
+        matches!(both[..], [Flag::BaselineDrift { factor }] if (1.15..1.3).contains(&factor)),
+        "{both:?}"
+    );
     let one = flagged(|round, _, b| slow(b, 1.0 - 0.02 * round as f64));
-    assert!(matches!(&one[..], [Flag::RatioDrift { arm, factor }] if arm == "b" && *factor < 0.85), "{one:?}");
+    assert!(
+        matches!(&one[..], [Flag::RatioDrift { arm, factor }] if arm == "b" && *factor < 0.85),
+        "{one:?}"
+    );
     assert!(one[0].to_string().contains("the ratio of b fell by"), "{}", one[0]);
 }
 
 #[test]
 fn outliers_are_named() {
     let flags = flagged(|round, _, b| slow(b, if round == 3 || round == 7 { 1.5 } else { 1.0 }));
-    assert!(matches!(&flags[..], [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]), "{flags:?}");
+    assert!(
+        matches!(&flags[..], [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]),
+        "{flags:?}"
+    );
     assert!(flags[0].to_string().contains("b in rounds 4, 8, up to 1.49 times"), "{}", flags[0]);
 }
 
@@ -111,9 +128,15 @@ fn load_that_was_not_the_trials_is_told() {
         load(b).cpu_pressure = Some(if round == 2 { 0.9 } else { 0.1 });
     });
     let told: Vec<String> = flags.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|t| t.contains("hypervisor") && t.contains("up to 9.90 % in a trial")), "{told:?}");
+    assert!(
+        told.iter().any(|t| t.contains("hypervisor") && t.contains("up to 9.90 % in a trial")),
+        "{told:?}"
+    );
     assert!(told.iter().any(|t| t.contains("others used 9.98 %")), "{told:?}");
-    assert!(told.iter().any(|t| t.contains("b in round 3 waited for a CPU up to 90.0 %")), "{told:?}");
+    assert!(
+        told.iter().any(|t| t.contains("b in round 3 waited for a CPU up to 90.0 %")),
+        "{told:?}"
+    );
     let ticks = flagged(|_, a, _| load(a).stolen_cpu_s = Some(0.001));
     assert_eq!(ticks, [], "under a tick a trial, and 0.01 % of it all");
 }

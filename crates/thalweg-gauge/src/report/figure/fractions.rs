@@ -8,7 +8,9 @@ use crate::units::digits;
 
 /// A bar a run in every row that has a limit in two runs at least; none if there is no such row.
 pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
-    let known = |r: &crate::compare::Row| r.cells.iter().flatten().filter(|e| e.fraction().is_some()).count();
+    let known = |r: &crate::compare::Row| {
+        r.cells.iter().flatten().filter(|e| e.fraction().is_some()).count()
+    };
     let with: Vec<_> = c.rows.iter().filter(|r| known(r) > 1).collect();
     if with.is_empty() {
         return None;
@@ -20,9 +22,14 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         .map(|(i, run)| {
             let of = |(row, r): (usize, &&crate::compare::Row)| {
                 let fraction = r.cells.get(i)?.as_ref()?.fraction()?;
-                Some((row, fraction, format!("{}<br>{} % of its limit", plain(&r.arm), digits(fraction * 100.0))))
+                Some((
+                    row,
+                    fraction,
+                    format!("{}<br>{} % of its limit", plain(&r.arm), digits(fraction * 100.0)),
+                ))
             };
-            let points: Vec<(usize, f64, String)> = with.iter().enumerate().filter_map(of).collect();
+            let points: Vec<(usize, f64, String)> =
+                with.iter().enumerate().filter_map(of).collect();
             bars(&run.name, i, c.runs.len(), &points)
         })
         .collect();
@@ -30,7 +37,11 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
     let said: Vec<String> = with
         .iter()
         .map(|r| {
-            let each = r.cells.iter().flatten().filter_map(|e| Some(format!("{} %", digits(e.fraction()? * 100.0))));
+            let each = r
+                .cells
+                .iter()
+                .flatten()
+                .filter_map(|e| Some(format!("{} %", digits(e.fraction()? * 100.0))));
             format!("{}, {}: {}", r.experiment, r.arm, each.collect::<Vec<_>>().join(", "))
         })
         .collect();

@@ -8,7 +8,8 @@ use crate::units::{bandwidth, binary_bytes};
 
 /// Bandwidth over requests in flight, a line a block size; one buffered reader beside them.
 pub(in crate::report) fn probe(p: &Probe) -> Option<Figure> {
-    let forward: Vec<&Point> = p.points.iter().filter(|x| !x.scattered && x.bytes_per_s > 0.0).collect();
+    let forward: Vec<&Point> =
+        p.points.iter().filter(|x| !x.scattered && x.bytes_per_s > 0.0).collect();
     let mut blocks: Vec<u64> = forward.iter().map(|x| x.block_bytes).collect();
     blocks.sort_unstable();
     blocks.dedup();
@@ -24,8 +25,12 @@ pub(in crate::report) fn probe(p: &Probe) -> Option<Figure> {
         let mut line: Vec<&&Point> = forward.iter().filter(|x| x.block_bytes == *block).collect();
         line.sort_by_key(|x| x.depth);
         let windows = |x: &Point| {
-            let rates: Vec<f64> =
-                x.windows.iter().map(|w| w.bytes as f64 / w.seconds).filter(|r| r.is_finite()).collect();
+            let rates: Vec<f64> = x
+                .windows
+                .iter()
+                .map(|w| w.bytes as f64 / w.seconds)
+                .filter(|r| r.is_finite())
+                .collect();
             let low = rates.iter().copied().fold(x.bytes_per_s, f64::min);
             let high = rates.iter().copied().fold(x.bytes_per_s, f64::max);
             (x.bytes_per_s - low, high - x.bytes_per_s)
@@ -53,7 +58,8 @@ pub(in crate::report) fn probe(p: &Probe) -> Option<Figure> {
         }));
     }
     let best = p.best().map(|b| format!("{} with {} in flight", bandwidth(b.bytes_per_s), b.depth));
-    let stream = p.single_stream_bytes_per_s.map(|r| format!(", one buffered stream {}", bandwidth(r)));
+    let stream =
+        p.single_stream_bytes_per_s.map(|r| format!(", one buffered stream {}", bandwidth(r)));
     Some(Figure {
         title: format!("What the device gives: {}", p.file),
         alt: format!(

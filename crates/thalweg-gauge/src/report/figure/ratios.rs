@@ -18,24 +18,42 @@ pub(in crate::report) struct Interval {
     pub(in crate::report) pairs: Vec<(usize, f64)>,
 }
 
-/// The rows of one comparison. Beside others they carry its name, and the control is left to the noise.
+/// The rows of one comparison. Beside others they carry its name, and the control is left to the
+/// noise.
 pub(in crate::report) fn of_comparison(c: &Comparison, beside_others: bool) -> Vec<Interval> {
-    let Some(baseline) = c.session.arms.first().filter(|_| c.refused.is_none()) else { return Vec::new() };
+    let Some(baseline) = c.session.arms.first().filter(|_| c.refused.is_none()) else {
+        return Vec::new();
+    };
     let control = c.session.control.and_then(|i| c.session.arms.get(i)).map(|a| a.name.as_str());
     c.summaries
         .iter()
         .filter(|s| !beside_others || Some(s.arm.as_str()) != control)
         .filter_map(|s| {
-            let name = if beside_others { format!("{}: {}", c.session.name, s.arm) } else { s.arm.clone() };
+            let name = if beside_others {
+                format!("{}: {}", c.session.name, s.arm)
+            } else {
+                s.arm.clone()
+            };
             let pairs = pairs(&c.trials, &s.arm, &baseline.name);
             let pairs = pairs.iter().map(|p| (p.round, p.arm_s / p.baseline_s)).collect();
-            Some(Interval { name, ratio: s.ratio?, finding: s.finding, noise: c.noise_floor, pairs })
+            Some(Interval {
+                name,
+                ratio: s.ratio?,
+                finding: s.finding,
+                noise: c.noise_floor,
+                pairs,
+            })
         })
         .collect()
 }
 
 /// The figure; none without rows. `against` is what 1 stands for.
-pub(in crate::report) fn ratios(rows: &[Interval], title: &str, against: &str, note: &str) -> Option<Figure> {
+pub(in crate::report) fn ratios(
+    rows: &[Interval],
+    title: &str,
+    against: &str,
+    note: &str,
+) -> Option<Figure> {
     if rows.is_empty() {
         return None;
     }
@@ -43,7 +61,9 @@ pub(in crate::report) fn ratios(rows: &[Interval], title: &str, against: &str, n
     let ends = |r: &Interval| {
         let (low, high) = r.ratio.interval.unwrap_or((r.ratio.median, r.ratio.median));
         let pairs = r.pairs.iter().map(|p| p.1);
-        pairs.chain([low, high, r.noise.unwrap_or(1.0), 1.0 / r.noise.unwrap_or(1.0)]).collect::<Vec<_>>()
+        pairs
+            .chain([low, high, r.noise.unwrap_or(1.0), 1.0 / r.noise.unwrap_or(1.0)])
+            .collect::<Vec<_>>()
     };
     let all: Vec<f64> = rows.iter().flat_map(ends).filter(|v| v.is_finite() && *v > 0.0).collect();
     let low = all.iter().copied().fold(1.0, f64::min) / 1.04;
@@ -55,7 +75,14 @@ pub(in crate::report) fn ratios(rows: &[Interval], title: &str, against: &str, n
     }
     let said: Vec<String> = rows
         .iter()
-        .map(|r| format!("{} {}{}", r.name, r.ratio, r.finding.map_or(String::new(), |f| format!(" ({f})"))))
+        .map(|r| {
+            format!(
+                "{} {}{}",
+                r.name,
+                r.ratio,
+                r.finding.map_or(String::new(), |f| format!(" ({f})"))
+            )
+        })
         .collect();
     Some(Figure {
         title: title.into(),
@@ -86,15 +113,26 @@ const KINDS: &[(Option<Finding>, &str, &str, &str)] = &[
     (None, "nothing concluded", "x-thin-open", "var(--soft)"),
 ];
 
-fn medians(rows: &[Interval], finding: Option<Finding>, name: &str, symbol: &str, colour: &str) -> Option<Value> {
-    let mine: Vec<(usize, &Interval)> = rows.iter().enumerate().filter(|(_, r)| r.finding == finding).collect();
+fn medians(
+    rows: &[Interval],
+    finding: Option<Finding>,
+    name: &str,
+    symbol: &str,
+    colour: &str,
+) -> Option<Value> {
+    let mine: Vec<(usize, &Interval)> =
+        rows.iter().enumerate().filter(|(_, r)| r.finding == finding).collect();
     let end = |f: &dyn Fn(&Ratio) -> Option<f64>| -> Vec<f64> {
         mine.iter().map(|(_, r)| f(&r.ratio).unwrap_or(0.0)).collect()
     };
     let text: Vec<String> = mine
         .iter()
         .map(|(_, r)| {
-            let pairs = if r.ratio.pairs > 0 { format!("<br>{} pairs", r.ratio.pairs) } else { String::new() };
+            let pairs = if r.ratio.pairs > 0 {
+                format!("<br>{} pairs", r.ratio.pairs)
+            } else {
+                String::new()
+            };
             format!("<b>{}</b><br>{}{pairs}<br>{name}", plain(&r.name), r.ratio)
         })
         .collect();
@@ -131,8 +169,11 @@ fn noise(rows: &[Interval]) -> Option<Value> {
 }
 
 fn pair_points(rows: &[Interval]) -> Option<Value> {
-    let all: Vec<(usize, usize, f64)> =
-        rows.iter().enumerate().flat_map(|(i, r)| r.pairs.iter().map(move |p| (i, p.0, p.1))).collect();
+    let all: Vec<(usize, usize, f64)> = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(i, r)| r.pairs.iter().map(move |p| (i, p.0, p.1)))
+        .collect();
     let rounds = all.iter().map(|p| p.1 + 1).max()? as f64;
     Some(json!({
         "type": "scatter", "mode": "markers", "name": "a pair",

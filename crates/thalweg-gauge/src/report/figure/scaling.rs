@@ -23,8 +23,9 @@ pub(in crate::report) fn scaling(entries: &[Entry]) -> Vec<Figure> {
 
 fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
     let names: BTreeSet<&String> = entries.iter().flat_map(|e| e.settings.keys()).collect();
-    let varies =
-        |name: &&&String| entries.iter().map(|e| e.settings.get(**name).map(text)).collect::<BTreeSet<_>>().len() > 1;
+    let varies = |name: &&&String| {
+        entries.iter().map(|e| e.settings.get(**name).map(text)).collect::<BTreeSet<_>>().len() > 1
+    };
     let variables: Vec<&String> = names.iter().filter(varies).copied().collect();
     variables
         .iter()
@@ -33,21 +34,29 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
             // A curve is what remains the same when the variable changes.
             let mut curves: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
             for entry in entries {
-                let Some(x) = entry.settings.get(variable).and_then(Value::as_f64).filter(|x| *x > 0.0) else {
+                let Some(x) =
+                    entry.settings.get(variable).and_then(Value::as_f64).filter(|x| *x > 0.0)
+                else {
                     continue;
                 };
-                curves.entry(curve(entry, variable, &variables)).or_default().push(Point { x, entry });
+                curves
+                    .entry(curve(entry, variable, &variables))
+                    .or_default()
+                    .push(Point { x, entry });
             }
             for points in curves.values_mut() {
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
             }
-            curves.retain(|_, points| points.iter().map(|p| p.x.to_bits()).collect::<BTreeSet<_>>().len() > 1);
+            curves.retain(|_, points| {
+                points.iter().map(|p| p.x.to_bits()).collect::<BTreeSet<_>>().len() > 1
+            });
             (!curves.is_empty()).then(|| draw(suite, variable, &curves))
         })
         .collect()
 }
 
-/// The name of an entry without the variable: its experiment, its arm, and what else varies that they do not say.
+/// The name of an entry without the variable: its experiment, its arm, and what else varies that
+/// they do not say.
 fn curve(e: &Entry, variable: &str, varying: &[&String]) -> String {
     let value = e.settings.get(variable).map(text).unwrap_or_default();
     let strip = |name: &str| {
@@ -55,17 +64,23 @@ fn curve(e: &Entry, variable: &str, varying: &[&String]) -> String {
         for sign in ["=", " ", ": "] {
             name = name.replace(&format!("{variable}{sign}{value}"), "");
         }
-        let name = name.replace(&format!("{value} {variable}"), "").replace("()", "").replace("[]", "");
+        let name =
+            name.replace(&format!("{value} {variable}"), "").replace("()", "").replace("[]", "");
         name.trim_matches(|c: char| c.is_whitespace() || ",;:".contains(c)).to_owned()
     };
     let arm = strip(&e.arm);
     let experiment = strip(&e.experiment);
     let mut parts = vec![arm];
     // The experiment is left out where it is the suite's only one.
-    if e.suite.is_some() && e.suite.as_deref() != Some(experiment.as_str()) && !experiment.is_empty() {
+    if e.suite.is_some()
+        && e.suite.as_deref() != Some(experiment.as_str())
+        && !experiment.is_empty()
+    {
         parts.insert(0, experiment);
     }
-    for (name, value) in e.settings.iter().filter(|(name, _)| *name != variable && varying.contains(name)) {
+    for (name, value) in
+        e.settings.iter().filter(|(name, _)| *name != variable && varying.contains(name))
+    {
         let value = text(value);
         if !e.arm.contains(&value) && !e.experiment.contains(&value) {
             parts.push(format!("{name} {value}"));
@@ -133,7 +148,8 @@ fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<Point<'_>>>) 
                 let value = if rates { bandwidth(y(p.entry)) } else { seconds(y(p.entry)) };
                 format!("{value} at {}", p.x)
             };
-            let ends: Vec<String> = [points.first(), points.last()].into_iter().flatten().map(show).collect();
+            let ends: Vec<String> =
+                [points.first(), points.last()].into_iter().flatten().map(show).collect();
             format!("{name}: {}", ends.join(", "))
         })
         .collect();
@@ -142,7 +158,8 @@ fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<Point<'_>>>) 
     let low = at.first().copied().unwrap_or(1.0);
     let kind = if at.last().copied().unwrap_or(1.0) / low > 8.0 { "log" } else { "linear" };
     let extremes: Vec<f64> = all().map(|p| y(p.entry)).filter(|v| *v > 0.0).collect();
-    let wide = extremes.iter().copied().fold(0.0, f64::max) > 30.0 * extremes.iter().copied().fold(f64::MAX, f64::min);
+    let wide = extremes.iter().copied().fold(0.0, f64::max)
+        > 30.0 * extremes.iter().copied().fold(f64::MAX, f64::min);
     let labels: Vec<String> = at.iter().map(f64::to_string).collect();
     let lines = curves.len().div_ceil(3);
     Figure {

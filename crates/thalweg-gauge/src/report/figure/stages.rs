@@ -10,7 +10,8 @@ use crate::workload::Stage;
 
 /// Time on the clock, split by what the consumer waited for, against the limit.
 pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
-    let with: Vec<&Summary> = c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.exposed_s.is_some())).collect();
+    let with: Vec<&Summary> =
+        c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.exposed_s.is_some())).collect();
     let figure = stacked(&with, |g| g.exposed_s, "waited for")?;
     let mut data = figure.data;
     let rest: Vec<f64> = with.iter().map(|s| rest(s)).collect();
@@ -33,7 +34,8 @@ fn rest(s: &Summary) -> f64 {
 
 /// Work by stage, summed over workers: it may exceed the time on the clock.
 pub(in crate::report) fn busy(c: &Comparison) -> Option<Figure> {
-    let with: Vec<&Summary> = c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.busy_s.is_some())).collect();
+    let with: Vec<&Summary> =
+        c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.busy_s.is_some())).collect();
     let figure = stacked(&with, |g| g.busy_s, "busy for")?;
     Some(Figure {
         title: "Work: busy time by stage, summed over workers".into(),
@@ -58,7 +60,9 @@ fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str)
         .iter()
         .enumerate()
         .map(|(i, name)| {
-            let of = |s: &&Summary| s.stages.iter().find(|g| g.name == *name).and_then(&value).unwrap_or(0.0);
+            let of = |s: &&Summary| {
+                s.stages.iter().find(|g| g.name == *name).and_then(&value).unwrap_or(0.0)
+            };
             let values: Vec<f64> = with.iter().map(of).collect();
             bar(name, Some(hue(&names, i)), &values, verb)
         })
@@ -67,8 +71,11 @@ fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str)
     let said: Vec<String> = with
         .iter()
         .map(|s| {
-            let told: Vec<String> =
-                s.stages.iter().filter_map(|g| Some(format!("{} {}", g.name, seconds(value(g)?)))).collect();
+            let told: Vec<String> = s
+                .stages
+                .iter()
+                .filter_map(|g| Some(format!("{} {}", g.name, seconds(value(g)?))))
+                .collect();
             format!("{}: {}", s.arm, told.join(", "))
         })
         .collect();
@@ -93,7 +100,8 @@ fn hue(names: &[&str], i: usize) -> usize {
 /// One stage in every row; without a hue, what is left of the time.
 fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
-    let text: Vec<String> = x.iter().map(|v| format!("<b>{}</b><br>{verb} {}", plain(name), seconds(*v))).collect();
+    let text: Vec<String> =
+        x.iter().map(|v| format!("<b>{}</b><br>{verb} {}", plain(name), seconds(*v))).collect();
     // Colours that repeat are hatched.
     let pattern = hatch(hue.is_some_and(|h| h >= COLOURS));
     json!({

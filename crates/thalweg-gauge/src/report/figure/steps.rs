@@ -13,7 +13,11 @@ pub(in crate::report) fn steps(entries: &[Entry]) -> Vec<Figure> {
         let suite = e.suite.clone().unwrap_or_default();
         // Steps of different sizes or threads are pipelines of their own.
         let settings: Vec<String> = e.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        if settings.is_empty() || !e.published { suite } else { format!("{suite}, {}", settings.join(", ")) }
+        if settings.is_empty() || !e.published {
+            suite
+        } else {
+            format!("{suite}, {}", settings.join(", "))
+        }
     });
     groups.iter().filter_map(|(suite, entries)| draw(suite, entries)).collect()
 }
@@ -30,7 +34,9 @@ fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
             arms.push(&e.arm);
         }
     }
-    let of = |step: &str, arm: &str| entries.iter().find(|e| e.step.as_deref() == Some(step) && e.arm == arm);
+    let of = |step: &str, arm: &str| {
+        entries.iter().find(|e| e.step.as_deref() == Some(step) && e.arm == arm)
+    };
     let time = |step: &str, arm: &str| of(step, arm).and_then(|e| Some(e.time_s?.median));
     let baseline = *arms.first()?;
     let total = |arm: &str| names.iter().map(|s| time(s, arm)).sum::<Option<f64>>();
@@ -49,16 +55,20 @@ fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
         let hover = |i: usize, t: f64| {
             let step = names.get(i).copied().unwrap_or("all steps");
             let entry = names.get(i).and_then(|s| of(s, arm));
-            let rate =
-                entry.and_then(|e| e.rate()).map_or(String::new(), |r| format!("<br>{}", crate::units::bandwidth(r)));
-            let paired = entry.and_then(|e| e.ratio).map_or(String::new(), |r| format!("<br>{r}, paired"));
+            let rate = entry
+                .and_then(|e| e.rate())
+                .map_or(String::new(), |r| format!("<br>{}", crate::units::bandwidth(r)));
+            let paired =
+                entry.and_then(|e| e.ratio).map_or(String::new(), |r| format!("<br>{r}, paired"));
             format!("<b>{}, {}</b><br>{}{rate}{paired}", plain(arm), plain(step), seconds(t))
         };
         let with: Vec<(usize, f64, String)> =
             (0..rows.len()).filter_map(|i| value(i, arm).map(|t| (i, t, hover(i, t)))).collect();
         let (offset, _) = lane(a, arms.len());
         for (i, t, _) in &with {
-            let speed = value(*i, baseline).filter(|_| a > 0).map(|b| format!("  {}x as fast", digits(b / t)));
+            let speed = value(*i, baseline)
+                .filter(|_| a > 0)
+                .map(|b| format!("  {}x as fast", digits(b / t)));
             labels.push(json!({
                 "x": t, "y": *i as f64 + offset, "xanchor": "left", "xshift": 4, "showarrow": false,
                 "text": format!("{}{}", seconds(*t), speed.unwrap_or_default()), "font": { "size": 11 },
@@ -70,12 +80,16 @@ fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
         .iter()
         .enumerate()
         .map(|(i, row)| {
-            let each: Vec<String> =
-                arms.iter().filter_map(|a| Some(format!("{a} {}", seconds(value(i, a)?)))).collect();
+            let each: Vec<String> = arms
+                .iter()
+                .filter_map(|a| Some(format!("{a} {}", seconds(value(i, a)?))))
+                .collect();
             format!("{row}: {}", each.join(", "))
         })
         .collect();
-    let largest = (0..rows.len()).flat_map(|i| arms.iter().filter_map(move |a| value(i, a))).fold(0.0, f64::max);
+    let largest = (0..rows.len())
+        .flat_map(|i| arms.iter().filter_map(move |a| value(i, a)))
+        .fold(0.0, f64::max);
     let mut axis = seconds_axis("");
     if let Some(axis) = axis.as_object_mut() {
         // Room for the figures behind the longest bar.

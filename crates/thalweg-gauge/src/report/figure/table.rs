@@ -1,4 +1,5 @@
-//! A published table as bars, with what it says of reading, and of the link that its bytes came over.
+//! A published table as bars, with what it says of reading, and of the link that its bytes came
+//! over.
 
 use serde_json::{Value, json};
 
@@ -6,21 +7,31 @@ use super::{Figure, height, plain, rows_axis, seconds_axis};
 use crate::results::Published;
 use crate::units::{bandwidth, seconds};
 
-/// Bandwidth of the rows that read over a network link beside the link itself, and times split where reading was told
-/// apart from the rest.
+/// Bandwidth of the rows that read over a network link beside the link itself, and times split
+/// where reading was told apart from the rest.
 pub(in crate::report) fn table(p: &Published) -> Vec<Figure> {
     [split(p), link(p)].into_iter().flatten().collect()
 }
 
 fn split(p: &Published) -> Option<Figure> {
-    let machines: Vec<&String> =
-        p.figures.iter().filter(|f| f.fetch_s.is_some()).filter_map(|f| f.machine.as_ref()).collect();
-    let rows: Vec<_> = p.figures.iter().filter(|f| f.machine.as_ref().is_some_and(|m| machines.contains(&m))).collect();
+    let machines: Vec<&String> = p
+        .figures
+        .iter()
+        .filter(|f| f.fetch_s.is_some())
+        .filter_map(|f| f.machine.as_ref())
+        .collect();
+    let rows: Vec<_> = p
+        .figures
+        .iter()
+        .filter(|f| f.machine.as_ref().is_some_and(|m| machines.contains(&m)))
+        .collect();
     if rows.is_empty() {
         return None;
     }
-    let names: Vec<String> =
-        rows.iter().map(|f| format!("{}: {}", f.machine.clone().unwrap_or_default(), f.arm)).collect();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|f| format!("{}: {}", f.machine.clone().unwrap_or_default(), f.arm))
+        .collect();
     let y: Vec<usize> = (0..rows.len()).collect();
     let bar = |name: &str, colour: &str, x: Vec<f64>| {
         let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
@@ -34,12 +45,16 @@ fn split(p: &Published) -> Option<Figure> {
         bar(
             "reading",
             "var(--c0)",
-            rows.iter().map(|f| if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) }).collect(),
+            rows.iter()
+                .map(|f| if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) })
+                .collect(),
         ),
         bar(
             "all else, or not told apart",
             "var(--rest)",
-            rows.iter().map(|f| if f.one_stream { 0.0 } else { f.time_s - f.fetch_s.unwrap_or(0.0) }).collect(),
+            rows.iter()
+                .map(|f| if f.one_stream { 0.0 } else { f.time_s - f.fetch_s.unwrap_or(0.0) })
+                .collect(),
         ),
     ];
     let streams = rows.iter().filter(stream).count();
@@ -47,7 +62,8 @@ fn split(p: &Published) -> Option<Figure> {
         .iter()
         .zip(&names)
         .map(|(f, n)| {
-            let fetch = f.fetch_s.map_or(String::new(), |s| format!(", {} of it reading", seconds(s)));
+            let fetch =
+                f.fetch_s.map_or(String::new(), |s| format!(", {} of it reading", seconds(s)));
             format!("{n} {}{fetch}", seconds(f.time_s))
         })
         .collect();
@@ -66,18 +82,28 @@ fn split(p: &Published) -> Option<Figure> {
 }
 
 fn link(p: &Published) -> Option<Figure> {
-    let over = |f: &&crate::results::published::Figure| f.store.as_deref() == Some("S3") && f.bytes.is_some();
+    let over = |f: &&crate::results::published::Figure| {
+        f.store.as_deref() == Some("S3") && f.bytes.is_some()
+    };
     let rows: Vec<_> = p.figures.iter().filter(over).collect();
     let machine = rows.first().and_then(|f| p.source.machines.get(f.machine.as_ref()?))?;
     let link = machine.network_bytes_per_s?;
-    let names: Vec<String> =
-        rows.iter().map(|f| format!("{}: {}", f.step.as_ref().unwrap_or(&f.experiment), f.arm)).collect();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|f| format!("{}: {}", f.step.as_ref().unwrap_or(&f.experiment), f.arm))
+        .collect();
     let rates: Vec<f64> = rows.iter().map(|f| f.bytes.unwrap_or(0) as f64 / f.time_s).collect();
-    let colours: Vec<&str> = rates.iter().map(|r| if *r > link { "var(--c5)" } else { "var(--bar)" }).collect();
-    let said: Vec<String> = names.iter().zip(&rates).map(|(n, r)| format!("{n} {}", bandwidth(*r))).collect();
+    let colours: Vec<&str> =
+        rates.iter().map(|r| if *r > link { "var(--c5)" } else { "var(--bar)" }).collect();
+    let said: Vec<String> =
+        names.iter().zip(&rates).map(|(n, r)| format!("{n} {}", bandwidth(*r))).collect();
     Some(Figure {
         title: "Bytes a second that had to come over the link".into(),
-        alt: format!("Bars of bandwidth beside the link's {}. {}.", bandwidth(link), said.join("; ")),
+        alt: format!(
+            "Bars of bandwidth beside the link's {}. {}.",
+            bandwidth(link),
+            said.join("; ")
+        ),
         note: format!(
             "Stored bytes over time. Dashed: the link, {}. Beyond it (orange) a cache answered.",
             bandwidth(link)

@@ -39,8 +39,11 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     }
     data.extend(limits(&c.summaries));
     let labels: Vec<Value> = c.summaries.iter().enumerate().map(|(i, s)| label(i, s)).collect();
-    let said: Vec<String> =
-        c.summaries.iter().filter_map(|s| Some(format!("{} {}", s.arm, seconds(s.time_s?.median)))).collect();
+    let said: Vec<String> = c
+        .summaries
+        .iter()
+        .filter_map(|s| Some(format!("{} {}", s.arm, seconds(s.time_s?.median))))
+        .collect();
     Some(Figure {
         title: format!("{}, every trial", capital(clock)),
         alt: format!("Bars of the median {clock} by arm, with every trial as a point: {}.", said.join(", ")),
@@ -59,7 +62,9 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
 /// Whether the trial is flagged as far from its arm's others.
 fn outlier(c: &Comparison, t: &Trial) -> bool {
     c.flags.iter().any(|flag| match flag {
-        Flag::Outliers { arm, rounds, .. } => *arm == t.arm && t.round.is_some_and(|r| rounds.contains(&r)),
+        Flag::Outliers { arm, rounds, .. } => {
+            *arm == t.arm && t.round.is_some_and(|r| rounds.contains(&r))
+        }
         _ => false,
     })
 }
@@ -77,7 +82,8 @@ fn capital(s: &str) -> String {
 fn medians(c: &Comparison) -> Value {
     let with: Vec<(usize, f64)> =
         c.summaries.iter().enumerate().filter_map(|(i, s)| Some((i, s.time_s?.median))).collect();
-    let colours: Vec<&str> = with.iter().map(|(i, _)| if *i == 0 { "var(--base)" } else { "var(--bar)" }).collect();
+    let colours: Vec<&str> =
+        with.iter().map(|(i, _)| if *i == 0 { "var(--base)" } else { "var(--bar)" }).collect();
     json!({
         "type": "bar", "orientation": "h", "name": "median", "hoverinfo": "skip", "width": 0.7, "showlegend": false,
         "x": with.iter().map(|w| w.1).collect::<Vec<_>>(), "y": with.iter().map(|w| w.0).collect::<Vec<_>>(),
@@ -137,7 +143,9 @@ fn hover(t: &Trial) -> String {
         load.extend(o.load.load_average_before.map(|l| format!("load {} before", digits(l))));
         load.extend(o.load.cpu_pressure.map(|p| format!("CPU waited for {} %", digits(p * 100.0))));
         load.extend(o.load.io_pressure.map(|p| format!("I/O waited for {} %", digits(p * 100.0))));
-        load.extend(o.load.stolen_cpu_s.filter(|&s| s > 0.0).map(|s| format!("{} stolen", seconds(s))));
+        load.extend(
+            o.load.stolen_cpu_s.filter(|&s| s > 0.0).map(|s| format!("{} stolen", seconds(s))),
+        );
         if !load.is_empty() {
             lines.push(load.join(", "));
         }

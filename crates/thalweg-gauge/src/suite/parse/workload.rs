@@ -18,11 +18,18 @@ impl Command {
 }
 
 /// A string for the shell, or a list of program and arguments.
-pub(super) fn command(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Option<Command> {
+pub(super) fn command(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    problems: &mut Problems,
+) -> Option<Command> {
     let value = table.get(key)?;
     match value.get_ref() {
         DeValue::String(text) if !text.trim().is_empty() => {
-            Some(Command::Shell(Template::new(&Located { value: text.to_string(), at: value.span() })))
+            Some(Command::Shell(Template::new(&Located {
+                value: text.to_string(),
+                at: value.span(),
+            })))
         }
         DeValue::Array(items) if !items.is_empty() => {
             let mut argv = Vec::new();
@@ -48,10 +55,12 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
     let given: Vec<&str> = kinds.into_iter().filter(|key| table.has(key)).collect();
     if given.len() != 1 {
         let found = if given.is_empty() { "none".into() } else { given.join(" and ") };
-        problems.add(&table.at, format!("a workload runs one of {}, found {found}", listed(&kinds)));
+        problems
+            .add(&table.at, format!("a workload runs one of {}, found {found}", listed(&kinds)));
     }
     let any = command(&mut table, "command", problems).map(|command| (Program::Command, command));
-    let ours = arguments(&mut table, "thalweg", problems).map(|argv| (Program::Thalweg, Command::Argv(argv)));
+    let ours = arguments(&mut table, "thalweg", problems)
+        .map(|argv| (Program::Thalweg, Command::Argv(argv)));
     let peer = peer(&mut table, problems);
     let setup = command(&mut table, "setup", problems);
     let prepare = command(&mut table, "prepare", problems);
@@ -63,9 +72,13 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
             let name = key.get_ref().to_string();
             match string(value.get_ref()) {
                 _ if name.is_empty() || name.contains(['=', '\0']) => {
-                    problems.add(&key.span(), format!("{name:?} can't be the name of an environment variable"));
+                    problems.add(
+                        &key.span(),
+                        format!("{name:?} can't be the name of an environment variable"),
+                    );
                 }
-                Ok(text) => variables.push((name, Template::new(&Located { value: text, at: value.span() }))),
+                Ok(text) => variables
+                    .push((name, Template::new(&Located { value: text, at: value.span() }))),
                 Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
             }
         }
@@ -97,16 +110,24 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
 }
 
 /// A peer's name, and its arguments.
-pub(super) fn peer(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<(Program, Command)> {
+pub(super) fn peer(
+    table: &mut Table<'_, '_>,
+    problems: &mut Problems,
+) -> Option<(Program, Command)> {
     let mut argv = arguments(table, "peer", problems)?;
     let first = (!argv.is_empty()).then(|| argv.remove(0))?;
     let name = first.fill(|name| Err(name.to_owned()));
-    let name = name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
+    let name =
+        name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
     Some((Program::Peer(Located { value: name, at: first.at }), Command::Argv(argv)))
 }
 
 /// A list of strings.
-fn arguments(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Option<Vec<Template>> {
+fn arguments(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    problems: &mut Problems,
+) -> Option<Vec<Template>> {
     let value = table.get(key)?;
     match value.get_ref() {
         DeValue::Array(_) => match command(table, key, problems) {
@@ -114,7 +135,8 @@ fn arguments(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Proble
             _ => None,
         },
         other => {
-            problems.add(&value.span(), format!("`{key}`: {}", expected("a list of strings", other)));
+            problems
+                .add(&value.span(), format!("`{key}`: {}", expected("a list of strings", other)));
             None
         }
     }
@@ -124,7 +146,9 @@ fn needs(value: &DeValue<'_>) -> Result<Needs, String> {
     match value.as_str() {
         Some("whole") => Ok(Needs::WholeFiles),
         Some("reported") => Ok(Needs::Reported),
-        Some(text) if text.starts_with(|c: char| c.is_ascii_digit()) => parse_bytes(text).map(Needs::Bytes),
+        Some(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            parse_bytes(text).map(Needs::Bytes)
+        }
         _ => Err(expected("\"whole\", \"reported\" or a size as in \"1.2 GB\"", value)),
     }
 }

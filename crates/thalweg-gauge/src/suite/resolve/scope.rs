@@ -33,15 +33,22 @@ impl Resolver<'_> {
         decl: &ArmDecl,
         identity: &str,
     ) -> Option<Scope> {
-        let place = settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), Scalar::to_string);
+        let place =
+            settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), Scalar::to_string);
         let folder = self.folder(&place, &decl.at)?;
-        let threads = settings.get("threads").cloned().unwrap_or_else(|| Scalar::Text("all".into()));
+        let threads =
+            settings.get("threads").cloned().unwrap_or_else(|| Scalar::Text("all".into()));
         let threads = value::threads(&threads, self.all_threads(&settings));
         let threads = threads.map_err(|why| self.problems.add(&decl.at, why)).ok()?;
         let cpus = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
         let usable = &self.context.cpus;
-        if let Some(cpu) = cpus.iter().flatten().find(|cpu| !usable.is_empty() && !usable.contains(cpu)) {
-            self.problems.add(&decl.at, format!("CPU {cpu} is not among those that may be used here: {usable:?}"));
+        if let Some(cpu) =
+            cpus.iter().flatten().find(|cpu| !usable.is_empty() && !usable.contains(cpu))
+        {
+            self.problems.add(
+                &decl.at,
+                format!("CPU {cpu} is not among those that may be used here: {usable:?}"),
+            );
         }
         let out = folder.join(format!("thalweg-out-{:016x}", fnv(identity)));
         Some(Scope {
@@ -60,8 +67,11 @@ impl Resolver<'_> {
     /// Why arms with these settings have nowhere to go, though nothing is wrong.
     pub(super) fn not_given(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
         let place = settings.get("place")?.to_string();
-        let optional = self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
-        optional.then(|| format!("no folder was given for the place {place:?} (--place {place}=FOLDER)"))
+        let optional =
+            self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
+        optional.then(|| {
+            format!("no folder was given for the place {place:?} (--place {place}=FOLDER)")
+        })
     }
 
     /// Why the arms' file can't be made here, though nothing is wrong.
@@ -69,10 +79,12 @@ impl Resolver<'_> {
         let file = settings.get("file")?.to_string();
         let given = self.context.files.contains_key(&file);
         match &self.suite.files.get(&file)?.source {
-            FileSource::Command(Program::Peer(name), _) if !given => match (self.context.peer)(&name.value) {
-                Peer::Absent(why) => Some(format!("its file {file:?}: {why}")),
-                _ => None,
-            },
+            FileSource::Command(Program::Peer(name), _) if !given => {
+                match (self.context.peer)(&name.value) {
+                    Peer::Absent(why) => Some(format!("its file {file:?}: {why}")),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
@@ -84,7 +96,8 @@ impl Resolver<'_> {
         }
         let Some(path) = &decl.path else {
             let at = if decl.at.is_empty() { at } else { &decl.at };
-            self.problems.add(at, format!("the place {place:?} needs a folder: --place {place}=FOLDER"));
+            self.problems
+                .add(at, format!("the place {place:?} needs a folder: --place {place}=FOLDER"));
             return None;
         };
         let cache = self.context.cache.display().to_string();
@@ -92,7 +105,12 @@ impl Resolver<'_> {
         Some(self.context.folder.join(path))
     }
 
-    pub(super) fn command(&mut self, command: &Command, program: &[String], scope: &mut Scope) -> Option<Workload> {
+    pub(super) fn command(
+        &mut self,
+        command: &Command,
+        program: &[String],
+        scope: &mut Scope,
+    ) -> Option<Workload> {
         let mut argv = program.to_vec();
         match command {
             Command::Shell(template) => {
@@ -108,7 +126,12 @@ impl Resolver<'_> {
     }
 
     /// The template with its names replaced; for a shell, as one word each.
-    pub(super) fn fill(&mut self, template: &Template, scope: &mut Scope, shell: bool) -> Option<String> {
+    pub(super) fn fill(
+        &mut self,
+        template: &Template,
+        scope: &mut Scope,
+        shell: bool,
+    ) -> Option<String> {
         let filled = template.fill(|name| {
             let value = self.value(name, scope, &template.at)?;
             Ok::<_, Missing>(if shell { quoted(&value) } else { value })
@@ -120,7 +143,9 @@ impl Resolver<'_> {
         let shown = |path: &Path| path.display().to_string();
         match name {
             "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
-            "ids" if scope.settings.contains_key("ids") => Ok(shown(&self.named_file("ids", scope).ok_or(Missing)?)),
+            "ids" if scope.settings.contains_key("ids") => {
+                Ok(shown(&self.named_file("ids", scope).ok_or(Missing)?))
+            }
             "folder" => Ok(shown(&scope.folder)),
             "thalweg" => Ok(self.context.thalweg.clone()),
             "cache" => Ok(shown(&self.context.cache)),
@@ -154,7 +179,12 @@ impl Resolver<'_> {
     }
 
     /// Where a file lies for an arm; what it needs goes on the list of the scope.
-    fn file(&mut self, name: &str, scope: &mut Scope, on_the_way: &mut Vec<String>) -> Option<PathBuf> {
+    fn file(
+        &mut self,
+        name: &str,
+        scope: &mut Scope,
+        on_the_way: &mut Vec<String>,
+    ) -> Option<PathBuf> {
         if let Some(path) = scope.files.get(name) {
             return Some(path.clone());
         }
@@ -192,22 +222,27 @@ impl Resolver<'_> {
         };
         match &decl.source {
             FileSource::Asked => {
-                self.problems.add(&decl.at, format!("the file {name:?} is yours to give: --file {name}=PATH"));
+                self.problems.add(
+                    &decl.at,
+                    format!("the file {name:?} is yours to give: --file {name}=PATH"),
+                );
                 None
             }
             FileSource::Path(template) => {
                 let path = template.fill(|word| self.value(word, scope, &template.at)).ok()?;
                 self.given(name, decl, self.context.folder.join(path))
             }
-            FileSource::Synth(synthetic) => {
-                Some(Needed { path: folder.join(synthetic.file_name()), make: Make::Synth(synthetic.clone()) })
-            }
+            FileSource::Synth(synthetic) => Some(Needed {
+                path: folder.join(synthetic.file_name()),
+                make: Make::Synth(synthetic.clone()),
+            }),
             FileSource::Ids { of, list } => {
                 let of = self.file(&of.value, scope, on_the_way)?;
                 let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 // The folder of the reads may be read-only, and several have files of one name.
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
-                let path = self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
+                let path =
+                    self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
                 Some(Needed { path, make: Make::Ids { of, list: *list } })
             }
             FileSource::Command(program, command) => {
@@ -219,18 +254,29 @@ impl Resolver<'_> {
                         return None;
                     }
                 };
-                // Resolved once with a name that says nothing, because the true one depends on what the command is.
+                // Resolved once with a name that says nothing, because the true one depends on what
+                // the command is.
                 let scoped_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
                 let used = scope.out_used;
-                let described = self.file_command(&program, command, scope, on_the_way).map(|w| w.command_line());
-                let (stem, end) = name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
-                let file_name = format!("{stem}-{:08x}{end}", fnv(&described.unwrap_or_default()) & 0xffff_ffff);
+                let described = self
+                    .file_command(&program, command, scope, on_the_way)
+                    .map(|w| w.command_line());
+                let (stem, end) = name
+                    .split_once('.')
+                    .map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
+                let file_name = format!(
+                    "{stem}-{:08x}{end}",
+                    fnv(&described.unwrap_or_default()) & 0xffff_ffff
+                );
                 let partial = folder.join(format!("partial-{file_name}"));
                 scope.out.clone_from(&partial);
                 let workload = self.file_command(&program, command, scope, on_the_way);
                 scope.out = scoped_out;
                 scope.out_used = used;
-                Some(Needed { path: folder.join(file_name), make: Make::Command { workload: workload?, partial } })
+                Some(Needed {
+                    path: folder.join(file_name),
+                    make: Make::Command { workload: workload?, partial },
+                })
             }
         }
     }
@@ -257,13 +303,17 @@ impl Resolver<'_> {
             Ok(_) => {
                 self.problems.add(
                     &decl.at,
-                    format!("the file {name:?}: {} is neither a regular file nor a folder", path.display()),
+                    format!(
+                        "the file {name:?}: {} is neither a regular file nor a folder",
+                        path.display()
+                    ),
                 );
                 None
             }
             Err(e) => {
                 let hint = format!("give it with --file {name}=PATH");
-                self.problems.add(&decl.at, format!("the file {name:?}: {}: {e}; {hint}", path.display()));
+                self.problems
+                    .add(&decl.at, format!("the file {name:?}: {}: {e}; {hint}", path.display()));
                 None
             }
         }
@@ -279,5 +329,7 @@ pub(super) fn removal(out: &Path) -> Workload {
 
 /// FNV-1a, 64 bits: names of files must be the same on every machine and in every version.
 fn fnv(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -7,7 +7,11 @@ use super::*;
 use crate::libhdf5::{Number, VectorOf, Writer};
 
 /// A dataset of strings, or lists of numbers, and a list of numbers beside it.
-fn written(shape: &[u64], item: Option<Number>, elements: Option<&[Vec<u8>]>) -> (tempfile::TempDir, ArrayFile) {
+fn written(
+    shape: &[u64],
+    item: Option<Number>,
+    elements: Option<&[Vec<u8>]>,
+) -> (tempfile::TempDir, ArrayFile) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.h5");
     let writer = Writer::create(&path, &"f.h5".into()).unwrap();

@@ -32,7 +32,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// In chunks, of which those are stored that `kept` has a bit for, in an order that `order` says; or in one run.
+    /// In chunks, of which those are stored that `kept` has a bit for, in an order that `order`
+    /// says; or in one run.
     fn new(shape: &[u64], chunk: Option<&[u64]>, shuffled: bool, kept: u64, order: u64) -> Self {
         let values: Vec<u16> = (0..shape.iter().product::<u64>()).map(|i| i as u16).collect();
         let mut file = vec![0xff; HEAD as usize];
@@ -43,18 +44,23 @@ impl Stored {
                 Place::Contiguous(Some(HEAD))
             }
             Some(chunk) => {
-                let grid: Vec<u64> = shape.iter().zip(chunk).map(|(length, part)| length.div_ceil(*part)).collect();
+                let grid: Vec<u64> =
+                    shape.iter().zip(chunk).map(|(length, part)| length.div_ceil(*part)).collect();
                 let mut origins: Vec<(u64, Vec<u64>)> = (0..).zip(places(&grid)).collect();
-                origins.sort_by_key(|(number, _)| thalweg_io::store::throttled::splitmix(order ^ *number));
+                origins.sort_by_key(|(number, _)| {
+                    thalweg_io::store::throttled::splitmix(order ^ *number)
+                });
                 let mut chunks = Vec::new();
                 for (first, origin) in origins {
                     let is_kept = kept >> (first % 64) & 1 == 1;
                     let mut bytes = Vec::new();
                     for inside in places(chunk) {
-                        let at: Vec<u64> = (0..shape.len()).map(|d| origin[d] * chunk[d] + inside[d]).collect();
+                        let at: Vec<u64> =
+                            (0..shape.len()).map(|d| origin[d] * chunk[d] + inside[d]).collect();
                         // With rubbish beyond the edge.
                         let is_inside = at.iter().zip(shape).all(|(at, length)| at < length);
-                        let value = if is_inside { number(&at, shape) as usize } else { usize::MAX };
+                        let value =
+                            if is_inside { number(&at, shape) as usize } else { usize::MAX };
                         bytes.extend(values.get(value).copied().unwrap_or(0xeeee).to_be_bytes());
                         if let (Some(value), false) = (values_kept.get_mut(value), is_kept) {
                             *value = FILL;
@@ -64,10 +70,16 @@ impl Stored {
                         continue;
                     }
                     if shuffled {
-                        let (high, low): (Vec<u8>, Vec<u8>) = bytes.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
+                        let (high, low): (Vec<u8>, Vec<u8>) =
+                            bytes.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
                         bytes = [high, low].concat();
                     }
-                    chunks.push(Chunk { first, offset: file.len() as u64, size: bytes.len() as u64, mask: 0 });
+                    chunks.push(Chunk {
+                        first,
+                        offset: file.len() as u64,
+                        size: bytes.len() as u64,
+                        mask: 0,
+                    });
                     file.extend(bytes);
                 }
                 chunks.sort_by_key(|chunk| chunk.first);
@@ -82,7 +94,8 @@ impl Stored {
             place,
             pipeline: Pipeline(filters),
         };
-        let subject = Subject { file: "file".into(), path: "/array".into(), array: Arc::new(array) };
+        let subject =
+            Subject { file: "file".into(), path: "/array".into(), array: Arc::new(array) };
         Self { subject, file, values: values_kept }
     }
 
@@ -94,7 +107,11 @@ impl Stored {
         let mut hand = Hand::default();
         for (place, (_, entry)) in entries.iter().enumerate().rev() {
             let stored = entry.stored.start as usize..entry.stored.end as usize;
-            let extent = Extent { offset: entry.stored.start, ordinal: place as u64, bytes: &self.file[stored] };
+            let extent = Extent {
+                offset: entry.stored.start,
+                ordinal: place as u64,
+                bytes: &self.file[stored],
+            };
             filler.fill(&mut hand, &window, place, &extent).unwrap();
         }
         let target = window.targets.remove(0);

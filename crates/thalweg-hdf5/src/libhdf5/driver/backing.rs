@@ -1,4 +1,5 @@
-//! What stands behind an open file: blocks of the store, kept for the next read, and fetched ahead where it can be told which.
+//! What stands behind an open file: blocks of the store, kept for the next read, and fetched ahead
+//! where it can be told which.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +14,9 @@ use super::Told;
 use super::expect::children;
 use super::trees::Trees;
 
-/// Bytes of a block, and how many are kept. A file that was written live has a node of an index here and there, so that longer ones
-/// would be read for nothing: of 450 MB for the 200,000 chunks of such a file, 10 were wanted.
+/// Bytes of a block, and how many are kept. A file that was written live has a node of an index
+/// here and there, so that longer ones would be read for nothing: of 450 MB for the 200,000 chunks
+/// of such a file, 10 were wanted.
 const BLOCK: u64 = 16 << 10;
 const KEPT: usize = 256;
 /// Blocks read at a time where the one before has been read.
@@ -50,7 +52,12 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    pub(super) fn new(store: Arc<dyn Store>, changes: bool, control: &Control, told: &Arc<Told>) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        changes: bool,
+        control: &Control,
+        told: &Arc<Told>,
+    ) -> Self {
         Self {
             store,
             control: control.clone(),
@@ -81,7 +88,9 @@ impl Backing {
         while done < out.len() {
             let here = at.saturating_add(done as u64);
             let block = self.block(here / BLOCK)?;
-            let Some(bytes) = block.get((here % BLOCK) as usize..).filter(|bytes| !bytes.is_empty()) else {
+            let Some(bytes) =
+                block.get((here % BLOCK) as usize..).filter(|bytes| !bytes.is_empty())
+            else {
                 return Err(Error::Truncated {
                     file: self.store.name().clone(),
                     what: "metadata".into(),
@@ -95,7 +104,8 @@ impl Backing {
             done += part;
         }
         if !self.changes {
-            let nodes = children(out).unwrap_or_else(|| self.trees.children(at.wrapping_sub(base), out));
+            let nodes =
+                children(out).unwrap_or_else(|| self.trees.children(at.wrapping_sub(base), out));
             self.expect(&nodes, out.len() as u64, base);
         }
         Ok(())
@@ -140,12 +150,14 @@ impl Backing {
         self.blocks.iter().any(|block| block.number == number)
     }
 
-    /// Fetches nodes of `len` bytes at once that libhdf5 would fetch one after the other. Only a hint: what cannot be had is left
-    /// to whoever asks for it.
+    /// Fetches nodes of `len` bytes at once that libhdf5 would fetch one after the other. Only a
+    /// hint: what cannot be had is left to whoever asks for it.
     fn expect(&mut self, nodes: &[u64], len: u64, base: u64) {
         let mut wanted = Vec::new();
         for node in nodes {
-            let Some(end) = node.checked_add(base).and_then(|start| start.checked_add(len)) else { continue };
+            let Some(end) = node.checked_add(base).and_then(|start| start.checked_add(len)) else {
+                continue;
+            };
             if end > self.size() {
                 continue;
             }
@@ -160,7 +172,8 @@ impl Backing {
         }
         let range = |number: &u64| number * BLOCK..(number * BLOCK + BLOCK).min(self.size());
         let ranges: Vec<_> = wanted.iter().map(range).collect();
-        let fetch = |ranges| read_many(&*self.store, ranges, DEPTH, &self.control).unwrap_or_default();
+        let fetch =
+            |ranges| read_many(&*self.store, ranges, DEPTH, &self.control).unwrap_or_default();
         // The first tells whether it is worth threads.
         let started = Instant::now();
         let mut fetched = fetch(&ranges[..1]);

@@ -3,7 +3,8 @@
 /// Most nodes that are expected of one.
 const MOST: usize = 128;
 
-/// Signature, type, level, entries used, and two siblings (HDF5 file format specification 3.0, section III.A.1).
+/// Signature, type, level, entries used, and two siblings (HDF5 file format specification 3.0,
+/// section III.A.1).
 const HEAD: usize = 24;
 /// Bytes of an address, as all but the smallest files have them.
 const ADDRESS: usize = 8;
@@ -15,8 +16,9 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The addresses of a node's children, in order, if these are all of its bytes and it is an inner one of a version-1 B-tree of
-/// chunks. It need not be right: how many dimensions a key has is guessed from the node's length and the zero that ends each key.
+/// The addresses of a node's children, in order, if these are all of its bytes and it is an inner
+/// one of a version-1 B-tree of chunks. It need not be right: how many dimensions a key has is
+/// guessed from the node's length and the zero that ends each key.
 pub(super) fn children(node: &[u8]) -> Option<Vec<u64>> {
     let &[b'T', b'R', b'E', b'E', 1, level, low, high, ..] = node else { return None };
     let used = usize::from(u16::from_le_bytes([low, high])).min(MOST);
@@ -57,7 +59,9 @@ mod tests {
             (0..rank).for_each(|d| bytes.extend((entry * 100 + d + 1).to_le_bytes()));
             bytes.extend(0u64.to_le_bytes());
             if entry < 64 {
-                bytes.extend(addresses.get(entry as usize).copied().unwrap_or(u64::MAX).to_le_bytes());
+                bytes.extend(
+                    addresses.get(entry as usize).copied().unwrap_or(u64::MAX).to_le_bytes(),
+                );
             }
         }
         bytes

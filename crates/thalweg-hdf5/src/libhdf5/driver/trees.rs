@@ -1,6 +1,7 @@
 //! Version-2 B-trees of chunks, as far as it takes to tell where the children of a node are.
 //!
-//! How long the records of a node are, and how many it has, stands above it: so what was read is remembered.
+//! How long the records of a node are, and how many it has, stands above it: so what was read is
+//! remembered.
 
 use std::collections::HashMap;
 
@@ -70,8 +71,8 @@ impl Node {
 }
 
 impl Trees {
-    /// The addresses of a node's children, in order, if these are all of its bytes, it is an inner node and what is above it was read
-    /// before. They need not be right.
+    /// The addresses of a node's children, in order, if these are all of its bytes, it is an inner
+    /// node and what is above it was read before. They need not be right.
     pub(super) fn children(&mut self, at: u64, bytes: &[u8]) -> Vec<u64> {
         match bytes {
             [b'B', b'T', b'H', b'D', 0, kind, ..] if TYPES.contains(kind) => {
@@ -79,7 +80,8 @@ impl Trees {
                 Vec::new()
             }
             [b'B', b'T', b'I', b'N', 0, kind, ..] if TYPES.contains(kind) => {
-                let node = self.0.remove(&at).filter(|node| node.size == bytes.len() && node.depth > 0);
+                let node =
+                    self.0.remove(&at).filter(|node| node.size == bytes.len() && node.depth > 0);
                 let children = node.and_then(|node| node.children(bytes)).unwrap_or_default();
                 let inner = children.iter().filter(|(_, child)| child.depth > 0);
                 self.0.extend(inner.copied().take(MOST.saturating_sub(self.0.len())));

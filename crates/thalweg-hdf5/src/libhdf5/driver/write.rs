@@ -1,7 +1,7 @@
 //! The other way: libhdf5 writes metadata to a file, and for values it only finds places.
 //!
-//! What is written of values in [`Sink::reserve`] goes nowhere: its place is kept, and whoever asked puts the bytes there, in
-//! whatever order and from whatever thread they come.
+//! What is written of values in [`Sink::reserve`] goes nowhere: its place is kept, and whoever
+//! asked puts the bytes there, in whatever order and from whatever thread they come.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::fs::File;
@@ -17,8 +17,9 @@ use thalweg_io::{Error, Result};
 use super::{Base, CLASS_VALUE, CLASS_VERSION, Class, Driven, H5FDregister, NAME, Told};
 use crate::libhdf5::handle::{Id, Refused, status};
 
-/// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA` (H5FDpublic.h): small pieces come together.
-/// Not `_DATA_SIEVE`, which would write values that were read before they were there.
+/// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
+/// (H5FDpublic.h): small pieces come together. Not `_DATA_SIEVE`, which would write values that
+/// were read before they were there.
 const FEATURES: c_ulong = 0x01 | 0x06 | 0x10;
 
 /// What a global heap starts with (HDF5 file format specification 3.0, section III.E).
@@ -47,7 +48,10 @@ impl Sink {
     }
 
     /// Where values go that `write` would have the library write. The lock is held.
-    pub(in crate::libhdf5) fn reserve(&self, write: impl FnOnce() -> Result<(), Refused>) -> Result<u64, Refused> {
+    pub(in crate::libhdf5) fn reserve(
+        &self,
+        write: impl FnOnce() -> Result<(), Refused>,
+    ) -> Result<u64, Refused> {
         self.reserved.store(u64::MAX, Ordering::Relaxed);
         self.reserving.store(true, Ordering::Relaxed);
         let written = write();
@@ -65,9 +69,14 @@ impl Sink {
     }
 
     /// Starts an HDF5 file in it. The lock is held.
-    pub(in crate::libhdf5) fn create(self: &Arc<Self>, make: &Id, access: &Id) -> Result<Id, Refused> {
+    pub(in crate::libhdf5) fn create(
+        self: &Arc<Self>,
+        make: &Id,
+        access: &Id,
+    ) -> Result<Id, Refused> {
         static DRIVER: OnceLock<hid_t> = OnceLock::new();
-        // SAFETY: under the lock; the class is a constant with the layout that the library expects; the lists are open.
+        // SAFETY: under the lock; the class is a constant with the layout that the library expects;
+        // the lists are open.
         unsafe {
             let driver = *DRIVER.get_or_init(|| H5FDregister(&raw const CLASS));
             status(driver)?;
@@ -171,8 +180,16 @@ unsafe extern "C" fn get_eof(file: *const Driven, _: H5F_mem_t) -> u64 {
     sink.file.metadata().map_or(0, |meta| meta.len())
 }
 
-unsafe extern "C" fn read(file: *mut Driven, _: H5F_mem_t, _: hid_t, at: u64, size: usize, out: *mut c_void) -> c_int {
-    // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised, so they are zeroed.
+unsafe extern "C" fn read(
+    file: *mut Driven,
+    _: H5F_mem_t,
+    _: hid_t,
+    at: u64,
+    size: usize,
+    out: *mut c_void,
+) -> c_int {
+    // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised,
+    // so they are zeroed.
     let (sink, out) = unsafe {
         std::ptr::write_bytes(out.cast::<u8>(), 0, size);
         (&(*file.cast::<Driving>()).sink, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
@@ -189,10 +206,14 @@ unsafe extern "C" fn write(
     from: *const c_void,
 ) -> c_int {
     // SAFETY: as above; the buffer has `size` bytes.
-    let (sink, bytes) =
-        unsafe { (&(*file.cast::<Driving>()).sink, std::slice::from_raw_parts(from.cast::<u8>(), size)) };
+    let (sink, bytes) = unsafe {
+        (&(*file.cast::<Driving>()).sink, std::slice::from_raw_parts(from.cast::<u8>(), size))
+    };
     // Heaps of lists and strings are written as values, too, when their turn comes in the cache.
-    if kind == H5F_mem_t::H5FD_MEM_DRAW && sink.reserving.load(Ordering::Relaxed) && !bytes.starts_with(HEAP) {
+    if kind == H5F_mem_t::H5FD_MEM_DRAW
+        && sink.reserving.load(Ordering::Relaxed)
+        && !bytes.starts_with(HEAP)
+    {
         sink.reserved.store(at, Ordering::Relaxed);
         return 0;
     }
@@ -201,6 +222,7 @@ unsafe extern "C" fn write(
 
 unsafe extern "C" fn truncate(file: *mut Driven, _: hid_t, _: bool) -> c_int {
     // SAFETY: as above.
-    let (sink, end) = unsafe { (&(*file.cast::<Driving>()).sink, (*file.cast::<Driving>()).end_of_addresses) };
+    let (sink, end) =
+        unsafe { (&(*file.cast::<Driving>()).sink, (*file.cast::<Driving>()).end_of_addresses) };
     sink.told("setting the size of", end, sink.file.set_len(end))
 }

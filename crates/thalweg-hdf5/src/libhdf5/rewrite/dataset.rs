@@ -3,19 +3,20 @@
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_space, H5Dget_type,
-    H5Dwrite, H5Dwrite_chunk,
+    H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist,
+    H5Dget_space, H5Dget_type, H5Dwrite, H5Dwrite_chunk,
 };
 use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_fill_value,
-    H5Pget_filter2, H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
-    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count,
+    H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters, H5Premove_filter,
+    H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter,
+    H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
 };
 use hdf5_metno_sys::h5s::{
-    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
-    H5Sget_simple_extent_type, H5Sselect_hyperslab, H5Sselect_none,
+    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims,
+    H5Sget_simple_extent_ndims, H5Sget_simple_extent_type, H5Sselect_hyperslab, H5Sselect_none,
 };
 use hdf5_metno_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_size};
 use hdf5_metno_sys::h5z::{
@@ -75,7 +76,8 @@ pub enum Lie {
     Contiguous(Option<u64>),
     /// In chunks of this shape; each has a number in the grid of chunks, in C order.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where libhdf5 knows, and why. `copied` says whether it has to copy them, or they stand outside this file.
+    /// Where libhdf5 knows, and why. `copied` says whether it has to copy them, or they stand
+    /// outside this file.
     Elsewhere {
         /// In words.
         why: &'static str,
@@ -97,8 +99,8 @@ pub enum Recast {
         chunk: Vec<u64>,
         /// What goes over them.
         coders: Vec<Coder>,
-        /// The numbers of those that there are to be, in C order of the grid. Places are found at once where no coder makes
-        /// their sizes differ.
+        /// The numbers of those that there are to be, in C order of the grid. Places are found at
+        /// once where no coder makes their sizes differ.
         numbers: Vec<u64>,
     },
 }
@@ -110,7 +112,8 @@ pub struct Made {
     pub form: Form,
     /// How it is stored now.
     pub recast: Recast,
-    /// Where values go: each chunk, or the one run. Empty where nothing is stored, or filters are still to be applied.
+    /// Where values go: each chunk, or the one run. Empty where nothing is stored, or filters are
+    /// still to be applied.
     pub places: Vec<u64>,
     pub(super) from: u64,
     pub(super) to: u64,
@@ -122,11 +125,14 @@ impl Form {
         self.shape.iter().product::<u64>() * self.element as u64
     }
 
-    /// Whether there may come to be many chunks of this shape, though not without end, and far more than there are. From version
-    /// 1.10 on libhdf5 takes room, and time, for all of them at once.
+    /// Whether there may come to be many chunks of this shape, though not without end, and far more
+    /// than there are. From version 1.10 on libhdf5 takes room, and time, for all of them at once.
     fn may_become_far_more(&self, recast: &Recast, chunk: &[u64]) -> bool {
         let cells = |lengths: &mut dyn Iterator<Item = u64>| {
-            lengths.zip(chunk).map(|(length, chunk)| length.div_ceil((*chunk).max(1))).fold(1, u64::saturating_mul)
+            lengths
+                .zip(chunk)
+                .map(|(length, chunk)| length.div_ceil((*chunk).max(1)))
+                .fold(1, u64::saturating_mul)
         };
         let there = match (recast, &self.lie) {
             (Recast::Chunked { numbers, .. }, _) => numbers.len() as u64,
@@ -159,11 +165,16 @@ impl Rewrite<'_> {
             stand_in(&make)?;
             let kind = self.kind(&stored, path)?;
             let (to, defaults) = (self.to.raw(), H5P_DEFAULT);
-            let create = || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
+            let create =
+                || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
             let chunk = chunk(&make, form.shape.len())?;
             let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&recast, &chunk)) {
                 // A B-tree then, of the chunks that there are.
-                status(H5Fset_libver_bounds(to, H5F_libver_t::H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST))?;
+                status(H5Fset_libver_bounds(
+                    to,
+                    H5F_libver_t::H5F_LIBVER_EARLIEST,
+                    H5F_LIBVER_LATEST,
+                ))?;
                 let made = create();
                 status(H5Fset_libver_bounds(to, self.low, H5F_LIBVER_LATEST))?;
                 made?
@@ -178,7 +189,13 @@ impl Rewrite<'_> {
 
     /// # Safety
     /// The lock is held.
-    unsafe fn form(&self, node: &Node, stored: &Id, space: &Id, make: &Id) -> Result<Form, Trouble> {
+    unsafe fn form(
+        &self,
+        node: &Node,
+        stored: &Id,
+        space: &Id,
+        make: &Id,
+    ) -> Result<Form, Trouble> {
         let path = node.path.clone();
         // SAFETY: as the caller says; each buffer has the size that the call is told.
         unsafe {
@@ -188,13 +205,20 @@ impl Rewrite<'_> {
             let element = H5Tget_size(stored.raw());
             let numbers = matches!(
                 H5Tget_class(stored.raw()),
-                H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_FLOAT | H5T_class_t::H5T_ENUM | H5T_class_t::H5T_BITFIELD
+                H5T_class_t::H5T_INTEGER
+                    | H5T_class_t::H5T_FLOAT
+                    | H5T_class_t::H5T_ENUM
+                    | H5T_class_t::H5T_BITFIELD
             );
             let (shape, most) = (shape[..rank].to_vec(), &most[..rank]);
             let bytes = shape.iter().try_fold(element as u64, |bytes, &n| bytes.checked_mul(n));
             let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
                 let found = format!("{shape:?} elements of {element} bytes");
-                return Err(self.malformed(&path, found, "a dataset that a machine can address".into()));
+                return Err(self.malformed(
+                    &path,
+                    found,
+                    "a dataset that a machine can address".into(),
+                ));
             };
             let held = contents(stored, 0)?;
             let elsewhere = |why, copied| Lie::Elsewhere { why, copied };
@@ -221,27 +245,42 @@ impl Rewrite<'_> {
                 }
                 H5D_layout_t::H5D_CHUNKED => {
                     let mut chunk = [0; MOST_RANK];
-                    let found = status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+                    let found =
+                        status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
                     if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
                         let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
                         return Err(self.malformed(&path, found, format!("chunks of {rank}")));
                     }
-                    let chunks = node.grid(&shape, &chunk[..rank]).map_err(|trouble| self.trouble(&path, trouble))?;
-                    self.check_inside(&path, chunks.iter().map(|chunk| (chunk.offset, chunk.size)))?;
+                    let chunks = node
+                        .grid(&shape, &chunk[..rank])
+                        .map_err(|trouble| self.trouble(&path, trouble))?;
+                    self.check_inside(
+                        &path,
+                        chunks.iter().map(|chunk| (chunk.offset, chunk.size)),
+                    )?;
                     Lie::Chunked(chunk[..rank].to_vec(), chunks)
                 }
-                _ => return Err(self.unsupported(&path, "a layout that is not known", "remove it first")),
+                _ => {
+                    return Err(self.unsupported(
+                        &path,
+                        "a layout that is not known",
+                        "remove it first",
+                    ));
+                }
             };
             let mut fill = Vec::new();
             let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
             status(H5Pfill_value_defined(make.raw(), &raw mut defined))?;
-            if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED && !matches!(lie, Lie::Elsewhere { .. }) {
+            if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED
+                && !matches!(lie, Lie::Elsewhere { .. })
+            {
                 // It stood in a header, so that memory can hold it.
                 fill = vec![0; element];
                 status(H5Pget_fill_value(make.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
                 fill = if fill.iter().all(|&byte| byte == 0) { Vec::new() } else { fill };
             }
-            let most = most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
+            let most =
+                most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
             let coders = coders(make)?;
             Ok(Form { path, shape, most, element, numbers, fill, lie, pipeline, coders })
         }
@@ -250,20 +289,31 @@ impl Rewrite<'_> {
     fn trouble(&self, path: &str, trouble: dataset::Trouble) -> Trouble {
         match trouble {
             dataset::Trouble::Refused(refused) => refused.into(),
-            dataset::Trouble::Unsupported(what) => self.unsupported(path, &what, "leave the dataset out first"),
+            dataset::Trouble::Unsupported(what) => {
+                self.unsupported(path, &what, "leave the dataset out first")
+            }
             dataset::Trouble::Malformed(at, found, expected) => {
                 self.from.shared.malformed(path, at, found, expected).into()
             }
         }
     }
 
-    fn check_inside(&self, path: &str, ranges: impl IntoIterator<Item = (u64, u64)>) -> Result<(), Trouble> {
+    fn check_inside(
+        &self,
+        path: &str,
+        ranges: impl IntoIterator<Item = (u64, u64)>,
+    ) -> Result<(), Trouble> {
         let size = self.from.shared.size();
         for (offset, len) in ranges {
-            if len == 0 || offset == NOWHERE || offset.checked_add(len).is_none_or(|end| end > size) {
+            if len == 0 || offset == NOWHERE || offset.checked_add(len).is_none_or(|end| end > size)
+            {
                 let found = format!("{len} bytes from byte {offset} on");
                 let expected = format!("data inside the {size} bytes of the file");
-                return Err(self.from.shared.malformed(path, offset.min(size), found, expected).into());
+                return Err(self
+                    .from
+                    .shared
+                    .malformed(path, offset.min(size), found, expected)
+                    .into());
             }
         }
         Ok(())
@@ -273,18 +323,30 @@ impl Rewrite<'_> {
     ///
     /// # Safety
     /// The lock is held; `made` is a dataset of elements of the type `stored`.
-    unsafe fn places(&mut self, made: &Id, form: &Form, recast: &Recast, stored: &Id) -> Result<Vec<u64>, Trouble> {
+    unsafe fn places(
+        &mut self,
+        made: &Id,
+        form: &Form,
+        recast: &Recast,
+        stored: &Id,
+    ) -> Result<Vec<u64>, Trouble> {
         let chunk_bytes = |chunk: &[u64]| chunk.iter().product::<u64>() * form.element as u64;
         match (recast, &form.lie) {
             (Recast::Chunked { chunk, coders, numbers }, _) if coders.is_empty() => {
                 let size = chunk_bytes(chunk);
-                numbers.iter().map(|&number| self.place(made, &form.shape, chunk, number, size, 0)).collect()
+                numbers
+                    .iter()
+                    .map(|&number| self.place(made, &form.shape, chunk, number, size, 0))
+                    .collect()
             }
             (Recast::Keep, Lie::Chunked(chunk, chunks)) => chunks
                 .iter()
-                .map(|stored| self.place(made, &form.shape, chunk, stored.first, stored.size, stored.mask))
+                .map(|stored| {
+                    self.place(made, &form.shape, chunk, stored.first, stored.size, stored.mask)
+                })
                 .collect(),
-            (Recast::Keep, Lie::Contiguous(Some(_))) | (Recast::Contiguous, Lie::Contiguous(Some(_))) => {
+            (Recast::Keep, Lie::Contiguous(Some(_)))
+            | (Recast::Contiguous, Lie::Contiguous(Some(_))) => {
                 // SAFETY: as the caller says.
                 Ok(vec![unsafe { self.place_run(made, form, stored) }?])
             }
@@ -304,8 +366,9 @@ impl Rewrite<'_> {
         let Recast::Chunked { chunk, .. } = &made.recast else { return Ok(Vec::new()) };
         self.said(&made.form.path, |rewrite| {
             let to = rewrite.open_to(made.to)?;
-            let place =
-                |stored: &Chunk| rewrite.place(&to, &made.form.shape, chunk, stored.first, stored.size, stored.mask);
+            let place = |stored: &Chunk| {
+                rewrite.place(&to, &made.form.shape, chunk, stored.first, stored.size, stored.mask)
+            };
             stored.iter().map(place).collect()
         })
     }
@@ -333,7 +396,8 @@ impl Rewrite<'_> {
             rest /= count;
         }
         Ok(self.sink.reserve(|| {
-            // SAFETY: under the lock, an open dataset with a coordinate for each dimension; the buffer is long enough.
+            // SAFETY: under the lock, an open dataset with a coordinate for each dimension; the
+            // buffer is long enough.
             status(unsafe {
                 let bytes = (bytes as usize, self.blank.as_ptr().cast::<c_void>());
                 H5Dwrite_chunk(made.raw(), H5P_DEFAULT, mask, first.as_ptr(), bytes.0, bytes.1)
@@ -355,12 +419,27 @@ impl Rewrite<'_> {
             let here = Id::new(H5Screate_simple(1, [1].as_ptr(), std::ptr::null()))?;
             if !form.shape.is_empty() {
                 let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
-                status(H5Sselect_hyperslab(space.raw(), set, start.as_ptr(), none, one.as_ptr(), none))?;
+                status(H5Sselect_hyperslab(
+                    space.raw(),
+                    set,
+                    start.as_ptr(),
+                    none,
+                    one.as_ptr(),
+                    none,
+                ))?;
             }
             let bytes = element.as_ptr().cast();
             // What is written is the element, and where there is a fill value that, everywhere.
             self.sink.reserve(|| {
-                status(H5Dwrite(made.raw(), stored.raw(), here.raw(), space.raw(), H5P_DEFAULT, bytes)).map(drop)
+                status(H5Dwrite(
+                    made.raw(),
+                    stored.raw(),
+                    here.raw(),
+                    space.raw(),
+                    H5P_DEFAULT,
+                    bytes,
+                ))
+                .map(drop)
             })?;
         }
         run(made)?.ok_or_else(|| Refused("no place for values".into()).into())
@@ -387,17 +466,30 @@ unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> 
                     Coder::Deflate(level) => H5Pset_deflate(make.raw(), level.into()),
                     Coder::Zstd(level) => {
                         let level = c_uint::from(level);
-                        H5Pset_filter(make.raw(), filter::ZSTD, H5Z_FLAG_OPTIONAL, 1, &raw const level)
+                        H5Pset_filter(
+                            make.raw(),
+                            filter::ZSTD,
+                            H5Z_FLAG_OPTIONAL,
+                            1,
+                            &raw const level,
+                        )
                     }
                     Coder::Fletcher32 => H5Pset_fletcher32(make.raw()),
-                    Coder::Lz4 => H5Pset_filter(make.raw(), filter::LZ4, H5Z_FLAG_OPTIONAL, 0, std::ptr::null()),
+                    Coder::Lz4 => H5Pset_filter(
+                        make.raw(),
+                        filter::LZ4,
+                        H5Z_FLAG_OPTIONAL,
+                        0,
+                        std::ptr::null(),
+                    ),
                 })?;
             }
         }
         if let Recast::Keep = recast
             && let Some(chunk) = chunk(make, form.shape.len())?
         {
-            // The list remembers the version of its dataset, which is at least 1.10's once options are set, even to none.
+            // The list remembers the version of its dataset, which is at least 1.10's once options
+            // are set, even to none.
             let mut options = 0;
             status(H5Pget_chunk_opts(make.raw(), &raw mut options))?;
             status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
@@ -446,21 +538,35 @@ unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, Refused> {
             let (mut flags, mut config, mut count, mut level) = (0, 0, 1, u32::MAX);
             let (name, value) = (std::ptr::null_mut(), &raw mut level);
             let (flags, count, config) = (&raw mut flags, &raw mut count, &raw mut config);
-            coders.push(match status(H5Pget_filter2(make.raw(), place, flags, count, value, 0, name, config))? {
-                filter::SHUFFLE => Coder::Shuffle,
-                filter::DEFLATE => Coder::Deflate(level.min(9) as u8),
-                filter::FLETCHER32 => Coder::Fletcher32,
-                filter::LZ4 => Coder::Lz4,
-                // Its plugin takes 3 where none is given.
-                filter::ZSTD => Coder::Zstd(if level == u32::MAX { 3 } else { level.min(22) as u8 }),
-                _ => return Ok(None),
-            });
+            coders.push(
+                match status(H5Pget_filter2(
+                    make.raw(),
+                    place,
+                    flags,
+                    count,
+                    value,
+                    0,
+                    name,
+                    config,
+                ))? {
+                    filter::SHUFFLE => Coder::Shuffle,
+                    filter::DEFLATE => Coder::Deflate(level.min(9) as u8),
+                    filter::FLETCHER32 => Coder::Fletcher32,
+                    filter::LZ4 => Coder::Lz4,
+                    // Its plugin takes 3 where none is given.
+                    filter::ZSTD => {
+                        Coder::Zstd(if level == u32::MAX { 3 } else { level.min(22) as u8 })
+                    }
+                    _ => return Ok(None),
+                },
+            );
         }
     }
     Ok(Some(coders))
 }
 
-/// Has something stand in for each filter that the library does not have, and that only fails: a dataset can be made with it then, and its chunks go from file to file as they are.
+/// Has something stand in for each filter that the library does not have, and that only fails: a
+/// dataset can be made with it then, and its chunks go from file to file as they are.
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.
@@ -514,7 +620,12 @@ unsafe fn stand_in(make: &Id) -> Result<(), Refused> {
 ///
 /// # Safety
 /// The lock is held; `space` has as many dimensions as `shape`.
-pub(super) unsafe fn select_rows(space: &Id, shape: &[u64], from: u64, rows: u64) -> Result<hid_t, Refused> {
+pub(super) unsafe fn select_rows(
+    space: &Id,
+    shape: &[u64],
+    from: u64,
+    rows: u64,
+) -> Result<hid_t, Refused> {
     let (mut start, mut count) = (vec![0; shape.len()], shape.to_vec());
     // SAFETY: as the caller says.
     unsafe {
@@ -522,7 +633,14 @@ pub(super) unsafe fn select_rows(space: &Id, shape: &[u64], from: u64, rows: u64
             (Some(start_row), Some(row_count)) => {
                 (*start_row, *row_count) = (from, rows);
                 let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
-                status(H5Sselect_hyperslab(space.raw(), set, start.as_ptr(), none, count.as_ptr(), none))?;
+                status(H5Sselect_hyperslab(
+                    space.raw(),
+                    set,
+                    start.as_ptr(),
+                    none,
+                    count.as_ptr(),
+                    none,
+                ))?;
             }
             _ if rows == 0 => drop(status(H5Sselect_none(space.raw()))?),
             _ => {}

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5t::{
-    H5T_class_t, H5Tcommit_anon, H5Tcommitted, H5Tcopy, H5Tget_class, H5Tget_create_plist, H5Tget_member_type,
-    H5Tget_nmembers, H5Tget_super, H5Tis_variable_str,
+    H5T_class_t, H5Tcommit_anon, H5Tcommitted, H5Tcopy, H5Tget_class, H5Tget_create_plist,
+    H5Tget_member_type, H5Tget_nmembers, H5Tget_super, H5Tis_variable_str,
 };
 
 use super::{Rewrite, Trouble, info};
@@ -35,7 +35,8 @@ impl Rewrite<'_> {
             if let Some(&twin) = self.twins.get(&from) {
                 return Ok(self.open_to(twin)?);
             }
-            let (copy, make) = (Id::new(H5Tcopy(kind.raw()))?, Id::new(H5Tget_create_plist(kind.raw()))?);
+            let (copy, make) =
+                (Id::new(H5Tcopy(kind.raw()))?, Id::new(H5Tget_create_plist(kind.raw()))?);
             // A link, or what has this type, holds it.
             status(H5Tcommit_anon(self.to.raw(), copy.raw(), make.raw(), H5P_DEFAULT))?;
             self.met(from, &copy, path)?;
@@ -53,16 +54,20 @@ pub(super) fn contents(kind: &Id, level: usize) -> Result<Contents, Refused> {
     // SAFETY: under the lock, with types that are open; the numbers ask for members that there are.
     unsafe {
         Ok(match H5Tget_class(kind.raw()) {
-            H5T_class_t::H5T_STRING => Contents { pointers: status(H5Tis_variable_str(kind.raw()))? > 0, ..plain },
-            H5T_class_t::H5T_REFERENCE => Contents { references: true, ..plain },
-            H5T_class_t::H5T_VLEN => {
-                Contents { pointers: true, ..contents(&Id::new(H5Tget_super(kind.raw()))?, level + 1)? }
+            H5T_class_t::H5T_STRING => {
+                Contents { pointers: status(H5Tis_variable_str(kind.raw()))? > 0, ..plain }
             }
+            H5T_class_t::H5T_REFERENCE => Contents { references: true, ..plain },
+            H5T_class_t::H5T_VLEN => Contents {
+                pointers: true,
+                ..contents(&Id::new(H5Tget_super(kind.raw()))?, level + 1)?
+            },
             H5T_class_t::H5T_ARRAY => contents(&Id::new(H5Tget_super(kind.raw()))?, level + 1)?,
             H5T_class_t::H5T_COMPOUND => {
                 let mut all = plain;
                 for member in 0..status(H5Tget_nmembers(kind.raw()))?.cast_unsigned() {
-                    let here = contents(&Id::new(H5Tget_member_type(kind.raw(), member))?, level + 1)?;
+                    let here =
+                        contents(&Id::new(H5Tget_member_type(kind.raw(), member))?, level + 1)?;
                     all.pointers |= here.pointers;
                     all.references |= here.references;
                 }

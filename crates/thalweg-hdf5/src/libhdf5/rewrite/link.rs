@@ -38,7 +38,8 @@ struct Link {
 }
 
 impl Rewrite<'_> {
-    /// Makes the links of a group, and the objects that they are the first to lead to. The lock is held.
+    /// Makes the links of a group, and the objects that they are the first to lead to. The lock is
+    /// held.
     pub(super) fn links(
         &mut self,
         from: &Id,
@@ -58,7 +59,13 @@ impl Rewrite<'_> {
             match link.class {
                 HARD => self.hard(&link, to, &path, &named, recast, datasets)?,
                 SOFT | EXTERNAL => self.elsewhere(&link, from, to, &path, &named)?,
-                class => return Err(self.unsupported(&path, &format!("a link of class {class}"), "remove it first")),
+                class => {
+                    return Err(self.unsupported(
+                        &path,
+                        &format!("a link of class {class}"),
+                        "remove it first",
+                    ));
+                }
             }
         }
         Ok(())
@@ -92,32 +99,63 @@ impl Rewrite<'_> {
                     twin
                 }
                 H5I_type_t::H5I_DATATYPE => self.kind(&from, path)?,
-                _ => return Err(self.unsupported(path, "an object of a kind that is not known", "remove it first")),
+                _ => {
+                    return Err(self.unsupported(
+                        path,
+                        "an object of a kind that is not known",
+                        "remove it first",
+                    ));
+                }
             }
         };
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
-        status(unsafe { H5Olink(twin.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT) })?;
+        status(unsafe {
+            H5Olink(twin.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT)
+        })?;
         Ok(())
     }
 
     /// A link to a path, here or in another file.
-    fn elsewhere(&self, link: &Link, from: &Id, to: &Id, path: &str, named: &Id) -> Result<(), Trouble> {
+    fn elsewhere(
+        &self,
+        link: &Link,
+        from: &Id,
+        to: &Id,
+        path: &str,
+        named: &Id,
+    ) -> Result<(), Trouble> {
         if link.value > MOST_VALUE {
-            return Err(self.malformed(path, format!("a link of {} bytes", link.value), format!("{MOST_VALUE}")));
+            return Err(self.malformed(
+                path,
+                format!("a link of {} bytes", link.value),
+                format!("{MOST_VALUE}"),
+            ));
         }
         // One more, for a NUL in any case.
         let mut value = vec![0_u8; link.value + 1];
-        // SAFETY: under the lock, with open groups; the buffer has the size that the call is told; what is unpacked points into
-        // it, and ends with NUL.
+        // SAFETY: under the lock, with open groups; the buffer has the size that the call is told;
+        // what is unpacked points into it, and ends with NUL.
         unsafe {
             let bytes = value.as_mut_ptr().cast::<c_void>();
             status(H5Lget_val(from.raw(), link.name.as_ptr(), bytes, link.value, H5P_DEFAULT))?;
             if link.class == SOFT {
                 let path = bytes.cast::<c_char>();
-                status(H5Lcreate_soft(path, to.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT))?;
+                status(H5Lcreate_soft(
+                    path,
+                    to.raw(),
+                    link.name.as_ptr(),
+                    named.raw(),
+                    H5P_DEFAULT,
+                ))?;
             } else {
                 let (mut flags, mut file, mut object) = (0, std::ptr::null(), std::ptr::null());
-                status(H5Lunpack_elink_val(bytes, link.value, &raw mut flags, &raw mut file, &raw mut object))?;
+                status(H5Lunpack_elink_val(
+                    bytes,
+                    link.value,
+                    &raw mut flags,
+                    &raw mut file,
+                    &raw mut object,
+                ))?;
                 let name = link.name.as_ptr();
                 status(H5Lcreate_external(file, object, to.raw(), name, named.raw(), H5P_DEFAULT))?;
             }
@@ -126,18 +164,32 @@ impl Rewrite<'_> {
     }
 }
 
-/// The links of a group, in the order in which they were made where that is known, else by name. The lock is held.
+/// The links of a group, in the order in which they were made where that is known, else by name.
+/// The lock is held.
 fn links(group: &Id) -> Result<Vec<Link>, Trouble> {
-    unsafe extern "C" fn visit(_: hid_t, name: *const c_char, info: *const H5L_info2_t, out: *mut c_void) -> c_int {
-        // SAFETY: `out` is the vector below; the library passes a name that ends with NUL and a filled structure, whose class
-        // is a number that the binding's enumeration need not have.
+    unsafe extern "C" fn visit(
+        _: hid_t,
+        name: *const c_char,
+        info: *const H5L_info2_t,
+        out: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `out` is the vector below; the library passes a name that ends with NUL and a
+        // filled structure, whose class is a number that the binding's enumeration need not have.
         unsafe {
             let class = info.cast::<c_int>().read();
             let mut more = std::mem::MaybeUninit::<H5L_info2_t>::zeroed();
-            std::ptr::copy_nonoverlapping(info.cast::<u8>(), more.as_mut_ptr().cast(), size_of::<H5L_info2_t>());
+            std::ptr::copy_nonoverlapping(
+                info.cast::<u8>(),
+                more.as_mut_ptr().cast(),
+                size_of::<H5L_info2_t>(),
+            );
             more.as_mut_ptr().cast::<c_int>().write(HARD);
             let mut more = more.assume_init();
-            let (address, value) = if class == HARD { (address(&*more.u.token()), 0) } else { (0, *more.u.val_size()) };
+            let (address, value) = if class == HARD {
+                (address(&*more.u.token()), 0)
+            } else {
+                (0, *more.u.val_size())
+            };
             (*out.cast::<Vec<Link>>()).push(Link {
                 name: CStr::from_ptr(name).to_owned(),
                 class,
@@ -153,7 +205,14 @@ fn links(group: &Id) -> Result<Vec<Link>, Trouble> {
     // SAFETY: under the lock; the vector outlives the call.
     status(unsafe {
         let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
-        H5Literate2(group.raw(), by, order, std::ptr::null_mut(), Some(visit), (&raw mut found).cast())
+        H5Literate2(
+            group.raw(),
+            by,
+            order,
+            std::ptr::null_mut(),
+            Some(visit),
+            (&raw mut found).cast(),
+        )
     })?;
     if found.iter().all(|link| link.order.is_some()) {
         found.sort_by_key(|link| link.order);

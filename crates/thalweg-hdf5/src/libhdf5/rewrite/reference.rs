@@ -4,12 +4,13 @@ use std::ffi::c_void;
 
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5r::{
-    H5R_ref_t, H5R_type_t, H5Rcreate, H5Rcreate_attr, H5Rcreate_object, H5Rcreate_region, H5Rdereference2, H5Rdestroy,
-    H5Rget_attr_name, H5Rget_region, H5Rget_type, H5Ropen_object, H5Ropen_region,
+    H5R_ref_t, H5R_type_t, H5Rcreate, H5Rcreate_attr, H5Rcreate_object, H5Rcreate_region,
+    H5Rdereference2, H5Rdestroy, H5Rget_attr_name, H5Rget_region, H5Rget_type, H5Ropen_object,
+    H5Ropen_region,
 };
 use hdf5_metno_sys::h5t::{
-    H5T_STD_REF, H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_class_t, H5Tequal, H5Tget_class, H5Tget_member_offset,
-    H5Tget_member_type, H5Tget_nmembers, H5Tget_size, H5Tget_super,
+    H5T_STD_REF, H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_class_t, H5Tequal, H5Tget_class,
+    H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_size, H5Tget_super,
 };
 
 use super::kind::{List, MOST_LEVELS};
@@ -31,7 +32,13 @@ impl Rewrite<'_> {
     ///
     /// # Safety
     /// The lock is held; `at` points to that many elements, which the library read.
-    pub(super) unsafe fn set(&mut self, kind: &Id, at: *mut u8, count: usize, level: usize) -> Result<(), Refused> {
+    pub(super) unsafe fn set(
+        &mut self,
+        kind: &Id,
+        at: *mut u8,
+        count: usize,
+        level: usize,
+    ) -> Result<(), Refused> {
         if level > MOST_LEVELS {
             return Err(Refused("types inside each other".into()));
         }
@@ -39,7 +46,9 @@ impl Rewrite<'_> {
         unsafe {
             let size = H5Tget_size(kind.raw());
             match H5Tget_class(kind.raw()) {
-                H5T_class_t::H5T_REFERENCE => (0..count).try_for_each(|i| self.set_one(kind, at.add(i * size), size)),
+                H5T_class_t::H5T_REFERENCE => {
+                    (0..count).try_for_each(|i| self.set_one(kind, at.add(i * size), size))
+                }
                 H5T_class_t::H5T_ARRAY => {
                     let base = Id::new(H5Tget_super(kind.raw()))?;
                     self.set(&base, at, count * (size / H5Tget_size(base.raw()).max(1)), level + 1)
@@ -61,7 +70,9 @@ impl Rewrite<'_> {
                             continue;
                         }
                         let offset = H5Tget_member_offset(kind.raw(), member);
-                        (0..count).try_for_each(|i| self.set(&part, at.add(i * size + offset), 1, level + 1))?;
+                        (0..count).try_for_each(|i| {
+                            self.set(&part, at.add(i * size + offset), 1, level + 1)
+                        })?;
                     }
                     Ok(())
                 }
@@ -110,7 +121,8 @@ impl Rewrite<'_> {
     /// # Safety
     /// The lock is held; the library read the reference.
     unsafe fn set_region(&mut self, reference: &mut [u8; REGION]) -> Result<(), Refused> {
-        let (at, class) = (reference.as_mut_ptr().cast::<c_void>(), H5R_type_t::H5R_DATASET_REGION1);
+        let (at, class) =
+            (reference.as_mut_ptr().cast::<c_void>(), H5R_type_t::H5R_DATASET_REGION1);
         // SAFETY: as the caller says; the name ends with NUL.
         unsafe {
             let object = Id::new(H5Rdereference2(self.from.id.raw(), H5P_DEFAULT, class, at))?;
@@ -130,7 +142,10 @@ impl Rewrite<'_> {
         // SAFETY: as the caller says; names end with NUL.
         unsafe {
             let class = H5Rget_type(&raw const *reference);
-            if !matches!(class, H5R_type_t::H5R_OBJECT2 | H5R_type_t::H5R_DATASET_REGION2 | H5R_type_t::H5R_ATTR) {
+            if !matches!(
+                class,
+                H5R_type_t::H5R_OBJECT2 | H5R_type_t::H5R_DATASET_REGION2 | H5R_type_t::H5R_ATTR
+            ) {
                 // Nothing is referred to.
                 return Ok(());
             }
@@ -142,12 +157,20 @@ impl Rewrite<'_> {
                 status(match class {
                     H5R_type_t::H5R_ATTR => {
                         let mut name = vec![0_u8; MOST_NAME];
-                        let len = H5Rget_attr_name(&raw const *reference, name.as_mut_ptr().cast(), name.len());
+                        let len = H5Rget_attr_name(
+                            &raw const *reference,
+                            name.as_mut_ptr().cast(),
+                            name.len(),
+                        );
                         status(len as i64)?;
                         H5Rcreate_attr(at, here, name.as_ptr().cast(), H5P_DEFAULT, set)
                     }
                     H5R_type_t::H5R_DATASET_REGION2 => {
-                        let region = Id::new(H5Ropen_region(&raw const *reference, H5P_DEFAULT, H5P_DEFAULT))?;
+                        let region = Id::new(H5Ropen_region(
+                            &raw const *reference,
+                            H5P_DEFAULT,
+                            H5P_DEFAULT,
+                        ))?;
                         H5Rcreate_region(at, here, region.raw(), H5P_DEFAULT, set)
                     }
                     _ => H5Rcreate_object(at, here, H5P_DEFAULT, set),

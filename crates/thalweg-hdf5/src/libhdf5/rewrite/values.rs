@@ -1,4 +1,5 @@
-//! Values that only libhdf5 can copy: lists and strings of any length, references, and what stands in headers.
+//! Values that only libhdf5 can copy: lists and strings of any length, references, and what stands
+//! in headers.
 
 use std::ffi::c_void;
 
@@ -28,20 +29,25 @@ impl Rewrite<'_> {
         let step = (PIECE / row.max(1)).clamp(1, rows);
         let room = self.from.shared.size().saturating_mul(8).max(PIECE);
         if row * step > room {
-            return Err(self.malformed(&form.path, format!("rows of {row} bytes"), "fewer than the file has".into()));
+            return Err(self.malformed(
+                &form.path,
+                format!("rows of {row} bytes"),
+                "fewer than the file has".into(),
+            ));
         }
         self.copy(made, rows, step, row)
     }
 
     fn copy(&mut self, made: &Made, rows: u64, step: u64, row: u64) -> Result<(), Trouble> {
         let (form, mut values) = (&made.form, Vec::<u64>::new());
-        // SAFETY: under the lock, with identifiers that are open; the buffer has room for the selected elements, whose size in
-        // memory is that of the type.
+        // SAFETY: under the lock, with identifiers that are open; the buffer has room for the
+        // selected elements, whose size in memory is that of the type.
         unsafe {
             let (from, to) = (self.open_from(made.from)?, self.open_to(made.to)?);
             let kind = Id::new(H5Dget_type(from.raw()))?;
             let held = contents(&kind, 0)?;
-            let (there, then) = (Id::new(H5Dget_space(from.raw()))?, Id::new(H5Dget_space(to.raw()))?);
+            let (there, then) =
+                (Id::new(H5Dget_space(from.raw()))?, Id::new(H5Dget_space(to.raw()))?);
             let mut at = 0;
             while at < rows {
                 self.check_cancelled().map_err(|_: Error| Error::Cancelled)?;
@@ -58,13 +64,31 @@ impl Rewrite<'_> {
                 values.clear();
                 values.resize(((row * here) as usize).div_ceil(8), 0);
                 let bytes = values.as_mut_ptr().cast::<c_void>();
-                let (from_space, to_space) =
-                    (select_rows(&there, &form.shape, at, here)?, select_rows(&then, &form.shape, at, here)?);
-                status(H5Dread(from.raw(), kind.raw(), space.raw(), from_space, H5P_DEFAULT, bytes))?;
+                let (from_space, to_space) = (
+                    select_rows(&there, &form.shape, at, here)?,
+                    select_rows(&then, &form.shape, at, here)?,
+                );
+                status(H5Dread(
+                    from.raw(),
+                    kind.raw(),
+                    space.raw(),
+                    from_space,
+                    H5P_DEFAULT,
+                    bytes,
+                ))?;
                 let count = shape.iter().product::<u64>() as usize;
-                let set = if held.references { self.set(&kind, bytes.cast(), count, 0) } else { Ok(()) };
-                let written = set
-                    .and_then(|()| status(H5Dwrite(to.raw(), kind.raw(), space.raw(), to_space, H5P_DEFAULT, bytes)));
+                let set =
+                    if held.references { self.set(&kind, bytes.cast(), count, 0) } else { Ok(()) };
+                let written = set.and_then(|()| {
+                    status(H5Dwrite(
+                        to.raw(),
+                        kind.raw(),
+                        space.raw(),
+                        to_space,
+                        H5P_DEFAULT,
+                        bytes,
+                    ))
+                });
                 if held.pointers || held.references {
                     status(H5Treclaim(kind.raw(), space.raw(), H5P_DEFAULT, bytes))?;
                 }

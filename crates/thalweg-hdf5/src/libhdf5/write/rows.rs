@@ -47,22 +47,39 @@ impl Rows {
         shape(rows, self.columns)
     }
 
-    /// Puts rows behind those that there are; with no memory to take them from, they are what they are filled with. The lock is held.
+    /// Puts rows behind those that there are; with no memory to take them from, they are what they
+    /// are filled with. The lock is held.
     ///
     /// # Safety
     /// `from` is null or has as many elements of the memory's type as these rows have.
     unsafe fn grow(&mut self, count: u64, from: *const c_void) -> Result<(), Refused> {
         let whole = self.shape(self.len + count);
-        // SAFETY: under the lock, an open dataset of as many dimensions as the shapes have; the memory is as the caller says.
+        // SAFETY: under the lock, an open dataset of as many dimensions as the shapes have; the
+        // memory is as the caller says.
         unsafe {
             status(H5Dset_extent(self.id.raw(), whole.as_ptr()))?;
             if !from.is_null() && count > 0 {
                 let (first, part) = (shape(self.len, self.columns.map(|_| 0)), self.shape(count));
-                let memory = Id::new(H5Screate_simple(part.len() as i32, part.as_ptr(), std::ptr::null()))?;
+                let memory =
+                    Id::new(H5Screate_simple(part.len() as i32, part.as_ptr(), std::ptr::null()))?;
                 let space = Id::new(H5Dget_space(self.id.raw()))?;
                 let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
-                status(H5Sselect_hyperslab(space.raw(), set, first.as_ptr(), none, part.as_ptr(), none))?;
-                status(H5Dwrite(self.id.raw(), self.kind.raw(), memory.raw(), space.raw(), H5P_DEFAULT, from))?;
+                status(H5Sselect_hyperslab(
+                    space.raw(),
+                    set,
+                    first.as_ptr(),
+                    none,
+                    part.as_ptr(),
+                    none,
+                ))?;
+                status(H5Dwrite(
+                    self.id.raw(),
+                    self.kind.raw(),
+                    memory.raw(),
+                    space.raw(),
+                    H5P_DEFAULT,
+                    from,
+                ))?;
             }
         }
         self.len += count;
@@ -75,13 +92,23 @@ fn shape(rows: u64, columns: Option<u64>) -> Vec<u64> {
 }
 
 impl Writer {
-    /// Makes a dataset of numbers without rows. Rows that are not written are `fill`, a number's little-endian bytes, or 0.
+    /// Makes a dataset of numbers without rows. Rows that are not written are `fill`, a number's
+    /// little-endian bytes, or 0.
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
-    pub fn rows(&self, parent: &Group, name: &str, kind: Number, fill: Option<&[u8]>, of: RowsOf) -> Result<Rows> {
+    pub fn rows(
+        &self,
+        parent: &Group,
+        name: &str,
+        kind: Number,
+        fill: Option<&[u8]>,
+        of: RowsOf,
+    ) -> Result<Rows> {
         if fill.is_some_and(|fill| fill.len() != kind.bytes()) {
-            return Err(Error::Usage(format!("{}: {name}: filled with another type", self.name).into()));
+            return Err(Error::Usage(
+                format!("{}: {name}: filled with another type", self.name).into(),
+            ));
         }
         let size = kind.bytes() * of.columns.unwrap_or(1) as usize;
         // SAFETY: under the lock, a type of the library's.
@@ -118,8 +145,8 @@ impl Writer {
         let (none, most) = (shape(0, of.columns), shape(H5S_UNLIMITED, of.columns));
         let chunk = shape(of.chunk.max(1), of.columns);
         let made = locked(|| {
-            // SAFETY: under the lock, with open objects; the shapes have as many numbers as there are dimensions, and what it is
-            // filled with is one element.
+            // SAFETY: under the lock, with open objects; the shapes have as many numbers as there
+            // are dimensions, and what it is filled with is one element.
             unsafe {
                 let kind = kind()?;
                 let dimensions = none.len() as i32;
@@ -131,7 +158,8 @@ impl Writer {
                 }
                 let (parent, plain) = (parent.0.raw(), H5P_DEFAULT);
                 let (name, to) = (name.as_ptr(), space.raw());
-                let id = Id::new(H5Dcreate2(parent, name, kind.raw(), to, plain, make.raw(), plain))?;
+                let id =
+                    Id::new(H5Dcreate2(parent, name, kind.raw(), to, plain, make.raw(), plain))?;
                 Ok(Rows { id, kind, size, columns: of.columns, len: 0 })
             }
         });
@@ -159,22 +187,30 @@ impl Writer {
     /// [`Error::Io`].
     pub fn push_filled(&self, rows: &mut Rows, count: u64) -> Result<()> {
         // SAFETY: under the lock; nothing is taken from memory.
-        locked(|| unsafe { rows.grow(count, std::ptr::null()) }).map_err(|refused| self.failed(refused))
+        locked(|| unsafe { rows.grow(count, std::ptr::null()) })
+            .map_err(|refused| self.failed(refused))
     }
 
     /// Appends strings.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a string with a NUL in it.
-    pub fn push_texts<'a>(&self, rows: &mut Rows, texts: impl Iterator<Item = &'a str>) -> Result<()> {
+    pub fn push_texts<'a>(
+        &self,
+        rows: &mut Rows,
+        texts: impl Iterator<Item = &'a str>,
+    ) -> Result<()> {
         let (mut bytes, mut starts) = (Vec::new(), Vec::new());
         for text in texts {
             starts.push(bytes.len());
             bytes.extend_from_slice(self.c_string(text)?.as_bytes_with_nul());
         }
-        let pointers: Vec<*const c_char> = starts.iter().map(|start| bytes[*start..].as_ptr().cast()).collect();
-        // SAFETY: under the lock; as many pointers as rows, to strings that end with NUL and outlive the call.
-        let grown = locked(|| unsafe { rows.grow(pointers.len() as u64, pointers.as_ptr().cast()) });
+        let pointers: Vec<*const c_char> =
+            starts.iter().map(|start| bytes[*start..].as_ptr().cast()).collect();
+        // SAFETY: under the lock; as many pointers as rows, to strings that end with NUL and
+        // outlive the call.
+        let grown =
+            locked(|| unsafe { rows.grow(pointers.len() as u64, pointers.as_ptr().cast()) });
         grown.map_err(|refused| self.failed(refused))
     }
 

@@ -13,11 +13,19 @@ use super::{Group, Number, Vector, Writer, untimed};
 use crate::libhdf5::handle::{Id, locked, status};
 
 impl Writer {
-    /// Writes a dataset of rows of so many columns, and names the columns in its attribute `column_names`.
+    /// Writes a dataset of rows of so many columns, and names the columns in its attribute
+    /// `column_names`.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for bytes that do not fill rows.
-    pub fn table(&self, parent: &Group, name: &str, kind: Number, columns: &[&str], bytes: &[u8]) -> Result<()> {
+    pub fn table(
+        &self,
+        parent: &Group,
+        name: &str,
+        kind: Number,
+        columns: &[&str],
+        bytes: &[u8],
+    ) -> Result<()> {
         let row = kind.bytes() * columns.len();
         if row == 0 || !bytes.len().is_multiple_of(row) {
             let what = format!("{}: {name}: {} bytes for rows of {row}", self.name, bytes.len());
@@ -26,12 +34,21 @@ impl Writer {
         let shape = [(bytes.len() / row) as u64, columns.len() as u64];
         let c_name = self.c_string(name)?;
         let made = locked(|| {
-            // SAFETY: under the lock, with open objects; two dimensions, and as many bytes as these have elements.
+            // SAFETY: under the lock, with open objects; two dimensions, and as many bytes as these
+            // have elements.
             unsafe {
                 let space = Id::new(H5Screate_simple(2, shape.as_ptr(), std::ptr::null()))?;
                 let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
                 let (parent, kind, to) = (parent.0.raw(), kind.id(), space.raw());
-                let id = Id::new(H5Dcreate2(parent, c_name.as_ptr(), kind, to, plain, make.raw(), plain))?;
+                let id = Id::new(H5Dcreate2(
+                    parent,
+                    c_name.as_ptr(),
+                    kind,
+                    to,
+                    plain,
+                    make.raw(),
+                    plain,
+                ))?;
                 status(H5Dwrite(id.raw(), kind, H5S_ALL, H5S_ALL, plain, bytes.as_ptr().cast()))?;
                 Ok(id)
             }
@@ -49,18 +66,21 @@ impl Writer {
     }
 
     fn texts_at(&self, at: &Id, name: &str, texts: &[&str]) -> Result<()> {
-        let texts: Vec<CString> = texts.iter().map(|text| self.c_string(text)).collect::<Result<_>>()?;
+        let texts: Vec<CString> =
+            texts.iter().map(|text| self.c_string(text)).collect::<Result<_>>()?;
         let (name, count) = (self.c_string(name)?, texts.len() as u64);
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
         let made = locked(|| {
-            // SAFETY: under the lock, an open object; one dimension, so one number, and as many strings, which outlive the call.
+            // SAFETY: under the lock, an open object; one dimension, so one number, and as many
+            // strings, which outlive the call.
             unsafe {
                 let kind = Id::new(H5Tcopy(*H5T_C_S1))?;
                 status(H5Tset_size(kind.raw(), H5T_VARIABLE))?;
                 status(H5Tset_cset(kind.raw(), H5T_cset_t::H5T_CSET_UTF8))?;
                 let space = Id::new(H5Screate_simple(1, &raw const count, std::ptr::null()))?;
                 let (kind, plain) = (kind.raw(), H5P_DEFAULT);
-                let made = Id::new(H5Acreate2(at.raw(), name.as_ptr(), kind, space.raw(), plain, plain))?;
+                let made =
+                    Id::new(H5Acreate2(at.raw(), name.as_ptr(), kind, space.raw(), plain, plain))?;
                 status(H5Awrite(made.raw(), kind, pointers.as_ptr().cast()))
             }
         });

@@ -13,7 +13,8 @@ use crate::libhdf5::handle::{Id, locked, status};
 use crate::libhdf5::variable::List;
 
 impl Writer {
-    /// Writes strings, or lists of `item`; `None` for those that are never written. As many as the shape has elements.
+    /// Writes strings, or lists of `item`; `None` for those that are never written. As many as the
+    /// shape has elements.
     pub(crate) fn variable(
         &self,
         parent: &Group,
@@ -26,7 +27,8 @@ impl Writer {
         let ended = |bytes: &Vec<u8>| [&bytes[..], &[0]].concat();
         let texts: Vec<Vec<u8>> = elements.unwrap_or_default().iter().map(ended).collect();
         let made = locked(|| {
-            // SAFETY: under the lock, with an open group; each element is as long as its type says, and lives on.
+            // SAFETY: under the lock, with an open group; each element is as long as its type says,
+            // and lives on.
             unsafe {
                 let kind = match item {
                     Some(item) => Id::new(H5Tvlen_create(item.id()))?,
@@ -35,18 +37,32 @@ impl Writer {
                 if item.is_none() {
                     status(H5Tset_size(kind.raw(), H5T_VARIABLE))?;
                 }
-                let space = Id::new(H5Screate_simple(shape.len() as i32, shape.as_ptr(), std::ptr::null()))?;
+                let space = Id::new(H5Screate_simple(
+                    shape.len() as i32,
+                    shape.as_ptr(),
+                    std::ptr::null(),
+                ))?;
                 let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
                 let (to, make) = (space.raw(), make.raw());
-                let id = Id::new(H5Dcreate2(parent.0.raw(), name.as_ptr(), kind.raw(), to, plain, make, plain))?;
+                let id = Id::new(H5Dcreate2(
+                    parent.0.raw(),
+                    name.as_ptr(),
+                    kind.raw(),
+                    to,
+                    plain,
+                    make,
+                    plain,
+                ))?;
                 let Some(elements) = elements else { return Ok(()) };
-                let strings: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr().cast()).collect();
+                let strings: Vec<*const c_char> =
+                    texts.iter().map(|text| text.as_ptr().cast()).collect();
                 let list = |bytes: &Vec<u8>| List {
                     len: item.map_or(0, |item| bytes.len() / item.bytes()),
                     items: bytes.as_ptr().cast(),
                 };
                 let lists: Vec<List> = elements.iter().map(list).collect();
-                let buffer = if item.is_none() { strings.as_ptr().cast() } else { lists.as_ptr().cast() };
+                let buffer =
+                    if item.is_none() { strings.as_ptr().cast() } else { lists.as_ptr().cast() };
                 status(H5Dwrite(id.raw(), kind.raw(), H5S_ALL, H5S_ALL, plain, buffer)).map(drop)
             }
         });

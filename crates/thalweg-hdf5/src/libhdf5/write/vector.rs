@@ -5,7 +5,9 @@ use std::ffi::c_uint;
 use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dwrite, H5Dwrite_chunk};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pset_chunk, H5Pset_filter};
-use hdf5_metno_sys::h5s::{H5S_ALL, H5S_UNLIMITED, H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
+use hdf5_metno_sys::h5s::{
+    H5S_ALL, H5S_UNLIMITED, H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab,
+};
 use hdf5_metno_sys::h5z::H5Z_FLAG_OPTIONAL;
 use thalweg_io::{Error, Result};
 
@@ -59,27 +61,49 @@ impl Writer {
                 for (filter, values) in of.filters {
                     // Optional, for the library itself may not have the filter.
                     let optional: c_uint = H5Z_FLAG_OPTIONAL;
-                    status(H5Pset_filter(make.raw(), *filter, optional, values.len(), values.as_ptr()))?;
+                    status(H5Pset_filter(
+                        make.raw(),
+                        *filter,
+                        optional,
+                        values.len(),
+                        values.as_ptr(),
+                    ))?;
                 }
                 let (parent, kind) = (parent.0.raw(), of.kind.id());
                 let (plain, make) = (H5P_DEFAULT, make.raw());
-                let id = Id::new(H5Dcreate2(parent, name.as_ptr(), kind, space.raw(), plain, make, plain))?;
+                let id = Id::new(H5Dcreate2(
+                    parent,
+                    name.as_ptr(),
+                    kind,
+                    space.raw(),
+                    plain,
+                    make,
+                    plain,
+                ))?;
                 Ok(Vector { id, space, kind: of.kind })
             }
         });
         made.map_err(|refused| self.failed(refused))
     }
 
-    /// Writes a chunk as it is stored: after its filters, but for those that the mask has a bit for. It comes next in the file, unless it
-    /// was written before.
+    /// Writes a chunk as it is stored: after its filters, but for those that the mask has a bit
+    /// for. It comes next in the file, unless it was written before.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
     pub fn chunk(&self, vector: &Vector, first: u64, bytes: &[u8], mask: u32) -> Result<()> {
         let written = locked(|| {
-            // SAFETY: under the lock, an open dataset of one dimension, and as many bytes as the call is told.
+            // SAFETY: under the lock, an open dataset of one dimension, and as many bytes as the
+            // call is told.
             status(unsafe {
-                H5Dwrite_chunk(vector.id.raw(), H5P_DEFAULT, mask, &raw const first, bytes.len(), bytes.as_ptr().cast())
+                H5Dwrite_chunk(
+                    vector.id.raw(),
+                    H5P_DEFAULT,
+                    mask,
+                    &raw const first,
+                    bytes.len(),
+                    bytes.as_ptr().cast(),
+                )
             })
         });
         written.map(drop).map_err(|refused| self.failed(refused))
@@ -100,12 +124,20 @@ impl Writer {
             return Ok(());
         }
         let written = locked(|| {
-            // SAFETY: under the lock, open objects of one dimension; the memory's space has as many elements as there are
-            // bytes for, and the library checks that the selection lies within the dataset.
+            // SAFETY: under the lock, open objects of one dimension; the memory's space has as many
+            // elements as there are bytes for, and the library checks that the selection lies
+            // within the dataset.
             unsafe {
                 let memory = Id::new(H5Screate_simple(1, &raw const count, std::ptr::null()))?;
                 let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
-                status(H5Sselect_hyperslab(vector.space.raw(), set, &raw const first, none, &raw const count, none))?;
+                status(H5Sselect_hyperslab(
+                    vector.space.raw(),
+                    set,
+                    &raw const first,
+                    none,
+                    &raw const count,
+                    none,
+                ))?;
                 let (id, kind, to) = (vector.id.raw(), vector.kind.id(), vector.space.raw());
                 status(H5Dwrite(id, kind, memory.raw(), to, H5P_DEFAULT, bytes.as_ptr().cast()))
             }
@@ -129,13 +161,22 @@ impl Writer {
         let (name, text) = (self.c_string(name)?, self.c_string(text)?);
         let (bytes, one) = (text.as_bytes_with_nul(), 1);
         let made = locked(|| {
-            // SAFETY: under the lock, with an open group; one element, and as many bytes as its type takes.
+            // SAFETY: under the lock, with an open group; one element, and as many bytes as its
+            // type takes.
             unsafe {
                 let kind = string_of(bytes.len())?;
                 let space = Id::new(H5Screate_simple(1, &raw const one, std::ptr::null()))?;
                 let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
                 let (parent, to) = (parent.0.raw(), space.raw());
-                let id = Id::new(H5Dcreate2(parent, name.as_ptr(), kind.raw(), to, plain, make.raw(), plain))?;
+                let id = Id::new(H5Dcreate2(
+                    parent,
+                    name.as_ptr(),
+                    kind.raw(),
+                    to,
+                    plain,
+                    make.raw(),
+                    plain,
+                ))?;
                 let all: hid_t = H5S_ALL;
                 status(H5Dwrite(id.raw(), kind.raw(), all, all, plain, bytes.as_ptr().cast()))
             }

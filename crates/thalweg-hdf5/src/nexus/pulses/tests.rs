@@ -21,7 +21,9 @@ fn starts(index: &[u64], pulses: usize, events: u64) -> Vec<u64> {
 
 #[test]
 fn sound_indexes_are_taken_as_they_are() {
-    for (index, events) in [([0, 3, 3, 7], 8), ([0, 0, 0, 0], 0), ([0, 0, 0, 0], 1), ([0, 1, 2, 7], 7)] {
+    for (index, events) in
+        [([0, 3, 3, 7], 8), ([0, 0, 0, 0], 0), ([0, 0, 0, 0], 1), ([0, 1, 2, 7], 7)]
+    {
         assert_eq!(read(&index, 4, events).1, []);
         assert_eq!(starts(&index, 4, events), index);
     }
@@ -48,7 +50,10 @@ fn longer_indexes_have_an_end_or_pulses_without_times() {
     assert_eq!(starts(&[0, 3, 8], 2, 8), [0, 3]);
     assert_eq!(read(&[0, 3, 8], 2, 8).1, [(Defect::Longer, Some(2), 1)]);
     let (pulses, found) = read(&[0, 3, 5, 6], 2, 8);
-    assert_eq!((pulses.starts.as_slice(), found), (&[0, 3, 5, 6][..], vec![(Defect::Longer, Some(2), 2)]));
+    assert_eq!(
+        (pulses.starts.as_slice(), found),
+        (&[0, 3, 5, 6][..], vec![(Defect::Longer, Some(2), 2)])
+    );
     assert_eq!((pulses.time(1), pulses.time(2)), (Some(T), None));
 }
 
@@ -57,7 +62,10 @@ fn entries_that_go_back_are_set_aside() {
     assert_eq!(starts(&[0, 3, 7, 4, 5], 5, 8), [0, 3, 4, 4, 5]);
     assert_eq!(read(&[0, 3, 7, 4, 5], 5, 8).1, [(Defect::Decreasing, Some(3), 1)]);
     // An index written twice.
-    assert_eq!(starts(&[0, 3, 7, 0, 3, 7], 6, 8).windows(2).filter(|pair| pair[0] > pair[1]).count(), 0);
+    assert_eq!(
+        starts(&[0, 3, 7, 0, 3, 7], 6, 8).windows(2).filter(|pair| pair[0] > pair[1]).count(),
+        0
+    );
 }
 
 #[test]
@@ -115,8 +123,8 @@ fn naive(starts: &[u64], event: u64) -> i64 {
 }
 
 proptest! {
-    /// Whatever the index holds: the entries that are kept never decrease and stay inside the events, as few as possible are set
-    /// aside, and nothing is said about an index that is sound.
+    /// Whatever the index holds: the entries that are kept never decrease and stay inside the
+    /// events, as few as possible are set aside, and nothing is said about an index that is sound.
     #[test]
     fn any_index_is_mended(index in prop::collection::vec(0..30_u64, 0..40), events in 0..25_u64) {
         let (pulses, found) = Pulses::new(index.clone(), times(index.len()), events);

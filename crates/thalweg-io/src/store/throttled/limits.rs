@@ -1,4 +1,5 @@
-//! What a throttled store is held to, and how that is written: `bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8`.
+//! What a throttled store is held to, and how that is written:
+//! `bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +29,8 @@ const MOST_DEPTH: usize = 64;
 pub struct Limits {
     /// From a request to its first byte.
     pub latency: Duration,
-    /// Mean of what is added to the latency at random, exponentially distributed: rarely much more, as in object stores.
+    /// Mean of what is added to the latency at random, exponentially distributed: rarely much more,
+    /// as in object stores.
     pub jitter: Duration,
     /// Bytes a second over all requests.
     pub bandwidth: f64,
@@ -36,7 +38,8 @@ pub struct Limits {
     pub request_rate: f64,
     /// Requests answered at a time; more wait for their turn.
     pub parallel: usize,
-    /// Which jitter. The same seed gives a request for the same offset the same jitter, in whatever order threads come.
+    /// Which jitter. The same seed gives a request for the same offset the same jitter, in whatever
+    /// order threads come.
     pub seed: u64,
 }
 
@@ -64,8 +67,8 @@ impl Limits {
         }
     }
 
-    /// What a store of `model` can do once it is held to these limits: as deep as it takes to keep the bandwidth busy for
-    /// the length of a latency.
+    /// What a store of `model` can do once it is held to these limits: as deep as it takes to keep
+    /// the bandwidth busy for the length of a latency.
     pub fn applied_to(&self, model: &StoreModel) -> StoreModel {
         let latency_s = model.latency_s.max((self.latency + self.jitter).as_secs_f64());
         let bandwidth = model.bandwidth.min(self.bandwidth);
@@ -92,32 +95,40 @@ impl Limits {
 impl FromStr for Limits {
     type Err = Error;
 
-    /// Reads `bandwidth=150MB/s,latency=2ms,jitter=500us,requests=2000/s,parallel=8,seed=1`, any of them in any order, or
-    /// `none`.
+    /// Reads `bandwidth=150MB/s,latency=2ms,jitter=500us,requests=2000/s,parallel=8,seed=1`, any of
+    /// them in any order, or `none`.
     fn from_str(text: &str) -> Result<Self> {
         let mut limits = Self::default();
         if text == "none" {
             return Ok(limits);
         }
         for part in text.split(',').map(str::trim) {
-            let wrong = |wanted: &str| Error::Usage(format!("throttle {part:?}: expected {wanted}").into());
-            let (key, value) = part.split_once('=').ok_or_else(|| wrong("key=value, as in latency=2ms"))?;
+            let wrong =
+                |wanted: &str| Error::Usage(format!("throttle {part:?}: expected {wanted}").into());
+            let (key, value) =
+                part.split_once('=').ok_or_else(|| wrong("key=value, as in latency=2ms"))?;
             let (key, value) = (key.trim(), value.trim());
             match key {
                 "bandwidth" => {
-                    limits.bandwidth =
-                        quantity(value, BANDWIDTHS).ok_or_else(|| wrong("bytes a second, as in 150MB/s"))?;
+                    limits.bandwidth = quantity(value, BANDWIDTHS)
+                        .ok_or_else(|| wrong("bytes a second, as in 150MB/s"))?;
                 }
                 "requests" => {
-                    limits.request_rate =
-                        quantity(value, RATES).ok_or_else(|| wrong("requests a second, as in 2000/s"))?;
+                    limits.request_rate = quantity(value, RATES)
+                        .ok_or_else(|| wrong("requests a second, as in 2000/s"))?;
                 }
                 "latency" | "jitter" => {
-                    let time = quantity(value, TIMES).ok_or_else(|| wrong("a time, as in 2ms or 150us"))?;
-                    *(if key == "latency" { &mut limits.latency } else { &mut limits.jitter }) = seconds(time);
+                    let time = quantity(value, TIMES)
+                        .ok_or_else(|| wrong("a time, as in 2ms or 150us"))?;
+                    *(if key == "latency" { &mut limits.latency } else { &mut limits.jitter }) =
+                        seconds(time);
                 }
                 "parallel" => {
-                    limits.parallel = value.parse().ok().filter(|&n| n > 0).ok_or_else(|| wrong("a number from 1"))?;
+                    limits.parallel = value
+                        .parse()
+                        .ok()
+                        .filter(|&n| n > 0)
+                        .ok_or_else(|| wrong("a number from 1"))?;
                 }
                 "seed" => limits.seed = value.parse().map_err(|_| wrong("a whole number"))?,
                 _ => return Err(wrong("bandwidth, latency, jitter, requests, parallel or seed")),
@@ -152,7 +163,9 @@ fn quantity(text: &str, units: Units) -> Option<f64> {
 /// As [`Limits::from_str`] reads it; what does not limit is left out.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |name: &str, t: Duration| (!t.is_zero()).then(|| format!("{name}={}us", t.as_nanos() as f64 / 1e3));
+        let time = |name: &str, t: Duration| {
+            (!t.is_zero()).then(|| format!("{name}={}us", t.as_nanos() as f64 / 1e3))
+        };
         let parts = [
             self.bandwidth.is_finite().then(|| format!("bandwidth={}B/s", self.bandwidth)),
             time("latency", self.latency),
@@ -184,15 +197,25 @@ mod tests {
         assert_eq!(limits, expected);
         assert_eq!(limits.to_string().parse::<Limits>()?, limits);
         assert_eq!("bandwidth=1.5GiB/s".parse::<Limits>()?.bandwidth, 1_610_612_736.0);
-        assert_eq!(("none".parse::<Limits>()?, Limits::default().to_string()), (Limits::default(), String::new()));
+        assert_eq!(
+            ("none".parse::<Limits>()?, Limits::default().to_string()),
+            (Limits::default(), String::new())
+        );
         Ok(())
     }
 
     #[test]
     fn nonsense_is_told_with_what_was_expected() {
-        for text in
-            ["", "fast", "latency", "latency=2", "latency=-2ms", "bandwidth=0MB/s", "bandwidth=9MB", "parallel=0"]
-        {
+        for text in [
+            "",
+            "fast",
+            "latency",
+            "latency=2",
+            "latency=-2ms",
+            "bandwidth=0MB/s",
+            "bandwidth=9MB",
+            "parallel=0",
+        ] {
             let told = text.parse::<Limits>().map_err(|e| e.to_string());
             assert!(told.as_ref().is_err_and(|e| e.contains("expected")), "{text}: {told:?}");
         }

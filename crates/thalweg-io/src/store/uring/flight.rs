@@ -1,9 +1,11 @@
-//! One request in flight: what to ask the kernel next, and what its answers mean. No system call is made here.
+//! One request in flight: what to ask the kernel next, and what its answers mean. No system call is
+//! made here.
 
 use crate::error::{Error, Result};
 use crate::store::{FileStore, Request, Store};
 
-/// Longer reads than this come back short anyway (MAX_RW_COUNT of linux/fs.h is a page below 2 GiB).
+/// Longer reads than this come back short anyway (MAX_RW_COUNT of linux/fs.h is a page below 2
+/// GiB).
 const LONGEST: usize = 1 << 30;
 
 /// A request, and how much of it has come.
@@ -36,7 +38,9 @@ impl Flight {
     pub(super) fn new(file: &FileStore, mut request: Request) -> Self {
         let Request { offset, len, buf, at, .. } = &mut request;
         let direct = file.direct().is_some_and(|direct| {
-            let room = buf.as_mut().and_then(|buf| buf.get_mut(*at..*at + len.next_multiple_of(direct.alignment)));
+            let room = buf
+                .as_mut()
+                .and_then(|buf| buf.get_mut(*at..*at + len.next_multiple_of(direct.alignment)));
             room.is_some_and(|room| direct.accepts(*offset, room))
         });
         Self { request, done: 0, direct }
@@ -59,7 +63,8 @@ impl Flight {
             0 => Step::Done(Err(file.shrunk(here))),
             n if n > 0 => {
                 self.done += n as usize;
-                let unit = file.direct().filter(|_| self.direct).map_or(1, |direct| direct.alignment);
+                let unit =
+                    file.direct().filter(|_| self.direct).map_or(1, |direct| direct.alignment);
                 if self.done >= self.request.len {
                     Step::Done(Ok(()))
                 } else if !self.done.is_multiple_of(unit) {
@@ -97,7 +102,8 @@ mod tests {
     fn file(direct: bool) -> (tempfile::NamedTempFile, FileStore) {
         let temp = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(temp.path(), vec![1; 100_000]).unwrap();
-        let store = if direct { FileStore::open_direct(temp.path()) } else { FileStore::open(temp.path()) };
+        let store =
+            if direct { FileStore::open_direct(temp.path()) } else { FileStore::open(temp.path()) };
         (temp, store.unwrap())
     }
 
@@ -131,8 +137,13 @@ mod tests {
         let (_temp, file) = file(false);
         let mut flight = Flight::new(&file, request(1000, 5000));
         flight.completed(&file, 500);
-        let Step::Done(Err(Error::Truncated { offset: 1500, .. })) = flight.completed(&file, 0) else { panic!() };
-        let Step::Done(Err(Error::Io { offset, source, file: name, .. })) = flight.completed(&file, -libc::EIO) else {
+        let Step::Done(Err(Error::Truncated { offset: 1500, .. })) = flight.completed(&file, 0)
+        else {
+            panic!()
+        };
+        let Step::Done(Err(Error::Io { offset, source, file: name, .. })) =
+            flight.completed(&file, -libc::EIO)
+        else {
             panic!()
         };
         assert_eq!((offset, source.raw_os_error()), (Some(1500), Some(libc::EIO)));
@@ -145,7 +156,10 @@ mod tests {
         let Some(unit) = file.direct().map(|direct| direct.alignment) else { return };
         let mut flight = Flight::new(&file, request(8192, 10_001));
         let (offset, start, len, direct) = asked(&mut flight, &file);
-        assert_eq!((offset, start, len as usize, direct), (8192, 4096, 10_001usize.next_multiple_of(unit), true));
+        assert_eq!(
+            (offset, start, len as usize, direct),
+            (8192, 4096, 10_001usize.next_multiple_of(unit), true)
+        );
         assert!(matches!(flight.completed(&file, 4096), Step::Again));
         assert_eq!(asked(&mut flight, &file).0, 8192 + 4096);
         // An odd number of bytes is the end of the file: here it came too early.
@@ -165,6 +179,9 @@ mod tests {
         assert!(matches!(flight.completed(&file, -libc::EINVAL), Step::Again));
         assert!(!file.is_direct());
         assert_eq!(asked(&mut flight, &file), (8192, 4096, 10_001, false));
-        assert!(matches!(flight.completed(&file, -libc::EINVAL), Step::Done(Err(Error::Io { .. }))));
+        assert!(matches!(
+            flight.completed(&file, -libc::EINVAL),
+            Step::Done(Err(Error::Io { .. }))
+        ));
     }
 }

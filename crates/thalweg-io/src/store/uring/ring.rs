@@ -17,9 +17,10 @@ const DIRECT: u32 = 1;
 
 /// A ring of reads.
 ///
-/// The invariant that all `unsafe` here rests on: a request whose read was pushed stays in `flights`, untouched, until
-/// the completion of that read was taken. It holds on every way out: [`Drop`] waits for what is in flight, and where
-/// waiting fails the buffers are leaked rather than freed.
+/// The invariant that all `unsafe` here rests on: a request whose read was pushed stays in
+/// `flights`, untouched, until the completion of that read was taken. It holds on every way out:
+/// [`Drop`] waits for what is in flight, and where waiting fails the buffers are leaked rather than
+/// freed.
 pub(super) struct Ring<'a> {
     file: &'a FileStore,
     uring: IoUring,
@@ -32,7 +33,8 @@ impl<'a> Ring<'a> {
     /// A ring with room for `depth` requests.
     pub(super) fn new(file: &'a FileStore, depth: usize) -> io::Result<Self> {
         let entries = depth as u32;
-        // One thread does everything, so that the kernel need not interrupt it to complete a read (Linux 6.1).
+        // One thread does everything, so that the kernel need not interrupt it to complete a read
+        // (Linux 6.1).
         let uring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -41,7 +43,10 @@ impl<'a> Ring<'a> {
         let mut probe = Probe::new();
         uring.submitter().register_probe(&mut probe)?;
         if !probe.is_supported(opcode::Read::CODE) {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "it has no plain reads before Linux 5.6"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it has no plain reads before Linux 5.6",
+            ));
         }
         let direct = file.direct().map_or(file.file(), |direct| &direct.file);
         uring.submitter().register_files(&[file.file().as_raw_fd(), direct.as_raw_fd()])?;
@@ -54,8 +59,8 @@ impl<'a> Ring<'a> {
         self.flights.len() - self.free.len()
     }
 
-    /// Queues `request`, whose buffer must have room for it; there must be a free slot. [`Ring::submit`] or
-    /// [`Ring::wait`] gives it to the kernel.
+    /// Queues `request`, whose buffer must have room for it; there must be a free slot.
+    /// [`Ring::submit`] or [`Ring::wait`] gives it to the kernel.
     pub(super) fn start(&mut self, request: Request) {
         let flight = Flight::new(self.file, request);
         if let Some(slot) = self.free.pop() {
@@ -66,12 +71,18 @@ impl<'a> Ring<'a> {
 
     /// Queues the next read of the request in `slot`.
     fn push(&mut self, slot: usize) {
-        let Some(read) = self.flights[slot].as_mut().and_then(|flight| flight.read(self.file)) else { return };
+        let Some(read) = self.flights[slot].as_mut().and_then(|flight| flight.read(self.file))
+        else {
+            return;
+        };
         let file = Fixed(if read.direct { DIRECT } else { BUFFERED });
-        let entry = opcode::Read::new(file, read.buf, read.len).offset(read.offset).build().user_data(slot as u64);
-        // SAFETY: the pointer and length come from a slice of the buffer of `flights[slot]`, which stays there until
-        // this read has completed (see `Ring`); a vector's bytes do not move when the vector does. The registered files
-        // are open as long as `self.file` is borrowed.
+        let entry = opcode::Read::new(file, read.buf, read.len)
+            .offset(read.offset)
+            .build()
+            .user_data(slot as u64);
+        // SAFETY: the pointer and length come from a slice of the buffer of `flights[slot]`, which
+        // stays there until this read has completed (see `Ring`); a vector's bytes do not move when
+        // the vector does. The registered files are open as long as `self.file` is borrowed.
         while unsafe { self.uring.submission().push(&entry) }.is_err() {
             // There are as many entries as slots, each with one read, so that this is not reached.
             let _ = self.uring.submit();
@@ -83,7 +94,8 @@ impl<'a> Ring<'a> {
         passing(self.uring.submit())
     }
 
-    /// Gives what is queued to the kernel, and waits until something has completed or is worth another look.
+    /// Gives what is queued to the kernel, and waits until something has completed or is worth
+    /// another look.
     pub(super) fn wait(&mut self) -> io::Result<()> {
         passing(self.uring.submit_and_wait(1))
     }
@@ -96,7 +108,9 @@ impl<'a> Ring<'a> {
     /// Takes what has completed, and hands over the requests that are over.
     pub(super) fn reap(&mut self, mut done: impl FnMut(Request, Result<()>)) {
         while let Some((slot, result)) = self.next_completion() {
-            let Some(flight) = self.flights.get_mut(slot).and_then(Option::as_mut) else { continue };
+            let Some(flight) = self.flights.get_mut(slot).and_then(Option::as_mut) else {
+                continue;
+            };
             match flight.completed(self.file, result) {
                 Step::Again => self.push(slot),
                 Step::Done(outcome) => {
@@ -109,20 +123,27 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Gives everything up after `error`. The kernel may still write to the buffers, so they are never freed.
+    /// Gives everything up after `error`. The kernel may still write to the buffers, so they are
+    /// never freed.
     pub(super) fn abandon(&mut self, error: &io::Error, mut done: impl FnMut(Request, Result<()>)) {
         for slot in 0..self.flights.len() {
             let Some(mut flight) = self.flights[slot].take() else { continue };
             self.free.push(slot);
             std::mem::forget(flight.request.buf.take());
             let error = io::Error::new(error.kind(), error.to_string());
-            let error = Error::io_at(self.file.name(), "waiting for io_uring to read", flight.request.offset, error);
+            let error = Error::io_at(
+                self.file.name(),
+                "waiting for io_uring to read",
+                flight.request.offset,
+                error,
+            );
             done(flight.request, Err(error));
         }
     }
 }
 
-/// Errors of io_uring_enter(2) that pass: a signal came, or completions must be taken before more is submitted.
+/// Errors of io_uring_enter(2) that pass: a signal came, or completions must be taken before more
+/// is submitted.
 fn passing(outcome: io::Result<usize>) -> io::Result<()> {
     match outcome {
         Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {

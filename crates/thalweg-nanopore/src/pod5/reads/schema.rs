@@ -1,5 +1,5 @@
-//! From a schema of any version to what turns its rows into records: which columns there are, and what is behind their
-//! dictionaries.
+//! From a schema of any version to what turns its rows into records: which columns there are, and
+//! what is behind their dictionaries.
 
 use arrow_schema::DataType;
 use thalweg_io::Fault;
@@ -31,7 +31,9 @@ fn locate<'a>(schema: &'a Schema, name: &str) -> Option<(&'a Column, &'a Column)
         return Some((column, column));
     }
     let (_, outer, inner) = STRUCTS.iter().find(|(flat, ..)| *flat == name)?;
-    let outer = schema.column(outer).filter(|column| column.kind == Kind::Struct && column.dictionary.is_some())?;
+    let outer = schema
+        .column(outer)
+        .filter(|column| column.kind == Kind::Struct && column.dictionary.is_some())?;
     Some((outer, outer.child(inner)?))
 }
 
@@ -86,9 +88,13 @@ fn more_of(column: &Column) -> Option<Stored> {
     Some(match (&column.arrow, column.kind) {
         (_, Kind::Text(_)) => Stored::Text,
         (None, _) => return None,
-        (Some(DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64), _) => Stored::I64,
+        (Some(DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64), _) => {
+            Stored::I64
+        }
         (Some(DataType::Date32), _) => Stored::I32,
-        (Some(DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)), _) if plain => {
+        (Some(DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)), _)
+            if plain =>
+        {
             Stored::List(Scalar::Uint8)
         }
         (_, Kind::List(_)) if plain => match stored_of(column.children.first()?.kind)?.natural() {
@@ -125,19 +131,26 @@ fn how(stored: Stored, kind: AuxType) -> How {
 }
 
 impl ReadsTable {
-    /// Prepares a table of this schema, whose dictionaries are `dictionaries`. `runs` are the rows of the RunInfo table;
-    /// version 0 has none, but a dictionary of runs.
+    /// Prepares a table of this schema, whose dictionaries are `dictionaries`. `runs` are the rows
+    /// of the RunInfo table; version 0 has none, but a dictionary of runs.
     ///
     /// # Errors
     /// Columns that are missing, or not of their type.
-    pub fn new(schema: &Schema, dictionaries: &Dictionaries, runs: Vec<RunInfo>) -> Result<Self, Fault> {
+    pub fn new(
+        schema: &Schema,
+        dictionaries: &Dictionaries,
+        runs: Vec<RunInfo>,
+    ) -> Result<Self, Fault> {
         let top = |name: &str, kind: Kind| {
             let column = schema.column(name).ok_or_else(|| missing(name))?;
             let right = column.kind == kind && column.dictionary.is_none();
             if right { Ok(column.clone()) } else { Err(odd(column, "another type")) }
         };
         let signal = top("signal", Kind::List(4))?;
-        let rows = signal.children.first().filter(|item| item.kind == Kind::Unsigned(8) && item.dictionary.is_none());
+        let rows = signal
+            .children
+            .first()
+            .filter(|item| item.kind == Kind::Unsigned(8) && item.dictionary.is_none());
         let rows = rows.cloned().ok_or_else(|| odd(&signal, "a list of uint64"))?;
         let float = |name: &str| -> Result<Source<Vec<f32>>, Fault> {
             let (outer, leaf) = locate(schema, name).ok_or_else(|| missing(name))?;
@@ -149,7 +162,11 @@ impl ReadsTable {
             }
             let mut values = Vec::new();
             dictionaries.each(outer, leaf, |array, i| {
-                values.push(if array.is_valid(i) { f32::from_le_bytes(array.fixed(i)?) } else { f32::NAN });
+                values.push(if array.is_valid(i) {
+                    f32::from_le_bytes(array.fixed(i)?)
+                } else {
+                    f32::NAN
+                });
                 Ok(())
             })?;
             Ok(Source::Indexed(outer.clone(), values))
@@ -207,11 +224,13 @@ impl ReadsTable {
                 continue;
             }
             let taken = self.fields.iter().any(|field| field.name == column.name);
-            let usable = !taken && !column.name.is_empty() && !column.name.contains(['\t', '\n', '\r']);
+            let usable =
+                !taken && !column.name.is_empty() && !column.name.contains(['\t', '\n', '\r']);
             match more_of(column).filter(|_| usable) {
                 Some(stored) => {
                     let aux = AuxField::new(column.name.clone(), stored.natural());
-                    self.types.extend(type_of(column, stored).map(|kind| (column.name.clone(), kind)));
+                    self.types
+                        .extend(type_of(column, stored).map(|kind| (column.name.clone(), kind)));
                     self.add(aux, stored, dictionaries, column, column)?;
                 }
                 None => self.lost.push(column.name.clone()),
@@ -248,7 +267,12 @@ impl ReadsTable {
             })?;
             Source::Indexed(outer.clone(), encoded)
         };
-        self.aux.push(Aux { how, kind: field.kind, source, is_channel: field.name == "channel_number" });
+        self.aux.push(Aux {
+            how,
+            kind: field.kind,
+            source,
+            is_channel: field.name == "channel_number",
+        });
         self.fields.push(field);
         Ok(())
     }

@@ -62,15 +62,21 @@ impl Aux {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         match (&self.source, self.how) {
-            (Source::Plain(column), How::Items(items)) => push_items(batch, column, row, items, out),
-            (Source::Plain(column), how) => encode(how, labels, self.kind, &batch.column(column)?, row, out),
+            (Source::Plain(column), How::Items(items)) => {
+                push_items(batch, column, row, items, out)
+            }
+            (Source::Plain(column), how) => {
+                encode(how, labels, self.kind, &batch.column(column)?, row, out)
+            }
             (Source::Indexed(column, encoded), _) => match index(batch, column, row)? {
                 None => {
                     push_missing(self.kind, out);
                     Ok(())
                 }
                 Some(index) => {
-                    let bytes = encoded.get(index).ok_or_else(|| no_entry(column, index, encoded.ends.len()))?;
+                    let bytes = encoded
+                        .get(index)
+                        .ok_or_else(|| no_entry(column, index, encoded.ends.len()))?;
                     out.extend_from_slice(bytes);
                     Ok(())
                 }
@@ -80,7 +86,11 @@ impl Aux {
 }
 
 /// The dictionary index of a row; `None` where the value is missing.
-pub(super) fn index(batch: &Batch<'_>, column: &Column, row: usize) -> Result<Option<usize>, Fault> {
+pub(super) fn index(
+    batch: &Batch<'_>,
+    column: &Column,
+    row: usize,
+) -> Result<Option<usize>, Fault> {
     let indices = batch.column(column)?;
     if !indices.is_valid(row) {
         return Ok(None);
@@ -100,7 +110,9 @@ pub(super) fn pick(source: &Source<Vec<f32>>, batch: &Batch<'_>, row: usize) -> 
         Source::Plain(column) => batch.column(column)?.fixed(row).map(f32::from_le_bytes),
         Source::Indexed(column, values) => match index(batch, column, row)? {
             None => Ok(f32::NAN),
-            Some(index) => values.get(index).copied().ok_or_else(|| no_entry(column, index, values.len())),
+            Some(index) => {
+                values.get(index).copied().ok_or_else(|| no_entry(column, index, values.len()))
+            }
         },
     }
 }
@@ -147,10 +159,19 @@ pub(super) fn encode(
 }
 
 /// Appends a list. An item that is missing becomes what an auxiliary field has for that.
-fn push_items(batch: &Batch<'_>, column: &Column, row: usize, kind: Scalar, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn push_items(
+    batch: &Batch<'_>,
+    column: &Column,
+    row: usize,
+    kind: Scalar,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
     let lists = batch.column(column)?;
     let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
-    let items = column.children.first().ok_or_else(|| Fault::new(0, "a list without items", "items of a type"))?;
+    let items = column
+        .children
+        .first()
+        .ok_or_else(|| Fault::new(0, "a list without items", "items of a type"))?;
     let items = batch.array(items)?;
     out.extend((span.len() as u64).to_le_bytes());
     for i in span {

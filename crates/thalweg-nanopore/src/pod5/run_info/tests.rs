@@ -16,7 +16,12 @@ fn header(runs: &[RunInfo]) -> Header {
     }
 }
 
-fn run(texts: &[String; 3], start: i64, context: Vec<(String, String)>, tracking: Vec<(String, String)>) -> RunInfo {
+fn run(
+    texts: &[String; 3],
+    start: i64,
+    context: Vec<(String, String)>,
+    tracking: Vec<(String, String)>,
+) -> RunInfo {
     let value = |name: &str, stored| match stored {
         RunStored::Text if name == "acquisition_id" => RunValue::Text(texts[0].clone()),
         RunStored::Text if name == "sample_id" => RunValue::Text(texts[1].clone()),
@@ -27,7 +32,12 @@ fn run(texts: &[String; 3], start: i64, context: Vec<(String, String)>, tracking
         RunStored::Tags if name == "context_tags" => RunValue::Tags(context.clone()),
         RunStored::Tags => RunValue::Tags(tracking.clone()),
     };
-    RunInfo { columns: RUN_INFO.iter().map(|&(name, stored)| (name.to_owned(), value(name, stored))).collect() }
+    RunInfo {
+        columns: RUN_INFO
+            .iter()
+            .map(|&(name, stored)| (name.to_owned(), value(name, stored)))
+            .collect(),
+    }
 }
 
 /// What an instrument writes: tags repeat columns, with other values.
@@ -35,7 +45,10 @@ fn run(texts: &[String; 3], start: i64, context: Vec<(String, String)>, tracking
 fn attributes_are_named_as_blue_crab_names_them() {
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let context = vec![pair("sample_frequency", "4000"), pair("sequencing_kit", "sqk-rbk114-96")];
-    let tracking = vec![pair("protocol_start_time", "2023-03-27T05:50:47.725380+01:00"), pair("run_id", "90d2")];
+    let tracking = vec![
+        pair("protocol_start_time", "2023-03-27T05:50:47.725380+01:00"),
+        pair("run_id", "90d2"),
+    ];
     let texts = ["90d2".to_owned(), "no_sample".to_owned(), "text".to_owned()];
     let header = header(&[run(&texts, 1_679_892_899_593, context, tracking)]);
     let value = |name: &str| header.attribute(name, 0);
@@ -47,14 +60,18 @@ fn attributes_are_named_as_blue_crab_names_them() {
     assert_eq!(value("sequencing_kit"), Some("text"), "the column comes after the context tags");
     assert_eq!(value("pod5_run_info"), Some(r#"{"protocol_start_time":1679892899593}"#));
     assert_eq!(value("pod5_tracking_id"), Some(r#"["protocol_start_time","run_id"]"#));
-    assert_eq!(value("pod5_context_tags"), Some(r#"["sample_frequency",["sequencing_kit","sqk-rbk114-96"]]"#));
+    assert_eq!(
+        value("pod5_context_tags"),
+        Some(r#"["sample_frequency",["sequencing_kit","sqk-rbk114-96"]]"#)
+    );
     assert!(header.attributes.is_sorted_by(|a, b| a.name < b.name));
 }
 
 /// A header from elsewhere.
 #[test]
 fn attributes_of_other_origin_become_columns_and_tags() {
-    let attribute = |name: &str, value: &str| Attribute { name: name.into(), values: vec![Some(value.into())] };
+    let attribute =
+        |name: &str, value: &str| Attribute { name: name.into(), values: vec![Some(value.into())] };
     let attributes = vec![
         attribute("asic_id", "17"),
         attribute("exp_start_time", "2019-05-13T11:11:43Z"),
@@ -81,14 +98,28 @@ fn times_are_read_as_they_are_written() {
     assert_eq!(time_text(0), "1970-01-01 00:00:00+00:00");
     assert_eq!(time_text(951_782_400_000), "2000-02-29 00:00:00+00:00");
     assert_eq!(time_text(-1), "1969-12-31 23:59:59.999000+00:00");
-    for text in ["", "2023", "2023-13-01 00:00:00", "2023-01-01", "2023-01-01 aa:00:00", "9999999999-01-01 00:00:00"] {
+    for text in [
+        "",
+        "2023",
+        "2023-13-01 00:00:00",
+        "2023-01-01",
+        "2023-01-01 aa:00:00",
+        "9999999999-01-01 00:00:00",
+    ] {
         assert_eq!(parse_time(text), None, "{text}");
     }
 }
 
 fn tags() -> impl Strategy<Value = Vec<(String, String)>> {
-    let key =
-        prop::sample::select(vec!["sample_id", "run_id", "protocol_start_time", "pod5_run_info", "a", "", "t\tb"]);
+    let key = prop::sample::select(vec![
+        "sample_id",
+        "run_id",
+        "protocol_start_time",
+        "pod5_run_info",
+        "a",
+        "",
+        "t\tb",
+    ]);
     prop::collection::vec((key.prop_map(str::to_owned), "[a\\.\t\n\"\\\\é]{0,3}"), 0..6)
 }
 

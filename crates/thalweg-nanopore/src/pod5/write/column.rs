@@ -4,19 +4,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    ArrayBuilder, BooleanBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder,
-    Int64Builder, StringBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+    ArrayBuilder, BooleanBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder,
+    Int32Builder, Int64Builder, StringBuilder, UInt8Builder, UInt16Builder, UInt32Builder,
+    UInt64Builder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, DurationMicrosecondType, DurationMillisecondType,
-    DurationNanosecondType, DurationSecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    DurationNanosecondType, DurationSecondType, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeListArray,
-    LargeStringArray, ListArray, PrimitiveArray, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray,
+    LargeListArray, LargeStringArray, ListArray, PrimitiveArray, StringArray,
 };
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
@@ -28,8 +29,8 @@ use crate::slow5::Scalar;
 /// A value of a column. Which numbers fit is the column's to say.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// Nothing is known. Readers that look past the validity find zero, or the first entry of a dictionary; in a column
-    /// of floats it is written as NaN.
+    /// Nothing is known. Readers that look past the validity find zero, or the first entry of a
+    /// dictionary; in a column of floats it is written as NaN.
     #[default]
     Missing,
     /// A whole number, or a truth value.
@@ -66,7 +67,11 @@ impl Dictionary {
             return Ok(code);
         }
         let code = i16::try_from(self.texts.len()).map_err(|_| {
-            Fault::new(0, "more than 32768 different texts", "as many as a dictionary of POD5 can hold")
+            Fault::new(
+                0,
+                "more than 32768 different texts",
+                "as many as a dictionary of POD5 can hold",
+            )
         })?;
         self.codes.insert(text.into(), code);
         self.texts.push(text.into());
@@ -114,7 +119,11 @@ impl List {
     fn push(&mut self, items: Option<&[u8]>) -> Result<(), Fault> {
         let all = self.bytes.len() + items.map_or(0, <[u8]>::len);
         if i32::try_from(all).is_err() {
-            return Err(Fault::new(0, format!("lists of {all} bytes in a batch"), "less than 2 GiB"));
+            return Err(Fault::new(
+                0,
+                format!("lists of {all} bytes in a batch"),
+                "less than 2 GiB",
+            ));
         }
         self.bytes.extend(items.unwrap_or_default());
         self.ends.push(self.bytes.len());
@@ -165,17 +174,22 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
     fn numbers<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Option<PrimitiveArray<T>> {
         Some(array.as_primitive_opt::<Int64Type>()?.reinterpret_cast())
     }
-    let misfit = || Fault::new(0, format!("values of type {}", array.data_type()), format!("the type {kind}"));
+    let misfit = || {
+        Fault::new(0, format!("values of type {}", array.data_type()), format!("the type {kind}"))
+    };
     if array.data_type() == kind {
         return Ok(array);
     }
     let lists = array.as_list_opt::<i32>();
-    let bytes = || lists?.values().as_primitive_opt::<UInt8Type>().map(|bytes| bytes.values().inner().clone());
+    let bytes = || {
+        lists?.values().as_primitive_opt::<UInt8Type>().map(|bytes| bytes.values().inner().clone())
+    };
     let made: Option<ArrayRef> = match kind {
         DataType::Timestamp(unit, zone) => {
             macro_rules! stamps {
                 ($kind:ty) => {
-                    numbers::<$kind>(&array).map(|stamps| Arc::new(stamps.with_timezone_opt(zone.clone())) as ArrayRef)
+                    numbers::<$kind>(&array)
+                        .map(|stamps| Arc::new(stamps.with_timezone_opt(zone.clone())) as ArrayRef)
                 };
             }
             match unit {
@@ -185,14 +199,18 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
                 TimeUnit::Nanosecond => stamps!(TimestampNanosecondType),
             }
         }
-        DataType::Duration(TimeUnit::Second) => numbers::<DurationSecondType>(&array).map(|a| Arc::new(a) as _),
+        DataType::Duration(TimeUnit::Second) => {
+            numbers::<DurationSecondType>(&array).map(|a| Arc::new(a) as _)
+        }
         DataType::Duration(TimeUnit::Millisecond) => {
             numbers::<DurationMillisecondType>(&array).map(|a| Arc::new(a) as _)
         }
         DataType::Duration(TimeUnit::Microsecond) => {
             numbers::<DurationMicrosecondType>(&array).map(|a| Arc::new(a) as _)
         }
-        DataType::Duration(TimeUnit::Nanosecond) => numbers::<DurationNanosecondType>(&array).map(|a| Arc::new(a) as _),
+        DataType::Duration(TimeUnit::Nanosecond) => {
+            numbers::<DurationNanosecondType>(&array).map(|a| Arc::new(a) as _)
+        }
         DataType::Date64 => numbers::<Date64Type>(&array).map(|a| Arc::new(a) as _),
         DataType::Date32 => array
             .as_primitive_opt::<Int32Type>()
@@ -209,18 +227,20 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
             let made = BinaryArray::try_new(lists.offsets().clone(), bytes, lists.nulls().cloned());
             made.ok().map(|made| Arc::new(made) as ArrayRef)
         }),
-        DataType::LargeBinary | DataType::FixedSizeBinary(_) => lists.zip(bytes()).and_then(|(lists, bytes)| {
-            let values = lists.offsets().windows(2).enumerate().map(|(i, span)| {
-                let value = bytes.as_slice().get(span[0] as usize..span[1] as usize);
-                value.filter(|_| lists.is_valid(i))
-            });
-            if let DataType::FixedSizeBinary(width) = kind {
-                let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, *width);
-                return made.ok().map(|made| Arc::new(made) as ArrayRef);
-            }
-            let made: LargeBinaryArray = values.collect();
-            Some(Arc::new(made) as ArrayRef)
-        }),
+        DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
+            lists.zip(bytes()).and_then(|(lists, bytes)| {
+                let values = lists.offsets().windows(2).enumerate().map(|(i, span)| {
+                    let value = bytes.as_slice().get(span[0] as usize..span[1] as usize);
+                    value.filter(|_| lists.is_valid(i))
+                });
+                if let DataType::FixedSizeBinary(width) = kind {
+                    let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, *width);
+                    return made.ok().map(|made| Arc::new(made) as ArrayRef);
+                }
+                let made: LargeBinaryArray = values.collect();
+                Some(Arc::new(made) as ArrayRef)
+            })
+        }
         DataType::List(field) => lists.and_then(|lists| {
             let made = ListArray::try_new(
                 field.clone(),
@@ -232,7 +252,12 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
         }),
         DataType::LargeList(field) => lists.and_then(|lists| {
             let offsets = OffsetBuffer::<i64>::from_lengths(lists.offsets().lengths());
-            let made = LargeListArray::try_new(field.clone(), offsets, lists.values().clone(), lists.nulls().cloned());
+            let made = LargeListArray::try_new(
+                field.clone(),
+                offsets,
+                lists.values().clone(),
+                lists.nulls().cloned(),
+            );
             made.ok().map(|made| Arc::new(made) as ArrayRef)
         }),
         _ => None,
@@ -309,11 +334,15 @@ impl Column {
             (Self::F32(column), Value::Missing) => column.append_value(f32::NAN),
             (Self::F64(column), Value::Double(value)) => column.append_value(*value),
             (Self::F64(column), Value::Missing) => column.append_value(f64::NAN),
-            (Self::Bool(column), Value::Unsigned(value @ 0..=1)) => column.append_value(*value == 1),
+            (Self::Bool(column), Value::Unsigned(value @ 0..=1)) => {
+                column.append_value(*value == 1)
+            }
             (Self::Bool(column), Value::Missing) => column.append_null(),
             (Self::Text(column), Value::Text(text)) => column.append_value(text),
             (Self::Text(column), Value::Missing) => column.append_null(),
-            (Self::Codes(column, dictionary), Value::Text(text)) => column.append_value(dictionary.code(text)?),
+            (Self::Codes(column, dictionary), Value::Text(text)) => {
+                column.append_value(dictionary.code(text)?)
+            }
             (Self::Codes(column, _), Value::Missing) => column.append_null(),
             (Self::List(list), Value::List(items)) => list.push(Some(items))?,
             (Self::List(list), Value::Missing) => list.push(None)?,

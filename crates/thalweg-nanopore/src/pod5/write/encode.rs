@@ -73,7 +73,9 @@ impl SignalEncoder {
                     svb16::encode(row, &mut self.plain);
                     self.zstd.compress(&self.plain, &mut stored)?;
                 }
-                SignalCoding::Plain => stored.extend(row.iter().flat_map(|sample| sample.to_le_bytes())),
+                SignalCoding::Plain => {
+                    stored.extend(row.iter().flat_map(|sample| sample.to_le_bytes()))
+                }
             }
             chunks.push((row.len() as u32, stored));
         }

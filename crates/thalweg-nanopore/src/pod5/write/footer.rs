@@ -1,12 +1,13 @@
-//! What holds the three tables together: signature, section markers and the footer that says where the tables are (POD5
-//! specification, "Combined file layout").
+//! What holds the three tables together: signature, section markers and the footer that says where
+//! the tables are (POD5 specification, "Combined file layout").
 
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 
 use super::Identity;
 use crate::pod5::{FOOTER_MAGIC, SIGNATURE};
 
-/// The version of the POD5 library that writes the same columns. Readers derive the version of the tables from it.
+/// The version of the POD5 library that writes the same columns. Readers derive the version of the
+/// tables from it.
 pub(super) const POD5_VERSION: &str = "0.3.49";
 
 /// What a table is, by its number in the footer (`ContentType` of the footer's schema).
@@ -39,7 +40,12 @@ pub(super) fn push_section_end(identity: &Identity, len: u64, out: &mut Vec<u8>)
 }
 
 /// Appends what stands behind the last table.
-pub(super) fn push_footer(identity: &Identity, software: &str, sections: &[Section], out: &mut Vec<u8>) {
+pub(super) fn push_footer(
+    identity: &Identity,
+    software: &str,
+    sections: &[Section],
+    out: &mut Vec<u8>,
+) {
     out.extend(FOOTER_MAGIC);
     let footer = footer(identity, software, sections);
     let len = footer.len().next_multiple_of(8);
@@ -55,7 +61,8 @@ const fn slot(n: u16) -> u16 {
     4 + 2 * n
 }
 
-/// The tables `Footer` and `EmbeddedFile` of the footer's schema; the only format, Feather version 2, is its default.
+/// The tables `Footer` and `EmbeddedFile` of the footer's schema; the only format, Feather version
+/// 2, is its default.
 fn footer(identity: &Identity, software: &str, sections: &[Section]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let files: Vec<_> = sections

@@ -1,5 +1,6 @@
-//! The frame of an Arrow IPC file: what stands before, between and after its batches (Arrow columnar format, "IPC File
-//! Format"). Batches are encoded elsewhere, so that they can be kept, or written from their pieces.
+//! The frame of an Arrow IPC file: what stands before, between and after its batches (Arrow
+//! columnar format, "IPC File Format"). Batches are encoded elsewhere, so that they can be kept, or
+//! written from their pieces.
 
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
@@ -26,7 +27,8 @@ pub(super) fn pad(out: &mut Vec<u8>, from: usize) {
     out.resize(from + len, 0);
 }
 
-/// Appends a message's metadata with its length before it; the body is to follow. How many bytes that were.
+/// Appends a message's metadata with its length before it; the body is to follow. How many bytes
+/// that were.
 pub(super) fn push_metadata(metadata: &[u8], out: &mut Vec<u8>) -> i32 {
     let from = out.len();
     // A message's metadata grows with its columns, not its rows.
@@ -63,14 +65,28 @@ pub(super) struct IpcFile {
 }
 
 impl IpcFile {
-    /// Appends what stands before the first message. `tracker` numbers the dictionaries of the schema.
-    pub(super) fn start(schema: Schema, tracker: &mut DictionaryTracker, out: &mut Vec<u8>) -> Self {
+    /// Appends what stands before the first message. `tracker` numbers the dictionaries of the
+    /// schema.
+    pub(super) fn start(
+        schema: Schema,
+        tracker: &mut DictionaryTracker,
+        out: &mut Vec<u8>,
+    ) -> Self {
         let from = out.len();
         out.extend(MAGIC);
         pad(out, from);
-        let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(&schema, tracker, &options());
+        let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
+            &schema,
+            tracker,
+            &options(),
+        );
         push_metadata(&message.ipc_message, out);
-        Self { schema, len: (out.len() - from) as i64, dictionaries: Vec::new(), batches: Vec::new() }
+        Self {
+            schema,
+            len: (out.len() - from) as i64,
+            dictionaries: Vec::new(),
+            batches: Vec::new(),
+        }
     }
 
     /// Counts in a batch that was put behind all that came before.

@@ -10,8 +10,8 @@ use super::column::{Value, retyped, type_of};
 use super::reads::{More, Row};
 use crate::format::{Loss, Losses};
 use crate::pod5::fields::{
-    COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored, WIDE_CHANNEL,
-    calibration_scale, range,
+    COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored,
+    WIDE_CHANNEL, calibration_scale, range,
 };
 use crate::pod5::run_info::attributes;
 use crate::pod5::{RunInfo, RunValue, format_uuid, parse_uuid};
@@ -37,8 +37,8 @@ struct Run {
     sampling_rate: f64,
 }
 
-/// How the reads of one header become rows. Converters and clocks that the header does not tell are those of each group's
-/// first read: see [`Runs::note`].
+/// How the reads of one header become rows. Converters and clocks that the header does not tell are
+/// those of each group's first read: see [`Runs::note`].
 #[derive(Debug, Clone)]
 pub struct Mapping {
     places: Vec<(AuxField, Place)>,
@@ -66,10 +66,13 @@ pub(super) const NO_PORE_TYPE: &str = "not_set";
 
 /// Names that a column of another meaning has.
 fn is_taken(name: &str) -> bool {
-    PRIMARY.contains(&name) || name == WIDE_CHANNEL || FIELDS.iter().any(|field| field.column == name)
+    PRIMARY.contains(&name)
+        || name == WIDE_CHANNEL
+        || FIELDS.iter().any(|field| field.column == name)
 }
 
-/// The column that holds any value of a field; `None` where Arrow or POD5's readers have no such type.
+/// The column that holds any value of a field; `None` where Arrow or POD5's readers have no such
+/// type.
 fn natural(kind: AuxType) -> Option<Stored> {
     Some(match kind {
         AuxType::Array(Scalar::Char) => Stored::Text,
@@ -99,7 +102,8 @@ const LONGEST_TYPE: usize = 200;
 
 /// The types that a header names for columns that POD5 does not define.
 fn types(header: &Header) -> HashMap<String, DataType> {
-    let texts = (0..header.read_groups).filter_map(|group| header.attribute(COLUMNS_ATTRIBUTE, group));
+    let texts =
+        (0..header.read_groups).filter_map(|group| header.attribute(COLUMNS_ATTRIBUTE, group));
     let maps = texts.filter_map(|text| serde_json::from_str::<HashMap<String, String>>(text).ok());
     let kinds = maps.flatten().filter(|(_, kind)| kind.len() <= LONGEST_TYPE);
     kinds.filter_map(|(name, kind)| Some((name, kind.parse().ok()?))).collect()
@@ -109,7 +113,8 @@ fn types(header: &Header) -> HashMap<String, DataType> {
 fn fits(stored: Stored, kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(index, texts) => {
-            return stored == Stored::Text && (&**index, &**texts) == (&DataType::Int16, &DataType::Utf8);
+            return stored == Stored::Text
+                && (&**index, &**texts) == (&DataType::Int16, &DataType::Utf8);
         }
         // A missing value takes as many bytes as another.
         DataType::FixedSizeBinary(width) if !(1..=WIDEST).contains(width) => return false,
@@ -126,7 +131,11 @@ impl Mapping {
     pub fn new(header: &Header) -> Result<Self, Fault> {
         if header.read_groups > MOST_RUNS {
             let found = format!("{} read groups", header.read_groups);
-            return Err(Fault::new(0, found, format!("at most {MOST_RUNS}, as many as POD5 can number")));
+            return Err(Fault::new(
+                0,
+                found,
+                format!("at most {MOST_RUNS}, as many as POD5 can number"),
+            ));
         }
         let mut lost = Vec::new();
         let mut more = Vec::new();
@@ -135,31 +144,45 @@ impl Mapping {
             let known = FIELDS.iter().position(|known| known.aux == field.name);
             let place = match known {
                 Some(i) if FIELDS[i].kind == field.kind => Place::Field(i),
-                _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => Place::EndReason,
-                None if !is_taken(&field.name) => natural(field.kind).map_or(Place::Nowhere, |stored| {
-                    let arrow = types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
-                    more.push(More { name: field.name.clone(), stored, arrow });
-                    Place::More(more.len() - 1)
-                }),
+                _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => {
+                    Place::EndReason
+                }
+                None if !is_taken(&field.name) => {
+                    natural(field.kind).map_or(Place::Nowhere, |stored| {
+                        let arrow =
+                            types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
+                        more.push(More { name: field.name.clone(), stored, arrow });
+                        Place::More(more.len() - 1)
+                    })
+                }
                 _ => Place::Nowhere,
             };
             if place == Place::Nowhere {
                 let why = match known {
                     Some(i) => format!("POD5 has it as {}", FIELDS[i].aux_field().type_name()),
-                    None if is_taken(&field.name) => "POD5 has another column of that name".to_owned(),
+                    None if is_taken(&field.name) => {
+                        "POD5 has another column of that name".to_owned()
+                    }
                     None => "POD5 has no column of that type".to_owned(),
                 };
-                lost.push(format!("auxiliary field {} of type {}: {why}", field.name, field.type_name()));
+                lost.push(format!(
+                    "auxiliary field {} of type {}: {why}",
+                    field.name,
+                    field.type_name()
+                ));
             }
             (field.clone(), place)
         };
         let places: Vec<(AuxField, Place)> = header.aux.iter().map(place).collect();
-        let groups: Vec<RunInfo> = (0..header.read_groups).map(|group| RunInfo::of_group(header, group)).collect();
+        let groups: Vec<RunInfo> =
+            (0..header.read_groups).map(|group| RunInfo::of_group(header, group)).collect();
         lost.extend(lost_attributes(header, &groups));
         lost.extend(lost_groups(&groups));
         let has_pores = header.aux.iter().any(|field| field.name == "pore_type");
-        let pore_type =
-            |group| (!has_pores).then(|| header.attribute("pore_type", group).unwrap_or(NO_PORE_TYPE).into());
+        let pore_type = |group| {
+            (!has_pores)
+                .then(|| header.attribute("pore_type", group).unwrap_or(NO_PORE_TYPE).into())
+        };
         let pore_types = (0..header.read_groups).map(pore_type).collect();
         let reason = Place::Field(field_at("end_reason"));
         let has_reasons = header.aux.iter().any(|field| field.name == END_REASON_TEXT)
@@ -208,7 +231,9 @@ impl Mapping {
             losses.add(Loss::Offset);
         }
         let scale = calibration_scale(record.range, record.digitisation);
-        if range(scale, record.digitisation).to_bits() != record.range.to_bits() && !record.range.is_nan() {
+        if range(scale, record.digitisation).to_bits() != record.range.to_bits()
+            && !record.range.is_nan()
+        {
             losses.add(Loss::Range);
         }
         let mut row = Row {
@@ -239,7 +264,8 @@ impl Mapping {
     /// What other fields tell of those that are missing.
     fn complete(&self, row: &mut Row, losses: &mut Losses) {
         let (reason, forced) = (field_at("end_reason"), field_at("end_reason_forced"));
-        let known = matches!(&row.fields[reason], Value::Text(text) if END_REASONS.contains(&&**text));
+        let known =
+            matches!(&row.fields[reason], Value::Text(text) if END_REASONS.contains(&&**text));
         if !known {
             if self.has_reasons {
                 losses.add(Loss::EndReason);
@@ -301,13 +327,16 @@ impl Runs {
 }
 
 impl Run {
-    /// Takes the converter and the clock of the first read, where the header's do not agree with them.
+    /// Takes the converter and the clock of the first read, where the header's do not agree with
+    /// them.
     fn begin(&mut self, digitisation: f64, sampling_rate: f64) {
         let of = |info: &RunInfo| (info.integer("adc_min"), info.integer("adc_max"));
         let (low, high) = of(&self.info);
         if (high - low + 1) as f64 != digitisation {
-            // Flongle and MinION digitise symmetrically, PromethION from zero: by their number of steps.
-            let steps = if (1.0..=65_536.0).contains(&digitisation) { digitisation as i64 } else { 1 };
+            // Flongle and MinION digitise symmetrically, PromethION from zero: by their number of
+            // steps.
+            let steps =
+                if (1.0..=65_536.0).contains(&digitisation) { digitisation as i64 } else { 1 };
             let low = if steps == PROMETHION_STEPS { 0 } else { -(steps / 2) };
             self.set("adc_min", low);
             self.set("adc_max", low + steps - 1);
@@ -332,8 +361,9 @@ impl Run {
 /// Digitisation of a PromethION.
 const PROMETHION_STEPS: i64 = 2048;
 
-/// What a column of [`FIELDS`] holds where nobody ever knew its values: what the POD5 library puts there when it brings
-/// files from before the column up to date. Its readers rely on numbers being there.
+/// What a column of [`FIELDS`] holds where nobody ever knew its values: what the POD5 library puts
+/// there when it brings files from before the column up to date. Its readers rely on numbers being
+/// there.
 fn absent(i: usize) -> Value {
     match FIELDS.get(i).map(|field| (field.column, field.stored)) {
         Some((_, Stored::U8 | Stored::U16 | Stored::U32 | Stored::U64)) => Value::Unsigned(0),
@@ -352,7 +382,9 @@ fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -
     let stored = FIELDS.get(i).map(|field| field.stored);
     let (value, loss) = match (stored, value) {
         (_, AuxValue::Missing) => return Value::Missing,
-        (Some(Stored::U16), AuxValue::String(text)) => (decimal(text).map(Value::Unsigned), Loss::Channel),
+        (Some(Stored::U16), AuxValue::String(text)) => {
+            (decimal(text).map(Value::Unsigned), Loss::Channel)
+        }
         (Some(Stored::F32), AuxValue::Double(value)) => {
             if f64::from(value as f32).to_bits() != value.to_bits() {
                 losses.add(Loss::Current);
@@ -366,7 +398,9 @@ fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -
         (Some(Stored::Text), AuxValue::Enum(code)) => {
             (field.label(code).map(|label| Value::Text(label.into())), Loss::EndReason)
         }
-        (Some(Stored::Bool), AuxValue::Uint8(value @ 0..=1)) => (Some(Value::Unsigned(u64::from(value))), Loss::Value),
+        (Some(Stored::Bool), AuxValue::Uint8(value @ 0..=1)) => {
+            (Some(Value::Unsigned(u64::from(value))), Loss::Value)
+        }
         (Some(Stored::Bool), _) => (None, Loss::Value),
         (_, value) => return plain(value, losses),
     };
@@ -415,18 +449,29 @@ fn lost_attributes(header: &Header, groups: &[RunInfo]) -> Vec<String> {
     // Reads complete these.
     const COMPLETED: [&str; 4] = ["adc_min", "adc_max", "sample_rate", COLUMNS_ATTRIBUTE];
     let back = attributes(groups);
-    let back: HashMap<&str, &[Option<String>]> =
-        back.iter().map(|attribute| (attribute.name.as_str(), attribute.values.as_slice())).collect();
+    let back: HashMap<&str, &[Option<String>]> = back
+        .iter()
+        .map(|attribute| (attribute.name.as_str(), attribute.values.as_slice()))
+        .collect();
     let mut lost = Vec::new();
-    for attribute in header.attributes.iter().filter(|attribute| !COMPLETED.contains(&attribute.name.as_str())) {
+    for attribute in
+        header.attributes.iter().filter(|attribute| !COMPLETED.contains(&attribute.name.as_str()))
+    {
         for (group, value) in attribute.values.iter().enumerate() {
             let Some(value) = value else { continue };
-            let again = back.get(attribute.name.as_str()).and_then(|values| values.get(group)?.as_deref());
+            let again =
+                back.get(attribute.name.as_str()).and_then(|values| values.get(group)?.as_deref());
             if again != Some(value) {
                 let column = RUN_INFO.iter().any(|(name, _)| *name == attribute.name);
-                let why =
-                    if column { "POD5 has a column of that name and another type" } else { "POD5 has no place for it" };
-                lost.push(format!("attribute {} of read group {group} ({value}): {why}", attribute.name));
+                let why = if column {
+                    "POD5 has a column of that name and another type"
+                } else {
+                    "POD5 has no place for it"
+                };
+                lost.push(format!(
+                    "attribute {} of read group {group} ({value}): {why}",
+                    attribute.name
+                ));
             }
         }
     }

@@ -1,5 +1,6 @@
-//! The Reads table: a row a read. It stands last in the file, so its batches are encoded as they fill up and kept by the
-//! caller until the signal has ended; what they need of each other, the dictionaries, is put before them then.
+//! The Reads table: a row a read. It stands last in the file, so its batches are encoded as they
+//! fill up and kept by the caller until the signal has ended; what they need of each other, the
+//! dictionaries, is put before them then.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +8,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::{FixedSizeBinaryBuilder, ListBuilder, UInt64Builder};
 use arrow_array::types::Int16Type;
-use arrow_array::{Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, StringArray, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, StringArray, new_empty_array,
+};
 use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use thalweg_io::Fault;
@@ -135,11 +138,15 @@ impl ReadsTable {
             _ => Column::new(more.stored),
         };
         let types = more.iter().filter_map(|more| {
-            let kind = more.arrow.clone().filter(|kind| !matches!(kind, DataType::Dictionary(..)))?;
+            let kind =
+                more.arrow.clone().filter(|kind| !matches!(kind, DataType::Dictionary(..)))?;
             Some((more.name.clone(), kind))
         });
         let types = types.collect();
-        let more = more.iter().enumerate().map(|(i, more)| (more.name.clone(), From::More(i), column(more)));
+        let more = more
+            .iter()
+            .enumerate()
+            .map(|(i, more)| (more.name.clone(), From::More(i), column(more)));
         Self {
             rows_a_batch,
             ids: FixedSizeBinaryBuilder::new(16),
@@ -178,7 +185,9 @@ impl ReadsTable {
                 From::Field(i) => column.push(row.fields.get(i).unwrap_or(&Value::Missing)),
                 From::More(i) => column.push(row.more.get(i).unwrap_or(&Value::Missing)),
             };
-            outcome.map_err(|fault| Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected))?;
+            outcome.map_err(|fault| {
+                Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected)
+            })?;
         }
         self.ids.append_value(row.read_id).map_err(refused)?;
         self.signal.append_value(signal.map(Some));
@@ -186,23 +195,27 @@ impl ReadsTable {
         if self.rows == self.rows_a_batch { self.batch(kept) } else { Ok(()) }
     }
 
-    /// Encodes the rows that wait. Codes stand where texts with a dictionary belong: in a batch they are the same bytes.
+    /// Encodes the rows that wait. Codes stand where texts with a dictionary belong: in a batch
+    /// they are the same bytes.
     fn batch(&mut self, kept: &mut Vec<u8>) -> Result<(), Fault> {
         let mut fields = vec![schema::read_id(), signal_field()];
-        let mut arrays: Vec<ArrayRef> = vec![Arc::new(self.ids.finish()), Arc::new(self.signal.finish())];
+        let mut arrays: Vec<ArrayRef> =
+            vec![Arc::new(self.ids.finish()), Arc::new(self.signal.finish())];
         for (name, _, column) in &mut self.columns {
             let mut array = column.take();
             if let Some(kind) = self.types.get(name) {
-                array = retyped(array, kind)
-                    .map_err(|fault| Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected))?;
+                array = retyped(array, kind).map_err(|fault| {
+                    Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected)
+                })?;
             }
             fields.push(Field::new(name.as_str(), array.data_type().clone(), true));
             arrays.push(array);
         }
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(refused)?;
         let mut tracker = DictionaryTracker::new(true);
-        let (_, data) =
-            IpcDataGenerator::default().encode(&batch, &mut tracker, &options(), &mut self.context).map_err(refused)?;
+        let (_, data) = IpcDataGenerator::default()
+            .encode(&batch, &mut tracker, &options(), &mut self.context)
+            .map_err(refused)?;
         self.batches.push(push(&data, kept));
         self.rows = 0;
         Ok(())
@@ -216,8 +229,8 @@ impl ReadsTable {
         if self.rows > 0 { self.batch(kept) } else { Ok(()) }
     }
 
-    /// Appends what stands before the batches, which are to follow as they were kept. `run_infos` are the texts of
-    /// the `run_info` column.
+    /// Appends what stands before the batches, which are to follow as they were kept. `run_infos`
+    /// are the texts of the `run_info` column.
     ///
     /// # Errors
     /// When Arrow refuses, which it has no reason to.
@@ -229,7 +242,8 @@ impl ReadsTable {
         out: &mut Vec<u8>,
     ) -> Result<IpcFile, Fault> {
         let mut fields = vec![schema::read_id(), signal_field()];
-        let mut arrays = vec![new_empty_array(fields[0].data_type()), new_empty_array(fields[1].data_type())];
+        let mut arrays =
+            vec![new_empty_array(fields[0].data_type()), new_empty_array(fields[1].data_type())];
         for (name, from, column) in &self.columns {
             let array: ArrayRef = match (from, column) {
                 (From::RunInfo, _) => dictionary(StringArray::from_iter_values(run_infos))?,
@@ -246,8 +260,12 @@ impl ReadsTable {
         let mut tracker = DictionaryTracker::new(true);
         let mut file = IpcFile::start(schema.clone(), &mut tracker, out);
         let empty = RecordBatch::try_new(Arc::new(schema), arrays).map_err(refused)?;
-        let encoded =
-            IpcDataGenerator::default().encode(&empty, &mut tracker, &options(), &mut IpcWriteContext::default());
+        let encoded = IpcDataGenerator::default().encode(
+            &empty,
+            &mut tracker,
+            &options(),
+            &mut IpcWriteContext::default(),
+        );
         for texts in encoded.map_err(refused)?.0 {
             file.dictionary(push(&texts, out));
         }
@@ -292,7 +310,12 @@ mod tests {
         let table = ReadsTable::new(10, &[]);
         assert_eq!(table.columns.len(), FIELDS.len() + 5);
         for field in FIELDS {
-            assert!(table.columns.iter().any(|(name, from, _)| name == field.column && matches!(from, From::Field(_))));
+            assert!(
+                table
+                    .columns
+                    .iter()
+                    .any(|(name, from, _)| name == field.column && matches!(from, From::Field(_)))
+            );
         }
         assert!(!table.columns.iter().any(|(_, from, _)| matches!(from, From::More(_))));
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder};
 use arrow_array::{
-    ArrayRef, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt16Array,
+    ArrayRef, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray,
+    TimestampMillisecondArray, UInt16Array,
 };
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext};
 use arrow_schema::{Field, Schema};
@@ -24,9 +25,11 @@ enum Kind {
     Float,
 }
 
-/// The columns: POD5's, then those of the rows that are none of them, in the order of their first appearance.
+/// The columns: POD5's, then those of the rows that are none of them, in the order of their first
+/// appearance.
 fn columns(rows: &[RunInfo]) -> Vec<(&str, Kind)> {
-    let mut columns: Vec<(&str, Kind)> = RUN_INFO.iter().map(|&(name, stored)| (name, Kind::Known(stored))).collect();
+    let mut columns: Vec<(&str, Kind)> =
+        RUN_INFO.iter().map(|&(name, stored)| (name, Kind::Known(stored))).collect();
     for (name, value) in rows.iter().flat_map(|row| &row.columns) {
         if columns.iter().all(|(known, _)| known != name) {
             columns.push((
@@ -70,7 +73,8 @@ fn column(rows: &[RunInfo], name: &str, kind: Kind) -> Result<ArrayRef, Fault> {
             Arc::new(StringArray::from(values(rows, name, of)?))
         }
         Kind::Known(RunStored::Millis) => {
-            let of = |value: &RunValue| if let RunValue::Millis(n) = value { Some(*n) } else { None };
+            let of =
+                |value: &RunValue| if let RunValue::Millis(n) = value { Some(*n) } else { None };
             Arc::new(TimestampMillisecondArray::from(values(rows, name, of)?).with_timezone("UTC"))
         }
         Kind::Known(RunStored::I16) => {
@@ -83,14 +87,16 @@ fn column(rows: &[RunInfo], name: &str, kind: Kind) -> Result<ArrayRef, Fault> {
         }
         Kind::Integer => Arc::new(Int64Array::from(values(rows, name, integer)?)),
         Kind::Float => {
-            let of = |value: &RunValue| if let RunValue::Float(n) = value { Some(*n) } else { None };
+            let of =
+                |value: &RunValue| if let RunValue::Float(n) = value { Some(*n) } else { None };
             Arc::new(Float64Array::from(values(rows, name, of)?))
         }
         Kind::Known(RunStored::Tags) => {
             fn of(value: &RunValue) -> Option<&[(String, String)]> {
                 if let RunValue::Tags(tags) = value { Some(tags) } else { None }
             }
-            let names = MapFieldNames { entry: "entries".into(), key: "key".into(), value: "value".into() };
+            let names =
+                MapFieldNames { entry: "entries".into(), key: "key".into(), value: "value".into() };
             let mut map = MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new());
             for row in values(rows, name, of)? {
                 for (key, value) in row.into_iter().flatten() {
@@ -106,14 +112,23 @@ fn column(rows: &[RunInfo], name: &str, kind: Kind) -> Result<ArrayRef, Fault> {
 
 #[cold]
 fn misfit(name: &str, value: &RunValue) -> Fault {
-    Fault::new(0, format!("{value:?} in the column {name} of the run info"), "a value that the column can hold")
+    Fault::new(
+        0,
+        format!("{value:?} in the column {name} of the run info"),
+        "a value that the column can hold",
+    )
 }
 
 /// Appends the whole table; its length.
 ///
 /// # Errors
 /// When a column cannot hold a value.
-pub(super) fn table(rows: &[RunInfo], identity: &Identity, software: &str, out: &mut Vec<u8>) -> Result<u64, Fault> {
+pub(super) fn table(
+    rows: &[RunInfo],
+    identity: &Identity,
+    software: &str,
+    out: &mut Vec<u8>,
+) -> Result<u64, Fault> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (name, kind) in columns(rows) {
         let array = column(rows, name, kind)?;
@@ -126,8 +141,9 @@ pub(super) fn table(rows: &[RunInfo], identity: &Identity, software: &str, out: 
     if !rows.is_empty() {
         let batch = RecordBatch::try_new(Arc::new(schema), arrays).map_err(refused)?;
         let mut context = IpcWriteContext::default();
-        let (_, data) =
-            IpcDataGenerator::default().encode(&batch, &mut tracker, &options(), &mut context).map_err(refused)?;
+        let (_, data) = IpcDataGenerator::default()
+            .encode(&batch, &mut tracker, &options(), &mut context)
+            .map_err(refused)?;
         file.batch(push(&data, out));
     }
     Ok(file.finish(out))

@@ -1,7 +1,9 @@
 //! The Signal table: rows of samples, a batch at a time, put down from their pieces.
 
 use arrow_ipc::writer::DictionaryTracker;
-use arrow_ipc::{Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder};
+use arrow_ipc::{
+    Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder,
+};
 use arrow_schema::{DataType, Field, Schema};
 use flatbuffers::FlatBufferBuilder;
 
@@ -27,8 +29,12 @@ pub(super) struct SignalTable {
 /// The columns (specification, "Signal table").
 fn columns(coding: SignalCoding) -> Vec<Field> {
     let signal = match coding {
-        SignalCoding::Vbz { .. } => schema::extension(Field::new("signal", DataType::LargeBinary, true), "minknow.vbz"),
-        SignalCoding::Plain => Field::new("signal", DataType::new_large_list(DataType::Int16, true), true),
+        SignalCoding::Vbz { .. } => {
+            schema::extension(Field::new("signal", DataType::LargeBinary, true), "minknow.vbz")
+        }
+        SignalCoding::Plain => {
+            Field::new("signal", DataType::new_large_list(DataType::Int16, true), true)
+        }
     };
     vec![schema::read_id(), signal, Field::new("samples", DataType::UInt32, true)]
 }
@@ -41,13 +47,27 @@ impl SignalTable {
         rows_a_batch: usize,
         out: &mut Vec<u8>,
     ) -> Self {
-        let schema = Schema::new_with_metadata(columns(coding), schema::metadata(identity, software));
+        let schema =
+            Schema::new_with_metadata(columns(coding), schema::metadata(identity, software));
         let file = IpcFile::start(schema, &mut DictionaryTracker::new(true), out);
-        Self { file, coding, rows_a_batch, rows: 0, ids: Vec::new(), samples: Vec::new(), chunks: Vec::new() }
+        Self {
+            file,
+            coding,
+            rows_a_batch,
+            rows: 0,
+            ids: Vec::new(),
+            samples: Vec::new(),
+            chunks: Vec::new(),
+        }
     }
 
     /// Takes a read's signal, and appends batches that are full; the numbers of its rows.
-    pub(super) fn push(&mut self, id: [u8; 16], signal: EncodedSignal, out: &mut Vec<u8>) -> std::ops::Range<u64> {
+    pub(super) fn push(
+        &mut self,
+        id: [u8; 16],
+        signal: EncodedSignal,
+        out: &mut Vec<u8>,
+    ) -> std::ops::Range<u64> {
         let first = self.rows;
         for (samples, chunk) in signal.chunks {
             self.ids.push(id);
@@ -69,15 +89,15 @@ impl SignalTable {
         self.file.finish(out)
     }
 
-    /// Appends the rows that wait. The body is their bytes and no copy of them, which is why Arrow's own writer, for
-    /// which they would have to be joined first, is not asked.
+    /// Appends the rows that wait. The body is their bytes and no copy of them, which is why
+    /// Arrow's own writer, for which they would have to be joined first, is not asked.
     fn batch(&mut self, out: &mut Vec<u8>) {
         let rows = self.ids.len() as i64;
         let unit = if self.coding == SignalCoding::Plain { size_of::<i16>() } else { 1 };
         let bytes: usize = self.chunks.iter().map(Vec::len).sum();
         let mut nodes = vec![FieldNode::new(rows, 0); 3];
-        // A list's items are a column of their own, behind its own buffers: validity, which is empty as nothing is
-        // null, and offsets.
+        // A list's items are a column of their own, behind its own buffers: validity, which is
+        // empty as nothing is null, and offsets.
         let mut lens = vec![0, self.ids.len() * 16, 0, (self.chunks.len() + 1) * size_of::<i64>()];
         if self.coding == SignalCoding::Plain {
             nodes.insert(2, FieldNode::new((bytes / unit) as i64, 0));

@@ -20,7 +20,8 @@ enum Home {
     Pool(Pool),
 }
 
-/// Some reads as an Arrow batch. Dropped, it gives its memory back for another, as far as the caller kept no array.
+/// Some reads as an Arrow batch. Dropped, it gives its memory back for another, as far as the
+/// caller kept no array.
 #[derive(Debug)]
 pub struct Batch {
     record: RecordBatch,
@@ -35,12 +36,14 @@ impl Batch {
         Ok(Self { record: rows.export(table)?, rows: Some(rows), home, file })
     }
 
-    /// Number of the file that the reads are from; 0 unless there are several. A batch holds reads of one file.
+    /// Number of the file that the reads are from; 0 unless there are several. A batch holds reads
+    /// of one file.
     pub fn file(&self) -> usize {
         self.file
     }
 
-    /// The Arrow batch for keeps: its memory is the caller's from now on, beyond the budget of the read.
+    /// The Arrow batch for keeps: its memory is the caller's from now on, beyond the budget of the
+    /// read.
     pub fn into_inner(mut self) -> RecordBatch {
         self.rows = None;
         if let Home::Run(recycler) = &self.home {
@@ -86,7 +89,12 @@ pub struct Batches {
 
 impl Batches {
     /// `reorder` asks for the order of the selection, in batches of so many bytes.
-    pub(super) fn new(run: Run<ReadDecoder<Tabulate>>, table: Arc<Table>, file: usize, reorder: Option<usize>) -> Self {
+    pub(super) fn new(
+        run: Run<ReadDecoder<Tabulate>>,
+        table: Arc<Table>,
+        file: usize,
+        reorder: Option<usize>,
+    ) -> Self {
         let recycler = run.recycler();
         let reorder = reorder.map(|limit| Reorder::new(recycler.clone(), limit));
         Self { run, recycler, table, file, reorder, over: false }
@@ -140,7 +148,8 @@ impl Iterator for Batches {
             let next = if self.reorder.is_some() { self.reordered() } else { self.forward() };
             self.over = !matches!(next, Some(Ok(_)));
             match next {
-                // A group of which all was handed over before its end leaves an empty batch: not worth a round.
+                // A group of which all was handed over before its end leaves an empty batch: not
+                // worth a round.
                 Some(Ok(batch)) if batch.num_rows() == 0 => {}
                 other => return other,
             }

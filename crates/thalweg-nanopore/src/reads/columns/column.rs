@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::types::UInt8Type;
-use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, ListArray, StringArray, UInt8Array};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, DictionaryArray, ListArray, StringArray, UInt8Array,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType};
 use thalweg_io::Fault;
@@ -120,8 +122,14 @@ impl Column {
         Ok(())
     }
 
-    /// Appends a row. `codes` says how this file numbers an enumeration's labels, where it differs from the table.
-    pub(super) fn push(&mut self, value: AuxValue<'_>, spec: &Spec, codes: Option<&[u8]>) -> Result<(), Fault> {
+    /// Appends a row. `codes` says how this file numbers an enumeration's labels, where it differs
+    /// from the table.
+    pub(super) fn push(
+        &mut self,
+        value: AuxValue<'_>,
+        spec: &Spec,
+        codes: Option<&[u8]>,
+    ) -> Result<(), Fault> {
         match value {
             AuxValue::Missing if self.varies() => {}
             AuxValue::Missing => self.values.push_nothing(),
@@ -208,9 +216,11 @@ impl Column {
         }
         let offsets = OffsetBuffer::new(std::mem::take(&mut self.offsets).into());
         Ok(match (&spec.data_type, &mut self.values) {
-            (DataType::Utf8, Values::U8(bytes)) => {
-                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(std::mem::take(bytes)), nulls)?)
-            }
+            (DataType::Utf8, Values::U8(bytes)) => Arc::new(StringArray::try_new(
+                offsets,
+                Buffer::from_vec(std::mem::take(bytes)),
+                nulls,
+            )?),
             (DataType::List(item), values) => {
                 let items = match &spec.labels {
                     Some(labels) => {
@@ -221,14 +231,20 @@ impl Column {
                 };
                 Arc::new(ListArray::try_new(item.clone(), offsets, items, nulls)?)
             }
-            (_, Values::U8(bytes)) => {
-                Arc::new(BinaryArray::try_new(offsets, Buffer::from_vec(std::mem::take(bytes)), nulls)?)
-            }
+            (_, Values::U8(bytes)) => Arc::new(BinaryArray::try_new(
+                offsets,
+                Buffer::from_vec(std::mem::take(bytes)),
+                nulls,
+            )?),
             (other, _) => return Err(ArrowError::SchemaError(format!("{}: {other}", spec.name))),
         })
     }
 
-    fn dictionary(&mut self, labels: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
+    fn dictionary(
+        &mut self,
+        labels: &ArrayRef,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef, ArrowError> {
         let Values::U8(codes) = &mut self.values else {
             return Err(ArrowError::SchemaError("an enumeration without codes".into()));
         };
@@ -240,7 +256,8 @@ impl Column {
     pub(super) fn reclaim(&mut self, array: ArrayRef) {
         let data = array.to_data();
         drop(array);
-        let child = data.child_data().first().filter(|_| matches!(data.data_type(), DataType::List(_)));
+        let child =
+            data.child_data().first().filter(|_| matches!(data.data_type(), DataType::List(_)));
         let nulls = data.nulls().map(|nulls| nulls.buffer().clone());
         let items = child.and_then(|child| child.nulls()).map(|nulls| nulls.buffer().clone());
         let first = data.buffers().first().cloned();
@@ -261,7 +278,8 @@ impl Column {
 
 #[cold]
 fn too_many(len: usize) -> Fault {
-    let expected = format!("at most {}, as 32-bit list offsets count; visit the reads instead", i32::MAX);
+    let expected =
+        format!("at most {}, as 32-bit list offsets count; visit the reads instead", i32::MAX);
     Fault::new(0, format!("a batch of {len} elements in one column"), expected)
 }
 
@@ -281,6 +299,10 @@ fn label(code: u8, spec: &Spec, codes: Option<&[u8]>) -> Result<u8, Fault> {
     };
     let labels = spec.labels.as_ref().map_or(0, |labels| labels.len());
     known.filter(|&code| usize::from(code) < labels).ok_or_else(|| {
-        Fault::new(0, format!("code {code} in the field {:?}", spec.name), format!("one of {}", spec.type_name))
+        Fault::new(
+            0,
+            format!("code {code} in the field {:?}", spec.name),
+            format!("one of {}", spec.type_name),
+        )
     })
 }

@@ -1,4 +1,5 @@
-//! Rows in the order of an id list: those of a window come in the order of their offsets in the file.
+//! Rows in the order of an id list: those of a window come in the order of their offsets in the
+//! file.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,15 +75,19 @@ impl Reorder {
         self.pool.clone()
     }
 
-    /// Takes in a decoded batch. The run may make another in its stead: this one may be needed until the end of its
-    /// window.
+    /// Takes in a decoded batch. The run may make another in its stead: this one may be needed
+    /// until the end of its window.
     pub(super) fn extend(&mut self, rows: Rows) {
         self.recycler.forget();
         if rows.is_empty() {
             return self.recycler.restock(rows);
         }
         let number = self.first + self.held.len() as u64;
-        let items = rows.places.iter().enumerate().map(|(row, &(ordinal, bytes))| (ordinal, (number, row, bytes)));
+        let items = rows
+            .places
+            .iter()
+            .enumerate()
+            .map(|(row, &(ordinal, bytes))| (ordinal, (number, row, bytes)));
         self.early.extend(items);
         self.held.push_back(Held { waiting: rows.places.len(), rows: Some(rows) });
         while let Some(row) = self.early.pop() {
@@ -120,8 +125,9 @@ impl Reorder {
             self.ready_bytes -= bytes;
             let Some(held) = self.held.get_mut((number - self.first) as usize) else { continue };
             if let Some(from) = &held.rows {
-                out.copy_row(from, row)
-                    .map_err(|f| Error::Usage(format!("{}, expected {}", f.found, f.expected).into()))?;
+                out.copy_row(from, row).map_err(|f| {
+                    Error::Usage(format!("{}, expected {}", f.found, f.expected).into())
+                })?;
             }
             held.waiting -= 1;
             if held.waiting == 0

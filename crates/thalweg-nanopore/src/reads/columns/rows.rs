@@ -11,7 +11,8 @@ use crate::reads::Read;
 use crate::reads::collect::Collect;
 use crate::slow5::AuxValue;
 
-/// Bytes that a row takes beside its samples, read id and auxiliary values: offsets and the fixed columns.
+/// Bytes that a row takes beside its samples, read id and auxiliary values: offsets and the fixed
+/// columns.
 const ROW_BYTES: usize = 48;
 
 /// A stored byte of signal decodes to about this many.
@@ -97,11 +98,17 @@ impl Rows {
 
     /// Hands the rows over as an Arrow batch, without copying values.
     pub(super) fn export(&mut self, table: &Table) -> Result<RecordBatch> {
-        let columns: Result<Vec<ArrayRef>, _> =
-            self.columns.iter_mut().zip(&table.specs).map(|(column, spec)| column.export(spec)).collect();
+        let columns: Result<Vec<ArrayRef>, _> = self
+            .columns
+            .iter_mut()
+            .zip(&table.specs)
+            .map(|(column, spec)| column.export(spec))
+            .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(self.places.len()));
         columns
-            .and_then(|columns| RecordBatch::try_new_with_options(table.schema.clone(), columns, &options))
+            .and_then(|columns| {
+                RecordBatch::try_new_with_options(table.schema.clone(), columns, &options)
+            })
             .map_err(|e| Error::Usage(format!("rows do not make an Arrow batch: {e}").into()))
     }
 

@@ -17,8 +17,8 @@ pub(super) const SIGNAL: usize = 6;
 /// The column that stands in the place of the samples in a scan.
 const SAMPLES: (&str, AuxType) = ("samples", AuxType::Scalar(Scalar::Uint64));
 
-/// Columns before the auxiliary ones. SLOW5 specification, "SLOW5 header"; the length of the signal is not a column of
-/// its own.
+/// Columns before the auxiliary ones. SLOW5 specification, "SLOW5 header"; the length of the signal
+/// is not a column of its own.
 const PRIMARY: [(&str, AuxType); SIGNAL + 1] = [
     ("read_id", AuxType::STRING),
     ("read_group", AuxType::Scalar(Scalar::Uint32)),
@@ -52,9 +52,10 @@ pub(in crate::reads) struct Table {
 }
 
 impl Table {
-    /// The columns for files with these names and headers: the primary ones, then every auxiliary field of any file in
-    /// the order in which they first appear. Labels of an enumeration that differ from file to file are put together.
-    /// Without `signal`, the number of samples takes the place of the samples.
+    /// The columns for files with these names and headers: the primary ones, then every auxiliary
+    /// field of any file in the order in which they first appear. Labels of an enumeration that
+    /// differ from file to file are put together. Without `signal`, the number of samples takes the
+    /// place of the samples.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where a field has one type in one file and another in another.
@@ -76,8 +77,10 @@ impl Table {
         if !signal {
             primary[SIGNAL] = SAMPLES;
         }
-        let primary = primary.iter().map(|(name, kind)| spec(&AuxField::new(*name, *kind), Strings::Text));
-        let specs: Vec<Spec> = primary.chain(aux.iter().map(|field| spec(field, strings))).collect();
+        let primary =
+            primary.iter().map(|(name, kind)| spec(&AuxField::new(*name, *kind), Strings::Text));
+        let specs: Vec<Spec> =
+            primary.chain(aux.iter().map(|field| spec(field, strings))).collect();
         let fields = specs.iter().enumerate().map(|(i, spec)| {
             let metadata = HashMap::from([(TYPE_KEY.to_owned(), spec.type_name.clone())]);
             Field::new(&spec.name, spec.data_type.clone(), i > SIGNAL).with_metadata(metadata)
@@ -94,7 +97,9 @@ fn merge(known: &mut AuxField, field: &AuxField, file: &Arc<str>) -> Result<()> 
     };
     if known.kind != field.kind {
         let (name, here, before) = (&field.name, field.type_name(), known.type_name());
-        return Err(unsupported(format!("the auxiliary field {name:?} of type {here}, {before} in other files,")));
+        return Err(unsupported(format!(
+            "the auxiliary field {name:?} of type {here}, {before} in other files,"
+        )));
     }
     for label in &field.labels {
         if !known.labels.contains(label) {
@@ -103,7 +108,10 @@ fn merge(known: &mut AuxField, field: &AuxField, file: &Arc<str>) -> Result<()> 
     }
     // 255 stands for a missing value.
     if known.labels.len() > usize::from(u8::MAX) {
-        return Err(unsupported(format!("more than 255 labels of the enumeration {:?} in all files", field.name)));
+        return Err(unsupported(format!(
+            "more than 255 labels of the enumeration {:?} in all files",
+            field.name
+        )));
     }
     Ok(())
 }
@@ -132,15 +140,23 @@ fn spec(field: &AuxField, strings: Strings) -> Spec {
         AuxType::Array(Scalar::Char) | AuxType::Scalar(_) => scalar,
         AuxType::Array(_) => DataType::List(Arc::new(Field::new("item", scalar, is_enum))),
     };
-    let labels = is_enum.then(|| Arc::new(StringArray::from_iter_values(&field.labels)) as ArrayRef);
-    Spec { name: field.name.clone(), kind: field.kind, type_name: field.type_name(), data_type, labels }
+    let labels =
+        is_enum.then(|| Arc::new(StringArray::from_iter_values(&field.labels)) as ArrayRef);
+    Spec {
+        name: field.name.clone(),
+        kind: field.kind,
+        type_name: field.type_name(),
+        data_type,
+        labels,
+    }
 }
 
 /// How the fields of one file go into a table.
 #[derive(Debug)]
 pub(super) struct Fit {
     pub(super) table: Arc<Table>,
-    /// For each field of the file, its column and, where they differ, the table's codes for the file's.
+    /// For each field of the file, its column and, where they differ, the table's codes for the
+    /// file's.
     pub(super) fields: Vec<(usize, Option<Box<[u8]>>)>,
     /// Columns that the file does not have.
     pub(super) absent: Vec<usize>,
@@ -152,11 +168,15 @@ impl Fit {
         let mut absent: Vec<usize> = (0..table.aux.len()).map(|i| SIGNAL + 1 + i).collect();
         let mut fields = Vec::new();
         for field in &header.aux {
-            let Some((i, known)) = table.aux.iter().enumerate().find(|(_, known)| known.name == field.name) else {
+            let Some((i, known)) =
+                table.aux.iter().enumerate().find(|(_, known)| known.name == field.name)
+            else {
                 continue;
             };
             absent.retain(|&column| column != SIGNAL + 1 + i);
-            let code = |label| known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok());
+            let code = |label| {
+                known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok())
+            };
             let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
             let differs = !known.labels.starts_with(&field.labels);
             fields.push((SIGNAL + 1 + i, codes.filter(|_| differs)));

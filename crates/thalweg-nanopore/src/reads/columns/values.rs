@@ -1,17 +1,19 @@
-//! The values of one column under construction: a vector of their type, which becomes an Arrow buffer and comes back.
+//! The values of one column under construction: a vector of their type, which becomes an Arrow
+//! buffer and comes back.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, UInt8Array, UInt16Array,
-    UInt32Array, UInt64Array,
+    ArrayRef, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
 
 use crate::slow5::{AuxValue, Scalar};
 
-/// A vector of one of the types that a field can have. Characters and codes of enumerations are `U8`.
+/// A vector of one of the types that a field can have. Characters and codes of enumerations are
+/// `U8`.
 #[derive(Debug)]
 pub(super) enum Values {
     I8(Vec<i8>),
@@ -71,7 +73,9 @@ impl Values {
             (Self::I16(vec), AuxValue::Int16(v)) => vec.push(v),
             (Self::I32(vec), AuxValue::Int32(v)) => vec.push(v),
             (Self::I64(vec), AuxValue::Int64(v)) => vec.push(v),
-            (Self::U8(vec), AuxValue::Uint8(v) | AuxValue::Char(v) | AuxValue::Enum(v)) => vec.push(v),
+            (Self::U8(vec), AuxValue::Uint8(v) | AuxValue::Char(v) | AuxValue::Enum(v)) => {
+                vec.push(v)
+            }
             (Self::U16(vec), AuxValue::Uint16(v)) => vec.push(v),
             (Self::U32(vec), AuxValue::Uint32(v)) => vec.push(v),
             (Self::U64(vec), AuxValue::Uint64(v)) => vec.push(v),

@@ -72,7 +72,9 @@ pub(super) fn from_library(Means { store, control, memory, .. }: Means<'_>) -> R
 fn otherwise(means: Means<'_>, refused: Refused) -> Result<Layout> {
     from_library(means).map_err(|error| match refused {
         // What was found here says more than that there is no library.
-        Refused::Damaged(fault) if !HAS_LIBHDF5 => fault.in_file(means.store.name(), 0, "HDF5's metadata"),
+        Refused::Damaged(fault) if !HAS_LIBHDF5 => {
+            fault.in_file(means.store.name(), 0, "HDF5's metadata")
+        }
         _ => error,
     })
 }
@@ -103,8 +105,8 @@ fn table(means: Means<'_>, pages: &Pages, root: &Root) -> meta::Result<Layout> {
     }
 }
 
-/// Parses all reads, stride by stride in turn on threads that wait for the store most of the time. Hands them on by their
-/// order, for as long as they are wanted.
+/// Parses all reads, stride by stride in turn on threads that wait for the store most of the time.
+/// Hands them on by their order, for as long as they are wanted.
 pub(super) fn all(
     root: &Root,
     means: Means<'_>,
@@ -140,7 +142,8 @@ pub(super) fn all(
                     }
                 }
             };
-            let started = std::thread::Builder::new().name("thalweg-scan".into()).spawn_scoped(scope, parse);
+            let started =
+                std::thread::Builder::new().name("thalweg-scan".into()).spawn_scoped(scope, parse);
             started.map_err(|e| Error::io(store.name(), "starting a thread for", e))?;
         }
         for (_, receiver) in (0..root.len()).step_by(STRIDE).zip(receivers.iter().cycle()) {

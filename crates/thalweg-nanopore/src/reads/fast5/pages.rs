@@ -75,7 +75,9 @@ impl Source for Pages {
         if let Some(bytes) = self.store.bytes() {
             self.store.touch(at, len)?;
             let start = usize::try_from(at).unwrap_or(usize::MAX);
-            return Ok(Cow::Borrowed(bytes.get(start..start.saturating_add(len)).unwrap_or_default()));
+            return Ok(Cow::Borrowed(
+                bytes.get(start..start.saturating_add(len)).unwrap_or_default(),
+            ));
         }
         self.requests.set(self.requests.get() + 1);
         if len as u64 > WINDOW {
@@ -84,7 +86,11 @@ impl Source for Pages {
             return Ok(Cow::Owned(bytes));
         }
         let mut windows = self.windows.borrow_mut();
-        let mut bytes = if windows.len() < KEPT { Vec::new() } else { windows.pop_front().unwrap_or_default().1 };
+        let mut bytes = if windows.len() < KEPT {
+            Vec::new()
+        } else {
+            windows.pop_front().unwrap_or_default().1
+        };
         bytes.resize(WINDOW.min(self.store.size() - at) as usize, 0);
         self.store.read_at(at, &mut bytes)?;
         let wanted = bytes.get(..len).unwrap_or_default().to_vec();
@@ -100,7 +106,9 @@ impl Source for Pages {
         let mut merged: Vec<Range<u64>> = Vec::new();
         for range in ranges {
             match merged.last_mut() {
-                Some(last) if range.start <= last.end.saturating_add(GAP) => last.end = last.end.max(range.end),
+                Some(last) if range.start <= last.end.saturating_add(GAP) => {
+                    last.end = last.end.max(range.end)
+                }
                 _ => merged.push(range),
             }
         }

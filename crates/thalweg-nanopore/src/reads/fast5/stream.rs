@@ -1,12 +1,15 @@
-//! Reads that are parsed by the workers that decode them, from the bytes that were fetched for their signal.
+//! Reads that are parsed by the workers that decode them, from the bytes that were fetched for
+//! their signal.
 //!
-//! Metadata of a read and its signal are written one after the other, so what a read needs lies between its group's header
-//! and that of a read soon after: how soon, some reads tell when the file is opened. The engine then goes through the file
-//! once. What lies elsewhere is fetched by itself.
+//! Metadata of a read and its signal are written one after the other, so what a read needs lies
+//! between its group's header and that of a read soon after: how soon, some reads tell when the
+//! file is opened. The engine then goes through the file once. What lies elsewhere is fetched by
+//! itself.
 //!
-//! The header that the file presents is made of its first reads. A read that has something else - an attribute that those
-//! did not have, another run - makes the worker that meets it go through the metadata of all reads, once, and from then on
-//! reads go with the header of all. What was said before stays right: later groups and fields come behind the known ones.
+//! The header that the file presents is made of its first reads. A read that has something else -
+//! an attribute that those did not have, another run - makes the worker that meets it go through
+//! the metadata of all reads, once, and from then on reads go with the header of all. What was said
+//! before stays right: later groups and fields come behind the known ones.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -25,7 +28,8 @@ use super::pages::{Pages, WINDOW};
 use crate::fast5::{Known, Layout, Root, Row, RowDecoder, Rows, State};
 use crate::slow5::{Entry, Header, Index, Record, Version};
 
-/// Reads that make the header at first, and reads that are looked at beside them to see where things lie.
+/// Reads that make the header at first, and reads that are looked at beside them to see where
+/// things lie.
 const FIRST: usize = 8;
 const OTHERS: usize = 8;
 
@@ -33,7 +37,8 @@ const OTHERS: usize = 8;
 const BEFORE: u64 = 64 << 10;
 /// What a read needs may lie beyond the headers of this many reads.
 const AFTER: usize = 4;
-/// No read is fetched with more bytes than this in one go; what is missing then is fetched by itself.
+/// No read is fetched with more bytes than this in one go; what is missing then is fetched by
+/// itself.
 const MOST: u64 = 32 << 20;
 
 /// A file whose reads are parsed as they go by.
@@ -89,7 +94,11 @@ impl Source for Traced<'_> {
 
 impl Stream {
     /// Looks at some reads; `None` where they are not laid out to be read on the way.
-    pub(super) fn open(means: Means<'_>, pages: &Pages, root: Root) -> meta::Result<Result<Self, Root>> {
+    pub(super) fn open(
+        means: Means<'_>,
+        pages: &Pages,
+        root: Root,
+    ) -> meta::Result<Result<Self, Root>> {
         let count = root.places().len();
         if count <= FIRST {
             return Ok(Err(root));
@@ -97,11 +106,16 @@ impl Stream {
         let mut known = root.known(means.store.name());
         let mut reach = Reach { before: 0, after: 1, fields: 0 };
         let mut needed = Vec::new();
-        let numbers = || (0..FIRST).chain((0..OTHERS).map(|i| FIRST + i * (count - FIRST) / OTHERS));
+        let numbers =
+            || (0..FIRST).chain((0..OTHERS).map(|i| FIRST + i * (count - FIRST) / OTHERS));
         let size = pages.size();
-        let place = |number: usize| root.places().get(number).map_or(size, |place| place.at.min(size));
-        pages
-            .expect(numbers().map(|number| place(number)..place(number).saturating_add(WINDOW).min(size)).collect())?;
+        let place =
+            |number: usize| root.places().get(number).map_or(size, |place| place.at.min(size));
+        pages.expect(
+            numbers()
+                .map(|number| place(number)..place(number).saturating_add(WINDOW).min(size))
+                .collect(),
+        )?;
         for number in numbers() {
             let traced = Traced { pages, gets: RefCell::default() };
             let found = root.read(&traced, number)?;
@@ -170,8 +184,12 @@ impl Stream {
         let mut library = None;
         all(&self.root, self.means(), &mut |found| {
             match found.and_then(|found| known.take(&pages, found)) {
-                // What does not fit the others is told when it is read, and so is what nobody reads.
-                Ok(_) | Err(Refused::Store(Error::Unsupported { .. } | Error::Malformed { .. })) => Ok(true),
+                // What does not fit the others is told when it is read, and so is what nobody
+                // reads.
+                Ok(_)
+                | Err(Refused::Store(Error::Unsupported { .. } | Error::Malformed { .. })) => {
+                    Ok(true)
+                }
                 Err(Refused::Store(error)) => Err(error),
                 Err(_) => {
                     library = self.library();
@@ -201,7 +219,9 @@ impl Stream {
         let mut index = Index::new(Version::V1_0_0);
         for (number, place) in self.root.places().iter().enumerate() {
             let entry = Entry { offset: number as u64, size: 0 };
-            index.push(&place.id, entry).map_err(|fault| fault.in_file(self.store.name(), 0, "read ids"))?;
+            index
+                .push(&place.id, entry)
+                .map_err(|fault| fault.in_file(self.store.name(), 0, "read ids"))?;
         }
         Ok(index)
     }
@@ -219,12 +239,19 @@ impl Stream {
 }
 
 impl Reach {
-    /// Extends it to what a read needed, but for the headers after it, of which it tells how many that takes; `None` where
-    /// the signal lies elsewhere.
-    fn widen(&mut self, root: &Root, number: usize, gets: &[Range<u64>], signal: &Range<u64>) -> Option<usize> {
+    /// Extends it to what a read needed, but for the headers after it, of which it tells how many
+    /// that takes; `None` where the signal lies elsewhere.
+    fn widen(
+        &mut self,
+        root: &Root,
+        number: usize,
+        gets: &[Range<u64>],
+        signal: &Range<u64>,
+    ) -> Option<usize> {
         let places = root.places();
         let place = places.get(number)?;
-        let headers = |end: u64| places.partition_point(|place| place.at < end).saturating_sub(number).max(1);
+        let headers =
+            |end: u64| places.partition_point(|place| place.at < end).saturating_sub(number).max(1);
         let mut after = 1;
         for get in gets {
             if get.start < place.at {
@@ -238,7 +265,8 @@ impl Reach {
         if signal.is_empty() {
             return Some(after);
         }
-        let near = signal.start >= place.at.saturating_sub(self.before) && headers(signal.end) <= AFTER;
+        let near =
+            signal.start >= place.at.saturating_sub(self.before) && headers(signal.end) <= AFTER;
         near.then(|| after.max(headers(signal.end)))
     }
 }
@@ -292,7 +320,15 @@ impl StreamUnpacker {
             _ => stream.first.clone(),
         };
         let (known, header) = (state.known().clone(), state.header().clone());
-        Self { decoder: RowDecoder::new(stream.store.clone()), stream, rows, pages, known, header, ready: None }
+        Self {
+            decoder: RowDecoder::new(stream.store.clone()),
+            stream,
+            rows,
+            pages,
+            known,
+            header,
+            ready: None,
+        }
     }
 
     /// Parses the read of an extent; the header that it goes with.
@@ -300,7 +336,9 @@ impl StreamUnpacker {
         self.ready = None;
         let name = self.stream.store.name().clone();
         let number = self.rows.number(extent.ordinal).filter(|&number| number < self.stream.len());
-        let number = number.ok_or_else(|| Error::Usage(format!("{name}: no read number {}", extent.ordinal).into()))?;
+        let number = number.ok_or_else(|| {
+            Error::Usage(format!("{name}: no read number {}", extent.ordinal).into())
+        })?;
         let parsed = match self.stream.whole.get() {
             Some(Whole::Library(layout)) => return Ok(self.adopt(extent, layout.clone(), number)),
             _ => self.parse(extent, number),
@@ -355,7 +393,8 @@ impl StreamUnpacker {
         }
     }
 
-    /// Decodes the read that was parsed last, and appends its samples to `samples`; all but these with `None`.
+    /// Decodes the read that was parsed last, and appends its samples to `samples`; all but these
+    /// with `None`.
     pub(super) fn read(
         &mut self,
         extent: &Extent<'_>,
@@ -366,7 +405,9 @@ impl StreamUnpacker {
         }
         let row = match &self.ready {
             Some((_, Ready::Parsed(row))) => Some((row, &self.header)),
-            Some((_, Ready::Library(layout, number))) => layout.number(*number).map(|row| (row, layout.header())),
+            Some((_, Ready::Library(layout, number))) => {
+                layout.number(*number).map(|row| (row, layout.header()))
+            }
             None => None,
         };
         let Some((row, header)) = row else {

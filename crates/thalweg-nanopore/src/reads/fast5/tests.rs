@@ -21,12 +21,15 @@ use crate::slow5::Record;
 /// The seeds of the fuzz target, and the real files where there are any.
 fn files() -> Vec<PathBuf> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let shared =
-        std::env::var_os("THALWEG_SHARED").map_or_else(|| PathBuf::from(root).join("../shared"), PathBuf::from);
+    let shared = std::env::var_os("THALWEG_SHARED")
+        .map_or_else(|| PathBuf::from(root).join("../shared"), PathBuf::from);
     let mut files = Vec::new();
-    for folder in [PathBuf::from(root).join("fuzz/corpus/hdf5_meta"), shared.join("data/nanopore/fast5")] {
+    for folder in
+        [PathBuf::from(root).join("fuzz/corpus/hdf5_meta"), shared.join("data/nanopore/fast5")]
+    {
         // The real files are not everywhere; `tests/it/real.rs` says where they have to be.
-        files.extend(fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()));
+        files
+            .extend(fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()));
     }
     assert!(!files.is_empty());
     files.sort();
@@ -47,7 +50,10 @@ fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Layout> {
 
 /// Everything but how many requests it took. Numbers that are none are the same.
 fn shown(layout: &fast5::Layout) -> String {
-    format!("{layout:#?}").lines().filter(|line| !line.trim_start().starts_with("requests:")).collect()
+    format!("{layout:#?}")
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("requests:"))
+        .collect()
 }
 
 #[test]
@@ -59,7 +65,11 @@ fn every_file_is_as_libhdf5_has_it() {
         for depth in [1, 7] {
             match ours(&store, depth) {
                 Ok(layout) if shown(&layout) == wanted => {}
-                Ok(layout) => wrong.push(format!("{}: {} instead of {wanted}", path.display(), shown(&layout))),
+                Ok(layout) => wrong.push(format!(
+                    "{}: {} instead of {wanted}",
+                    path.display(),
+                    shown(&layout)
+                )),
                 Err(refused) => wrong.push(format!("{}: {refused:?}", path.display())),
             }
         }
@@ -70,7 +80,8 @@ fn every_file_is_as_libhdf5_has_it() {
 /// A read with everything that is known of it, as text, and its samples.
 fn all(file: &ReadFile) -> Vec<(String, Vec<i16>)> {
     let show = |read: &Read<'_>| {
-        let Record { read_id, read_group, digitisation, offset, range, sampling_rate, .. } = *read.record;
+        let Record { read_id, read_group, digitisation, offset, range, sampling_rate, .. } =
+            *read.record;
         let own = format!("{read_id} {read_group} {digitisation} {offset} {range} {sampling_rate}");
         let aux: Vec<_> = read.record.aux_values(read.header).map(Result::unwrap).collect();
         (format!("{own} {aux:?}"), read.samples.to_vec())
@@ -97,7 +108,8 @@ fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
     assert!(streams >= 2);
 }
 
-/// Bits flipped all over a file, and lengths that it is cut to. What libhdf5 makes of such files is for `fast5_hostile`.
+/// Bits flipped all over a file, and lengths that it is cut to. What libhdf5 makes of such files is
+/// for `fast5_hostile`.
 #[test]
 fn damaged_files_are_refused_or_read_in_bounded_work() {
     for path in files() {
@@ -110,7 +122,9 @@ fn damaged_files_are_refused_or_read_in_bounded_work() {
             bytes[at] ^= 1 << (at % 8);
             match ours(&store(bytes), 1) {
                 Ok(_) => read += 1,
-                Err(Refused::Store(error)) => assert!(!matches!(error, thalweg_io::Error::Io { .. }), "{error}"),
+                Err(Refused::Store(error)) => {
+                    assert!(!matches!(error, thalweg_io::Error::Io { .. }), "{error}")
+                }
                 Err(_) => refused += 1,
             }
         }

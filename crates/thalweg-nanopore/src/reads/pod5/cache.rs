@@ -20,7 +20,10 @@ struct Kept<T> {
 impl<T> Cache<T> {
     /// A cache of values of at most `most` bytes together.
     pub(super) fn new(most: usize) -> Self {
-        Self { most, kept: Mutex::new(Kept { by_number: HashMap::new(), order: VecDeque::new(), size: 0 }) }
+        Self {
+            most,
+            kept: Mutex::new(Kept { by_number: HashMap::new(), order: VecDeque::new(), size: 0 }),
+        }
     }
 
     pub(super) fn get(&self, number: usize) -> Option<Arc<T>> {

@@ -1,5 +1,5 @@
-//! Every read of a POD5 file decoded: damage is counted and does not end the pass, and what is intact may be written to
-//! a file of its own.
+//! Every read of a POD5 file decoded: damage is counted and does not end the pass, and what is
+//! intact may be written to a file of its own.
 
 use std::path::Path;
 
@@ -28,7 +28,9 @@ impl ReadFile {
         };
         let layout = Layout { coding, ..Layout::default() };
         let target = Target::new(Coding::Pod5(layout), &self.header).map_err(|fault| {
-            Error::Usage(format!("{}: {}, expected {}", out.display(), fault.found, fault.expected).into())
+            Error::Usage(
+                format!("{}: {}, expected {}", out.display(), fault.found, fault.expected).into(),
+            )
         })?;
         let sink = target.create(out)?;
         self.pod5_pass(file, Some((target, sink)))
@@ -42,9 +44,15 @@ impl ReadFile {
             report.left_out = file.left_out.iter().chain(target.lost()).cloned().collect();
         }
         if file.is_recovered {
-            footer_defects(&*self.store, self.options.budget)?.into_iter().for_each(|error| report.defect(error));
+            footer_defects(&*self.store, self.options.budget)?
+                .into_iter()
+                .for_each(|error| report.defect(error));
         }
-        self.examine((source, layout::Coding::Pod5(file.tables.clone(), board)), salvage, &mut report)?;
+        self.examine(
+            (source, layout::Coding::Pod5(file.tables.clone(), board)),
+            salvage,
+            &mut report,
+        )?;
         report.lost_reads = self.pod5_lost(file, report.reads)?;
         match file.saved_index(self) {
             Ok(None) => {}
@@ -63,10 +71,12 @@ impl ReadFile {
         Ok(report)
     }
 
-    /// How many reads the file has beside so many intact ones. A batch of which not even the head is left has at least one.
+    /// How many reads the file has beside so many intact ones. A batch of which not even the head
+    /// is left has at least one.
     fn pod5_lost(&self, file: &Pod5, intact: u64) -> Result<LostReads> {
         let rows = file.tables.rows(&self.options.control)?;
-        let headless = rows.iter().filter(|rows| rows.is_err()).count() as u64 + u64::from(file.tables.is_cut);
+        let headless =
+            rows.iter().filter(|rows| rows.is_err()).count() as u64 + u64::from(file.tables.is_cut);
         let lost = rows.iter().flatten().sum::<u64>().saturating_sub(intact);
         Ok(if headless == 0 { LostReads::Known(lost) } else { LostReads::AtLeast(lost + headless) })
     }

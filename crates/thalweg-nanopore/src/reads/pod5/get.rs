@@ -29,15 +29,30 @@ impl<'a> Pod5Getter<'a> {
     pub(in crate::reads) fn new(file: &'a ReadFile, pod5: &'a Pod5) -> Result<Self> {
         let (index, _) = pod5.index(file)?;
         let lookup = Lookup::new(pod5.tables.clone(), file.options.control.clone());
-        Ok(Self { file, pod5, index, lookup, slate: Slate::default(), rows: Rows::default(), stored: Vec::new() })
+        Ok(Self {
+            file,
+            pod5,
+            index,
+            lookup,
+            slate: Slate::default(),
+            rows: Rows::default(),
+            stored: Vec::new(),
+        })
     }
 
     /// Finds one read and fetches the part of its signal that lies together; tells where that is.
     pub(in crate::reads) fn fetch(&mut self, read_id: &str) -> Result<u64> {
         let row = self.pod5.row(self.file, &self.index, read_id)?;
         let (index, row) = row.ok_or_else(|| no_read(self.file, read_id))?;
-        let gone = || Fault::new(0, "nothing", "a batch").in_file(self.file.store.name(), 0, "Reads table");
-        let batch = self.pod5.tables.reads_batches(&[index], &self.lookup.control)?.pop().ok_or_else(gone)??;
+        let gone = || {
+            Fault::new(0, "nothing", "a batch").in_file(self.file.store.name(), 0, "Reads table")
+        };
+        let batch = self
+            .pod5
+            .tables
+            .reads_batches(&[index], &self.lookup.control)?
+            .pop()
+            .ok_or_else(gone)??;
         let mut needed = Needed::default();
         let listed = self.lookup.listed(&batch, row, &mut needed)?;
         let found = self.lookup.places(&mut needed)?;
@@ -58,11 +73,16 @@ impl<'a> Pod5Getter<'a> {
     }
 
     /// Decodes one read, and appends its samples to `samples`; also tells where it is.
-    pub(in crate::reads) fn get(&mut self, read_id: &str, samples: &mut Vec<i16>) -> Result<(u64, Record<'_>)> {
+    pub(in crate::reads) fn get(
+        &mut self,
+        read_id: &str,
+        samples: &mut Vec<i16>,
+    ) -> Result<(u64, Record<'_>)> {
         let offset = self.fetch(read_id)?;
         let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
         let limit = self.file.options.budget.memory;
-        let record = self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_| ())?;
+        let record =
+            self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_| ())?;
         check_id(self.file.store.name(), offset, read_id, record.read_id)?;
         Ok((offset, record))
     }

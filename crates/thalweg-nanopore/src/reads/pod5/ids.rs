@@ -72,7 +72,11 @@ impl Pod5 {
     }
 
     /// Which of `ids` the file has.
-    pub(in crate::reads) fn has<'i>(&self, file: &ReadFile, ids: impl Iterator<Item = &'i str>) -> Result<Vec<bool>> {
+    pub(in crate::reads) fn has<'i>(
+        &self,
+        file: &ReadFile,
+        ids: impl Iterator<Item = &'i str>,
+    ) -> Result<Vec<bool>> {
         let (index, _) = self.index(file)?;
         ids.map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
     }
@@ -80,7 +84,8 @@ impl Pod5 {
     /// Where a read is.
     pub(super) fn row(&self, file: &ReadFile, index: &Pod5Index, id: &str) -> Result<Option<Row>> {
         // Ids are written in lower case; another spelling is another id, as in every format.
-        let Some(uuid) = parse_uuid(id).filter(|_| !id.bytes().any(|b| b.is_ascii_uppercase())) else {
+        let Some(uuid) = parse_uuid(id).filter(|_| !id.bytes().any(|b| b.is_ascii_uppercase()))
+        else {
             return Ok(None);
         };
         let rows = index.candidates(&uuid)?;
@@ -96,8 +101,13 @@ impl Pod5 {
     }
 
     fn id_of(&self, file: &ReadFile, (index, row): Row) -> Result<[u8; UUID_BYTES]> {
-        let gone = || Fault::new(0, "nothing", "a read id").in_file(file.store.name(), 0, "Reads table");
-        let batch = self.tables.reads_batches(&[index], &file.options.control)?.pop().ok_or_else(gone)??;
+        let gone =
+            || Fault::new(0, "nothing", "a read id").in_file(file.store.name(), 0, "Reads table");
+        let batch = self
+            .tables
+            .reads_batches(&[index], &file.options.control)?
+            .pop()
+            .ok_or_else(gone)??;
         let at = |fault: Fault| fault.in_file(file.store.name(), batch.offset, "Reads table");
         self.tables.reads.read_id(&batch.batch(), row).map_err(at)
     }
@@ -116,7 +126,11 @@ impl ReadFile {
                 None => missing.push(id.as_str()),
             }
         }
-        if missing.is_empty() { Ok(Wish::Rows(rows)) } else { Err(self.not_found(&missing, ids.len())) }
+        if missing.is_empty() {
+            Ok(Wish::Rows(rows))
+        } else {
+            Err(self.not_found(&missing, ids.len()))
+        }
     }
 
     /// The ids of all reads.
@@ -124,7 +138,9 @@ impl ReadFile {
         let mut all = Vec::new();
         let mut text = String::new();
         for stride in file.tables.strides(AHEAD) {
-            for batch in file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)? {
+            for batch in
+                file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)?
+            {
                 let batch = batch?;
                 let at = |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
                 let view = batch.batch();
@@ -144,16 +160,23 @@ impl ReadFile {
         let mut lookup = Lookup::new(file.tables.clone(), self.options.control.clone());
         let mut text = String::new();
         for stride in file.tables.strides(AHEAD) {
-            for batch in file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)? {
+            for batch in
+                file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)?
+            {
                 let batch = batch?;
                 let mut needed = Needed::default();
-                let listed: Vec<_> = (0..batch.rows()).map(|row| lookup.listed(&batch, row, &mut needed)).collect();
+                let listed: Vec<_> =
+                    (0..batch.rows()).map(|row| lookup.listed(&batch, row, &mut needed)).collect();
                 let found = lookup.places(&mut needed)?;
                 let mut slate = Slate::default();
                 for (row, listed) in listed.into_iter().enumerate() {
                     lookup.entry(&batch, row, &listed?, &needed, &found, &mut slate)?;
-                    let at = |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
-                    format_uuid(&file.tables.reads.read_id(&batch.batch(), row).map_err(at)?, &mut text);
+                    let at =
+                        |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
+                    format_uuid(
+                        &file.tables.reads.read_id(&batch.batch(), row).map_err(at)?,
+                        &mut text,
+                    );
                     let pieces = slate.last_pieces();
                     let entry = Entry {
                         offset: pieces.first().map_or(0, |piece| piece.offset),

@@ -6,8 +6,9 @@
 //! { 255 x (u64 hash of a read id, u64 row), ascending; u64 how many; u64 checksum } blocks of 4096 bytes
 //! ```
 //!
-//! All little-endian. Hashes of ids are evenly spread, so that the block of one is guessed: an index of any size answers
-//! from one or two of its blocks, and opening it reads none of them. A row's own id settles what a hash leaves open.
+//! All little-endian. Hashes of ids are evenly spread, so that the block of one is guessed: an
+//! index of any size answers from one or two of its blocks, and opening it reads none of them. A
+//! row's own id settles what a hash leaves open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +59,11 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) fn new(size: u64, identifier: &str, tables: &Tables) -> Self {
-        Self { size, identifier: checksum(identifier.as_bytes()), batches: tables.reads_blocks.len() as u64 }
+        Self {
+            size,
+            identifier: checksum(identifier.as_bytes()),
+            batches: tables.reads_blocks.len() as u64,
+        }
     }
 }
 
@@ -105,8 +110,13 @@ impl Pod5Index {
         for stride in tables.strides(AHEAD) {
             for batch in tables.reads_batches(&stride.collect::<Vec<_>>(), control)? {
                 let batch = batch?;
-                let at =
-                    |fault: Fault| fault.in_file(tables.name(), batch.offset, "read ids of a batch of the Reads table");
+                let at = |fault: Fault| {
+                    fault.in_file(
+                        tables.name(),
+                        batch.offset,
+                        "read ids of a batch of the Reads table",
+                    )
+                };
                 let view = batch.batch();
                 let ids = tables.reads.read_ids(&view).map_err(at)?;
                 for i in 0..ids.len() {
@@ -138,7 +148,8 @@ impl Pod5Index {
         }
     }
 
-    /// Opens the index at `place`; `None` if there is none, or if it is of another state of the file, or damaged.
+    /// Opens the index at `place`; `None` if there is none, or if it is of another state of the
+    /// file, or damaged.
     ///
     /// # Errors
     /// A file that is no index of ours: somebody wants it.
@@ -148,19 +159,28 @@ impl Pod5Index {
         }
         let file = FileStore::open(place)?;
         let mut magic = [0; MAGIC.len()];
-        let has_magic = file.size() >= HEAD as u64 && file.read_at(0, &mut magic).is_ok() && magic == *MAGIC;
+        let has_magic =
+            file.size() >= HEAD as u64 && file.read_at(0, &mut magic).is_ok() && magic == *MAGIC;
         if !has_magic {
-            let fault =
-                Fault::new(0, format!("\"{}\"", magic.escape_ascii()), "thalweg's index of a POD5 file; move it away");
+            let fault = Fault::new(
+                0,
+                format!("\"{}\"", magic.escape_ascii()),
+                "thalweg's index of a POD5 file; move it away",
+            );
             return Err(fault.in_file(file.name(), 0, "index"));
         }
-        let store: Box<dyn Store> =
-            if file.size() <= SMALL { Box::new(MemoryStore::load(&file, &Control::new())?) } else { Box::new(file) };
+        let store: Box<dyn Store> = if file.size() <= SMALL {
+            Box::new(MemoryStore::load(&file, &Control::new())?)
+        } else {
+            Box::new(file)
+        };
         Ok(Self::of(store, owner).ok())
     }
 
     fn of(store: Box<dyn Store>, owner: Owner) -> Result<Self> {
-        let bad = |found: &'static str| Fault::new(0, found, "an index of this file").in_file(store.name(), 0, "index");
+        let bad = |found: &'static str| {
+            Fault::new(0, found, "an index of this file").in_file(store.name(), 0, "index")
+        };
         let mut head = [0; HEAD];
         store.read_at(0, &mut head)?;
         let (fields, sum) = head.split_at(HEAD - 8);
@@ -173,7 +193,9 @@ impl Pod5Index {
         let starts_len = owner.batches as usize * 8;
         let blocks_at = (HEAD + starts_len + 8) as u64;
         let blocks = rows.div_ceil(ENTRIES as u64);
-        if blocks.checked_mul(BLOCK as u64).and_then(|len| len.checked_add(blocks_at)) != Some(store.size()) {
+        if blocks.checked_mul(BLOCK as u64).and_then(|len| len.checked_add(blocks_at))
+            != Some(store.size())
+        {
             return Err(bad("one of another size"));
         }
         let mut bytes = vec![0; starts_len + 8];
@@ -204,7 +226,11 @@ impl Pod5Index {
             let fault = Fault::new(0, "a damaged block", "one with its checksum; delete the index");
             return Err(fault.in_file(self.store.name(), at, "index"));
         }
-        Ok(entries.chunks_exact(ENTRY).take(count).map(|entry| (word(entry), word(&entry[8..]))).collect())
+        Ok(entries
+            .chunks_exact(ENTRY)
+            .take(count)
+            .map(|entry| (word(entry), word(&entry[8..])))
+            .collect())
     }
 
     /// Reads all of it.
@@ -228,7 +254,8 @@ impl Pod5Index {
         let mut tries = 0;
         while low < high {
             let entries = self.block(guess)?;
-            let (first, last) = (entries.first().map_or(0, |e| e.0), entries.last().map_or(0, |e| e.0));
+            let (first, last) =
+                (entries.first().map_or(0, |e| e.0), entries.last().map_or(0, |e| e.0));
             if hash < first {
                 high = guess;
             } else if hash > last {
@@ -241,7 +268,9 @@ impl Pod5Index {
                 }
                 for index in from..self.blocks {
                     let entries = self.block(index)?;
-                    found.extend(entries.iter().filter(|e| e.0 == hash).filter_map(|e| self.place(e.1)));
+                    found.extend(
+                        entries.iter().filter(|e| e.0 == hash).filter_map(|e| self.place(e.1)),
+                    );
                     if entries.last().is_some_and(|e| e.0 > hash) {
                         break;
                     }
@@ -250,7 +279,11 @@ impl Pod5Index {
             }
             tries += 1;
             if low < high {
-                guess = if tries < 4 { if hash < first { high - 1 } else { low } } else { low.midpoint(high) };
+                guess = if tries < 4 {
+                    if hash < first { high - 1 } else { low }
+                } else {
+                    low.midpoint(high)
+                };
             }
         }
         Ok(found)

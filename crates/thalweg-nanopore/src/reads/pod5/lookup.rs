@@ -49,11 +49,18 @@ impl Lookup {
 
     fn at(&self, batch: &ReadsBatch, row: usize) -> impl Fn(Fault) -> Error + use<> {
         let (name, offset) = (self.tables.name().clone(), batch.offset);
-        move |fault| fault.in_file(&name, offset, format!("row {row} of a batch of the Reads table"))
+        move |fault| {
+            fault.in_file(&name, offset, format!("row {row} of a batch of the Reads table"))
+        }
     }
 
     /// The places of a read's signal rows, as batch and row; the batches are noted in `needed`.
-    pub(super) fn listed(&self, batch: &ReadsBatch, row: usize, needed: &mut Needed) -> Result<Listed> {
+    pub(super) fn listed(
+        &self,
+        batch: &ReadsBatch,
+        row: usize,
+        needed: &mut Needed,
+    ) -> Result<Listed> {
         let at = self.at(batch, row);
         let view = batch.batch();
         let signal = self.tables.reads.signal(&view, row).map_err(&at)?;
@@ -65,7 +72,11 @@ impl Lookup {
         let mut of_read = 0;
         for i in signal.span {
             let number = numbers.fixed(i).map(u64::from_le_bytes).map_err(&at)?;
-            let place = self.tables.signal_batch_of(number).ok_or_else(|| no_row(&self.tables, number)).map_err(&at)?;
+            let place = self
+                .tables
+                .signal_batch_of(number)
+                .ok_or_else(|| no_row(&self.tables, number))
+                .map_err(&at)?;
             if needed.batches.last() != Some(&place.0) {
                 needed.batches.push(place.0);
                 of_read += 1;
@@ -73,7 +84,11 @@ impl Lookup {
             rows.push(place);
         }
         if of_read > MOST_OF_READ {
-            return Err(at(Fault::new(0, format!("signal in {of_read} batches"), format!("at most {MOST_OF_READ}"))));
+            return Err(at(Fault::new(
+                0,
+                format!("signal in {of_read} batches"),
+                format!("at most {MOST_OF_READ}"),
+            )));
         }
         Ok(Listed { rows, samples: signal.samples })
     }
@@ -100,7 +115,8 @@ impl Lookup {
         slate: &mut Slate,
     ) -> Result<()> {
         let at = self.at(batch, row);
-        let record = self.tables.reads.record(&batch.batch(), row, &mut self.scratch).map_err(&at)?;
+        let record =
+            self.tables.reads.record(&batch.batch(), row, &mut self.scratch).map_err(&at)?;
         if self.owners {
             let mut rows = listed.rows.clone();
             rows.sort_unstable();
@@ -118,7 +134,11 @@ impl Lookup {
             let signal = match signal {
                 Some(Ok(signal)) => signal,
                 // The error itself can be told only once: it is asked for again.
-                _ => &self.tables.signal_batches(&[index], &self.control)?.pop().ok_or(Error::Cancelled)??,
+                _ => &self
+                    .tables
+                    .signal_batches(&[index], &self.control)?
+                    .pop()
+                    .ok_or(Error::Cancelled)??,
             };
             let piece = signal.pieces.get(row).copied();
             let piece = piece.ok_or_else(|| {
@@ -129,7 +149,11 @@ impl Lookup {
                 slate.pieces.truncate(pieces_from);
                 let found = format!("signal of another read among that of read {}", record.read_id);
                 let number = index as u64 * self.tables.rows_per_batch + row as u64;
-                return Err(at(Fault::new(0, found, format!("its own id in row {number} of the Signal table"))));
+                return Err(at(Fault::new(
+                    0,
+                    found,
+                    format!("its own id in row {number} of the Signal table"),
+                )));
             }
             samples += u64::from(piece.samples);
             slate.pieces.push(piece);
@@ -163,15 +187,16 @@ impl Lookup {
         Ok(())
     }
 
-    /// How many pieces, from the first, are fetched together: those that follow one another closely. A pass over all
-    /// reads fetches what lies between for other reads anyway.
+    /// How many pieces, from the first, are fetched together: those that follow one another
+    /// closely. A pass over all reads fetches what lies between for other reads anyway.
     fn near(&self, pieces: &[Piece]) -> usize {
         let Some(first) = pieces.first() else { return 0 };
         let follows = |pair: &[Piece]| {
             let end = pair[0].offset + pair[0].len;
             let gap = pair[1].offset.checked_sub(end);
             gap.is_some_and(|gap| {
-                gap <= self.gap || self.in_order && pair[1].offset + pair[1].len - first.offset <= self.block
+                gap <= self.gap
+                    || self.in_order && pair[1].offset + pair[1].len - first.offset <= self.block
             })
         };
         1 + pieces.windows(2).take_while(|pair| follows(pair)).count()

@@ -17,8 +17,8 @@ use super::recover::{self, Found};
 use super::tables::{Piece, Tables};
 use crate::pod5;
 use crate::pod5::{
-    Batch, Block, Container, Content, Dictionaries, END_BYTES, FIRST_SECTION, FOOTER_MAGIC, Footer, MARKER_BYTES,
-    ReadsTable, RunInfo, SIGNATURE, SignalLayout, TAIL_BYTES,
+    Batch, Block, Container, Content, Dictionaries, END_BYTES, FIRST_SECTION, FOOTER_MAGIC, Footer,
+    MARKER_BYTES, ReadsTable, RunInfo, SIGNATURE, SignalLayout, TAIL_BYTES,
 };
 
 /// First guess at how many bytes at the end of a table, and of the file, hold all footers.
@@ -71,7 +71,9 @@ pub(in crate::reads) fn open(
             outcome => return outcome,
         };
         let walked = recover::table(&**store, range.clone(), control)?.map(|(table, _)| table);
-        let table = walked.filter(|table| table.content == content && !table.footer.batches.is_empty()).ok_or(why)?;
+        let table = walked
+            .filter(|table| table.content == content && !table.footer.batches.is_empty())
+            .ok_or(why)?;
         let footer = table.footer.clone();
         found.push(table);
         Ok(footer)
@@ -85,11 +87,15 @@ pub(in crate::reads) fn open(
         None => Vec::new(),
     };
     let dictionaries = opening.dictionaries(&reads_footer, &reads_at, &model, control)?;
-    let at = |base: u64, what: Content| move |fault: Fault| fault.in_file(store.name(), base, what.name());
-    let reads =
-        ReadsTable::new(&reads_footer.schema, &dictionaries, runs).map_err(at(reads_at.start, Content::Reads))?;
-    let layout = SignalLayout::of(&signal_footer.schema).map_err(at(signal_at.start, Content::Signal))?;
-    let (rows_per_batch, around) = opening.first_signal_batch(&layout, &signal_footer, &signal_at)?;
+    let at = |base: u64, what: Content| {
+        move |fault: Fault| fault.in_file(store.name(), base, what.name())
+    };
+    let reads = ReadsTable::new(&reads_footer.schema, &dictionaries, runs)
+        .map_err(at(reads_at.start, Content::Reads))?;
+    let layout =
+        SignalLayout::of(&signal_footer.schema).map_err(at(signal_at.start, Content::Signal))?;
+    let (rows_per_batch, around) =
+        opening.first_signal_batch(&layout, &signal_footer, &signal_at)?;
     left_out.extend(reads.lost.iter().map(|name| format!("column {name} of the Reads table")));
     let share = budget.memory / METADATA_SHARE;
     let tables = Tables {
@@ -109,7 +115,16 @@ pub(in crate::reads) fn open(
         signal_cache: Cache::new(share / 2),
     };
     let is_recovered = !found.is_empty();
-    Ok((Pod5 { is_recovered, container, tables: Arc::new(tables), index: OnceLock::new(), left_out }, opening.requests))
+    Ok((
+        Pod5 {
+            is_recovered,
+            container,
+            tables: Arc::new(tables),
+            index: OnceLock::new(),
+            left_out,
+        },
+        opening.requests,
+    ))
 }
 
 /// What is wrong with the footers of a file that opened all the same.
@@ -124,7 +139,8 @@ pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Er
             expected: "one, without which POD5's own programs open no file; `thalweg convert` makes it whole".into(),
         }]);
     };
-    let tables = container.sections.iter().filter(|section| !matches!(section.content, Content::Other(_)));
+    let tables =
+        container.sections.iter().filter(|section| !matches!(section.content, Content::Other(_)));
     Ok(tables.filter_map(|table| opening.footer(&table.range, table.content).err()).collect())
 }
 
@@ -139,13 +155,20 @@ impl<'a> Opening<'a> {
     fn get(&mut self, range: &Range<u64>, what: Content) -> Result<Vec<u8>> {
         let (start, end) = &self.end;
         let at = |offset: u64| offset.checked_sub(*start).map(|at| at as usize);
-        if let Some(bytes) = at(range.start).zip(at(range.end)).and_then(|(from, to)| end.get(from..to)) {
+        if let Some(bytes) =
+            at(range.start).zip(at(range.end)).and_then(|(from, to)| end.get(from..to))
+        {
             return Ok(bytes.to_vec());
         }
         if range.end - range.start > self.most {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
-                what: format!("{} bytes of metadata in the {}", range.end - range.start, what.name()).into(),
+                what: format!(
+                    "{} bytes of metadata in the {}",
+                    range.end - range.start,
+                    what.name()
+                )
+                .into(),
                 advice: format!("this memory budget allows {}: give more memory", self.most).into(),
             });
         }
@@ -170,7 +193,8 @@ impl<'a> Opening<'a> {
         let marker = pod5::head(&head).map_err(|fault| fault.in_file(store.name(), 0, "header"))?;
         let tail_at = size - TAIL_BYTES as u64;
         let tail = self.get(&(tail_at..size), Content::Other(0))?;
-        let footer_at = pod5::tail(&tail, size, &marker).map_err(|fault| fault.in_file(store.name(), tail_at, END))?;
+        let footer_at = pod5::tail(&tail, size, &marker)
+            .map_err(|fault| fault.in_file(store.name(), tail_at, END))?;
         let magic_at = footer_at.start - FOOTER_MAGIC.len() as u64;
         let footer = self.get(&(magic_at..footer_at.end), Content::Other(0))?;
         let (magic, footer) = footer.split_at(FOOTER_MAGIC.len());
@@ -178,7 +202,8 @@ impl<'a> Opening<'a> {
             let fault = Fault::new(0, format!("\"{}\"", magic.escape_ascii()), "\"FOOTER\\0\\0\"");
             return Err(fault.in_file(store.name(), magic_at, END));
         }
-        Container::parse(footer, magic_at).map_err(|fault| fault.in_file(store.name(), footer_at.start, "footer"))
+        Container::parse(footer, magic_at)
+            .map_err(|fault| fault.in_file(store.name(), footer_at.start, "footer"))
     }
 
     /// The tables of a file that does not end as it should, if there are reads among them.
@@ -187,7 +212,9 @@ impl<'a> Opening<'a> {
         let head = self.get(&(0..FIRST_SECTION.min(self.store.size())), Content::Other(0))?;
         let Ok(marker) = pod5::head(&head) else { return Err(why) };
         let mut found = recover::tables(self.store, &marker, control)?;
-        let has = |content| found.iter().any(|table| table.content == content && !table.footer.batches.is_empty());
+        let has = |content| {
+            found.iter().any(|table| table.content == content && !table.footer.batches.is_empty())
+        };
         if !(has(Content::Reads) && has(Content::Signal)) {
             return Err(why);
         }
@@ -198,7 +225,9 @@ impl<'a> Opening<'a> {
     fn footer(&mut self, table: &Range<u64>, what: Content) -> Result<Footer> {
         let at = |offset: u64| {
             let name = self.store.name();
-            move |fault: Fault| fault.in_file(name, offset, format!("footer of the {}", what.name()))
+            move |fault: Fault| {
+                fault.in_file(name, offset, format!("footer of the {}", what.name()))
+            }
         };
         let len = table.end - table.start;
         let end_at = table.end - len.min(END_BYTES as u64);
@@ -214,25 +243,41 @@ impl<'a> Opening<'a> {
         Footer::parse(&bytes, footer_at - table.start).map_err(at(footer_at))
     }
 
-    fn runs(&mut self, table: &Range<u64>, footer: &Footer, left_out: &mut Vec<String>) -> Result<Vec<RunInfo>> {
+    fn runs(
+        &mut self,
+        table: &Range<u64>,
+        footer: &Footer,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<RunInfo>> {
         let mut runs = Vec::new();
         for block in &footer.batches {
             let (head, body) = self.batch(block, table, Content::RunInfo)?;
-            let at = |fault: Fault| fault.in_file(self.store.name(), table.start + block.offset, "RunInfo table");
+            let at = |fault: Fault| {
+                fault.in_file(self.store.name(), table.start + block.offset, "RunInfo table")
+            };
             let batch = Batch { head: &head, body: &body };
             let (rows, lost) = RunInfo::rows(&batch, &footer.schema.columns).map_err(at)?;
             if runs.is_empty() {
-                left_out.extend(lost.into_iter().map(|name| format!("column {name} of the RunInfo table")));
+                left_out.extend(
+                    lost.into_iter().map(|name| format!("column {name} of the RunInfo table")),
+                );
             }
             runs.extend(rows);
         }
         Ok(runs)
     }
 
-    fn batch(&mut self, block: &Block, table: &Range<u64>, what: Content) -> Result<(Head, Vec<u8>)> {
+    fn batch(
+        &mut self,
+        block: &Block,
+        table: &Range<u64>,
+        what: Content,
+    ) -> Result<(Head, Vec<u8>)> {
         let range = block.range();
         let mut bytes = self.get(&(table.start + range.start..table.start + range.end), what)?;
-        let at = |fault: Fault| fault.in_file(self.store.name(), table.start + block.offset, what.name());
+        let at = |fault: Fault| {
+            fault.in_file(self.store.name(), table.start + block.offset, what.name())
+        };
         let head = Head::parse(&bytes[..block.head as usize], block.body).map_err(at)?;
         bytes.drain(..block.head as usize);
         Ok((head, bytes))
@@ -245,7 +290,8 @@ impl<'a> Opening<'a> {
         model: &StoreModel,
         control: &Control,
     ) -> Result<Dictionaries> {
-        let place = |block: &Block| table.start + block.range().start..table.start + block.range().end;
+        let place =
+            |block: &Block| table.start + block.range().start..table.start + block.range().end;
         let ranges: Vec<_> = footer.dictionaries.iter().map(place).collect();
         let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         if bytes > self.most {
@@ -262,7 +308,11 @@ impl<'a> Opening<'a> {
         let fetched = read_many(self.store, &ranges, model.depth.clamp(1, 8), control)?;
         for (block, bytes) in footer.dictionaries.iter().zip(fetched) {
             let at = |fault: Fault| {
-                fault.in_file(self.store.name(), table.start + block.offset, "dictionary of the Reads table")
+                fault.in_file(
+                    self.store.name(),
+                    table.start + block.offset,
+                    "dictionary of the Reads table",
+                )
             };
             let mut bytes = bytes?;
             let head = Head::parse(&bytes[..block.head as usize], block.body).map_err(at)?;
@@ -272,7 +322,8 @@ impl<'a> Opening<'a> {
         Ok(dictionaries)
     }
 
-    /// Rows of the first Signal batch, which all but the last have, and its bytes before and after the signal.
+    /// Rows of the first Signal batch, which all but the last have, and its bytes before and after
+    /// the signal.
     fn first_signal_batch(
         &mut self,
         layout: &SignalLayout,
@@ -282,14 +333,18 @@ impl<'a> Opening<'a> {
         let Some(block) = footer.batches.first() else { return Ok((0, (0, 0))) };
         let range = table.start + block.offset..table.start + block.offset + u64::from(block.head);
         let head = self.get(&range, Content::Signal)?;
-        let at = |fault: Fault| fault.in_file(self.store.name(), range.start, "batch 0 of the Signal table");
+        let at = |fault: Fault| {
+            fault.in_file(self.store.name(), range.start, "batch 0 of the Signal table")
+        };
         let head = Head::parse(&head, block.body).map_err(at)?;
         let places = layout.places(block, &head).map_err(at)?;
-        if places.rows.saturating_mul(size_of::<Piece>() as u64) > self.most / METADATA_SHARE as u64 {
+        if places.rows.saturating_mul(size_of::<Piece>() as u64) > self.most / METADATA_SHARE as u64
+        {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
                 what: format!("a batch of {} rows in the Signal table", places.rows).into(),
-                advice: "give more memory, or write the file with fewer rows a batch (usually 100)".into(),
+                advice: "give more memory, or write the file with fewer rows a batch (usually 100)"
+                    .into(),
             });
         }
         if places.rows == 0 && footer.batches.len() > 1 {

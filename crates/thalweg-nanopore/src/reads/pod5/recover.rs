@@ -1,7 +1,9 @@
-//! Files without their footer: cut short, or never finished. The tables are found by walking their messages.
+//! Files without their footer: cut short, or never finished. The tables are found by walking their
+//! messages.
 //!
-//! A table whose own footer is damaged is found in the same way. Every batch that is whole is kept. What is missing at the end is missing: the Signal table comes first in a file, the
-//! Reads table last.
+//! A table whose own footer is damaged is found in the same way. Every batch that is whole is kept.
+//! What is missing at the end is missing: the Signal table comes first in a file, the Reads table
+//! last.
 
 use std::ops::Range;
 
@@ -11,7 +13,10 @@ use thalweg_io::store::Store;
 use thalweg_io::store::many::read;
 use thalweg_io::{Error, Result};
 
-use crate::pod5::{Block, Container, Content, FIRST_SECTION, Footer, MAGIC, MARKER_BYTES, MOST_HEAD, Schema, Section};
+use crate::pod5::{
+    Block, Container, Content, FIRST_SECTION, Footer, MAGIC, MARKER_BYTES, MOST_HEAD, Schema,
+    Section,
+};
 
 /// A table that was found.
 pub(super) struct Found {
@@ -33,7 +38,11 @@ const MOST_FOOTER: u64 = 64 << 20;
 const STRIDE: u64 = 1 << 20;
 
 /// Finds the tables of a file.
-pub(super) fn tables(store: &dyn Store, marker: &[u8; MARKER_BYTES], control: &Control) -> Result<Vec<Found>> {
+pub(super) fn tables(
+    store: &dyn Store,
+    marker: &[u8; MARKER_BYTES],
+    control: &Control,
+) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut at = FIRST_SECTION;
     loop {
@@ -53,7 +62,11 @@ pub(super) fn tables(store: &dyn Store, marker: &[u8; MARKER_BYTES], control: &C
 pub(super) fn container(found: &[Found]) -> Container {
     let value = |name: &str| {
         let pairs = found.iter().flat_map(|table| &table.footer.schema.metadata);
-        pairs.clone().find(|(key, _)| key == name).map(|(_, value)| value.clone()).unwrap_or_default()
+        pairs
+            .clone()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.clone())
+            .unwrap_or_default()
     };
     let section = |table: &Found| Section { content: table.content, range: table.range.clone() };
     Container {
@@ -74,8 +87,13 @@ fn content(schema: &Schema) -> Content {
     }
 }
 
-/// The table whose magic stands at the start of `range`, and where its messages end, in that range. `None` if there is none.
-pub(super) fn table(store: &dyn Store, range: Range<u64>, control: &Control) -> Result<Option<(Found, u64)>> {
+/// The table whose magic stands at the start of `range`, and where its messages end, in that range.
+/// `None` if there is none.
+pub(super) fn table(
+    store: &dyn Store,
+    range: Range<u64>,
+    control: &Control,
+) -> Result<Option<(Found, u64)>> {
     let Range { start, end: size } = range;
     let first = start + MAGIC.len() as u64 + 2;
     if first > size || !read(store, &(start..first))?.starts_with(MAGIC) {
@@ -86,11 +104,17 @@ pub(super) fn table(store: &dyn Store, range: Range<u64>, control: &Control) -> 
     let (mut at, mut is_whole) = (first, false);
     while !control.is_cancelled() {
         let guess = read(store, &(at..size.min(at + HEAD_GUESS)))?;
-        let Some(len) = Message::head_len(&guess).filter(|&len| len as u64 <= size - at && len <= MOST_HEAD) else {
+        let Some(len) =
+            Message::head_len(&guess).filter(|&len| len as u64 <= size - at && len <= MOST_HEAD)
+        else {
             is_whole = guess.starts_with(&Message::END);
             break;
         };
-        let head = if len <= guess.len() { guess[..len].to_vec() } else { read(store, &(at..at + len as u64))? };
+        let head = if len <= guess.len() {
+            guess[..len].to_vec()
+        } else {
+            read(store, &(at..at + len as u64))?
+        };
         match Message::parse(&head) {
             Ok(Message::Schema(found)) if schema.is_none() => {
                 let Ok(found) = Schema::parse(found) else { break };

@@ -14,7 +14,8 @@ use super::lookup::{Lookup, MOST_BATCHES, Needed};
 use super::slate::{Board, Entry, Slate};
 use super::tables::{ReadsBatch, Tables};
 
-/// Reads of one slate, and extents of one request: what is known of them waits in memory as long as their bytes.
+/// Reads of one slate, and extents of one request: what is known of them waits in memory as long as
+/// their bytes.
 const MOST_READS: usize = 1024;
 
 /// Batches of the Reads table fetched at a time.
@@ -107,7 +108,8 @@ struct Fetches {
 }
 
 impl Fetches {
-    /// What takes the place of the rest when the scout went away without a word: nothing may be left out in silence.
+    /// What takes the place of the rest when the scout went away without a word: nothing may be
+    /// left out in silence.
     fn broken_off(&self) -> (Arc<Slate>, Vec<Fetch>) {
         let error = if self.control.is_cancelled() {
             Error::Cancelled
@@ -189,7 +191,8 @@ impl Scout {
             for batch in batches {
                 match batch {
                     Ok(batch) => {
-                        let picks: Vec<Pick> = (0..batch.rows()).map(|row| Pick { batch: 0, row }).collect();
+                        let picks: Vec<Pick> =
+                            (0..batch.rows()).map(|row| Pick { batch: 0, row }).collect();
                         self.scout(&[batch], &picks)?;
                     }
                     Err(error) => self.fail(error)?,
@@ -228,7 +231,11 @@ impl Scout {
                 take += 1;
             }
             indices.sort_unstable();
-            let fetched = self.lookup.tables.reads_batches(&indices, &self.lookup.control).map_err(|_| Over)?;
+            let fetched = self
+                .lookup
+                .tables
+                .reads_batches(&indices, &self.lookup.control)
+                .map_err(|_| Over)?;
             let mut batches = Vec::with_capacity(fetched.len());
             let mut failed = None;
             for (index, batch) in indices.iter().zip(fetched) {
@@ -240,8 +247,12 @@ impl Scout {
             let (these, later) = rest.split_at(take);
             rest = later;
             let position = |index: usize| batches.binary_search_by_key(&index, |(index, _)| *index);
-            let whole = these.iter().position(|(index, _)| position(*index).is_err()).unwrap_or(these.len());
-            let pick = |&(index, row): &(usize, usize)| Pick { batch: position(index).unwrap_or(0), row };
+            let whole = these
+                .iter()
+                .position(|(index, _)| position(*index).is_err())
+                .unwrap_or(these.len());
+            let pick =
+                |&(index, row): &(usize, usize)| Pick { batch: position(index).unwrap_or(0), row };
             let picks: Vec<Pick> = these[..whole].iter().map(pick).collect();
             let batches: Vec<_> = batches.into_iter().map(|(_, batch)| batch).collect();
             self.scout(&batches, &picks)?;
@@ -285,7 +296,14 @@ impl Scout {
             let mut slate = Slate { first: self.next, ..Slate::default() };
             for (pick, listed) in these.iter().zip(listed) {
                 let entry = listed.and_then(|listed| {
-                    self.lookup.entry(&batches[pick.batch], pick.row, &listed, &needed, &found, &mut slate)
+                    self.lookup.entry(
+                        &batches[pick.batch],
+                        pick.row,
+                        &listed,
+                        &needed,
+                        &found,
+                        &mut slate,
+                    )
                 });
                 if let Err(error) = entry {
                     push_failure(&mut slate, error);
@@ -312,10 +330,17 @@ impl Scout {
         let mut place = slate.pieces.first().map_or(0, |piece| piece.offset);
         let mut ascending = true;
         for (i, entry) in slate.entries.iter().enumerate() {
-            let near = slate.pieces.get(entry.pieces.clone()).unwrap_or_default().get(..entry.near).unwrap_or_default();
+            let near = slate
+                .pieces
+                .get(entry.pieces.clone())
+                .unwrap_or_default()
+                .get(..entry.near)
+                .unwrap_or_default();
             let range: Range<u64> = match near {
                 [] => place..place,
-                [first, ..] => first.offset..near.last().map_or(first.offset, |last| last.offset + last.len),
+                [first, ..] => {
+                    first.offset..near.last().map_or(first.offset, |last| last.offset + last.len)
+                }
             };
             ascending &= range.start >= place;
             if bytes > self.window && !ascending {
@@ -337,7 +362,8 @@ impl Scout {
         while let Some(mut fetch) = merge(sorted, self.lookup.gap, self.lookup.block, MOST_READS) {
             if fetch.range.is_empty() {
                 // A request is for at least one byte.
-                let start = fetch.range.start.min(self.lookup.tables.store.size().saturating_sub(1));
+                let start =
+                    fetch.range.start.min(self.lookup.tables.store.size().saturating_sub(1));
                 fetch.range = start..start + 1;
             }
             fetches.push(fetch);
@@ -359,5 +385,9 @@ fn push_failure(slate: &mut Slate, error: Error) {
         pieces: 0..0,
         near: 0,
     });
-    slate.failures.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, error));
+    slate
+        .failures
+        .get_mut()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .push((index, error));
 }

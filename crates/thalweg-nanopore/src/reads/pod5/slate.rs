@@ -56,9 +56,9 @@ impl Board {
     /// Takes all slates away; the first failure on them.
     pub(in crate::reads) fn pass(&self) -> Result<()> {
         let slates = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut failures = slates
-            .iter()
-            .flat_map(|slate| std::mem::take(&mut *slate.failures.lock().unwrap_or_else(PoisonError::into_inner)));
+        let mut failures = slates.iter().flat_map(|slate| {
+            std::mem::take(&mut *slate.failures.lock().unwrap_or_else(PoisonError::into_inner))
+        });
         failures.next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
@@ -130,7 +130,8 @@ pub(in crate::reads) struct Unpack {
     rows: Rows,
 }
 
-/// Samples may take this many bytes for each byte of signal row, even beyond the memory budget: as for other formats.
+/// Samples may take this many bytes for each byte of signal row, even beyond the memory budget: as
+/// for other formats.
 const LIKELY_RATIO: u64 = 64;
 
 impl Unpack {
@@ -138,8 +139,8 @@ impl Unpack {
         Self { tables, board, current: None, rows: Rows::default() }
     }
 
-    /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row of its signal as it is
-    /// stored.
+    /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row
+    /// of its signal as it is stored.
     pub(in crate::reads) fn read_with<'a>(
         &'a mut self,
         extent: &Extent<'_>,
@@ -152,7 +153,8 @@ impl Unpack {
         rows.read(tables, slate, index, extent, limit, samples, each)
     }
 
-    /// The read of an extent, and the rows of its signal as they are stored; how many samples they say that they have.
+    /// The read of an extent, and the rows of its signal as they are stored; how many samples they
+    /// say that they have.
     pub(in crate::reads) fn stored<'a>(
         &'a mut self,
         extent: &Extent<'a>,
@@ -216,9 +218,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Decodes an entry, appends its samples to `samples`, and shows `each` piece as it is stored. Pieces that are not in
-    /// the extent are fetched.
-    #[expect(clippy::too_many_arguments, reason = "one caller each for reads and for copies of them")]
+    /// Decodes an entry, appends its samples to `samples`, and shows `each` piece as it is stored.
+    /// Pieces that are not in the extent are fetched.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller each for reads and for copies of them"
+    )]
     pub(super) fn read<'a>(
         &mut self,
         tables: &Tables,
@@ -242,9 +247,11 @@ impl Rows {
                     &self.far
                 }
             };
-            self.decoder
-                .decode(tables.coding(), bytes, piece.samples, samples)
-                .map_err(|fault| fault.in_file(tables.name(), piece.offset, format!("signal of read {read_id}")))?;
+            self.decoder.decode(tables.coding(), bytes, piece.samples, samples).map_err(
+                |fault| {
+                    fault.in_file(tables.name(), piece.offset, format!("signal of read {read_id}"))
+                },
+            )?;
             each(StoredRow { samples: piece.samples, bytes: bytes.into() });
         }
         Ok(record)
@@ -267,7 +274,13 @@ fn far(tables: &Tables, piece: &Piece) -> Result<Vec<u8>> {
     thalweg_io::store::many::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
 }
 
-fn check_size(tables: &Tables, extent: &Extent<'_>, pieces: &[Piece], limit: usize, read_id: &str) -> Result<()> {
+fn check_size(
+    tables: &Tables,
+    extent: &Extent<'_>,
+    pieces: &[Piece],
+    limit: usize,
+    read_id: &str,
+) -> Result<()> {
     let decoded: u64 = pieces.iter().map(|piece| u64::from(piece.samples) * 2).sum();
     let stored: u64 = pieces.iter().map(|piece| piece.len).sum();
     // A row may be listed twice, but the file has its bytes once.

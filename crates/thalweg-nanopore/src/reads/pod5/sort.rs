@@ -1,5 +1,5 @@
-//! Pairs of numbers in ascending order, however many: what does not fit into memory is sorted part by part, and merged from
-//! a file without a name.
+//! Pairs of numbers in ascending order, however many: what does not fit into memory is sorted part
+//! by part, and merged from a file without a name.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,9 +31,11 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Keeps at most `most` pairs in memory; all of them if there is no place for a file beside `beside`.
+    /// Keeps at most `most` pairs in memory; all of them if there is no place for a file beside
+    /// `beside`.
     pub(super) fn new(beside: Option<&Path>, most: usize) -> Result<Self> {
-        let name: Arc<str> = beside.map_or_else(|| "index".into(), |path| path.to_string_lossy().into());
+        let name: Arc<str> =
+            beside.map_or_else(|| "index".into(), |path| path.to_string_lossy().into());
         let file = beside.map(|path| {
             let mut beside = path.as_os_str().to_owned();
             beside.push(format!(".{}.sort.tmp", std::process::id()));
@@ -59,7 +61,9 @@ impl Sorter {
         let failed = |e| Error::io(&self.name, "sorting beside", e);
         let mut out = BufWriter::with_capacity(LEAST * PAIR, file);
         for &(key, value) in &self.pairs {
-            out.write_all(&key.to_le_bytes()).and_then(|()| out.write_all(&value.to_le_bytes())).map_err(failed)?;
+            out.write_all(&key.to_le_bytes())
+                .and_then(|()| out.write_all(&value.to_le_bytes()))
+                .map_err(failed)?;
         }
         out.flush().map_err(failed)?;
         let start = self.parts.last().map_or(0, |part| part.end);
@@ -133,9 +137,13 @@ mod tests {
     fn pairs_come_out_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let beside = folder.path().join("out");
-        for (count, beside) in
-            [(0, None), (100, Some(&beside)), (4096, Some(&beside)), (100_000, Some(&beside)), (9000, None)]
-        {
+        for (count, beside) in [
+            (0, None),
+            (100, Some(&beside)),
+            (4096, Some(&beside)),
+            (100_000, Some(&beside)),
+            (9000, None),
+        ] {
             let mut sorter = Sorter::new(beside.map(|path| path.as_path()), 1).unwrap();
             // Some keys twice.
             let pairs: Vec<(u64, u64)> = (0..count).map(|i| (mix(i / 2), count - i)).collect();

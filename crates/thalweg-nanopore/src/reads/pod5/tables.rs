@@ -109,21 +109,33 @@ impl Tables {
 
     fn reads_fault(&self, index: usize, fault: Fault) -> Error {
         let block = &self.reads_blocks[index];
-        fault.in_file(self.name(), self.reads_at + block.offset, format!("batch {index} of the Reads table"))
+        fault.in_file(
+            self.name(),
+            self.reads_at + block.offset,
+            format!("batch {index} of the Reads table"),
+        )
     }
 
     fn signal_fault(&self, index: usize, fault: Fault) -> Error {
         let block = &self.signal_blocks[index];
-        fault.in_file(self.name(), self.signal_at + block.offset, format!("batch {index} of the Signal table"))
+        fault.in_file(
+            self.name(),
+            self.signal_at + block.offset,
+            format!("batch {index} of the Signal table"),
+        )
     }
 
-    /// The batches of the Reads table in their order, as many as may be fetched together: at most `ahead`, and no more bytes
-    /// than one may have.
+    /// The batches of the Reads table in their order, as many as may be fetched together: at most
+    /// `ahead`, and no more bytes than one may have.
     pub(super) fn strides(&self, ahead: usize) -> impl Iterator<Item = Range<usize>> {
         self.strides_of(ahead, |block| block.range().end - block.offset)
     }
 
-    fn strides_of(&self, ahead: usize, size: impl Fn(&Block) -> u64) -> impl Iterator<Item = Range<usize>> {
+    fn strides_of(
+        &self,
+        ahead: usize,
+        size: impl Fn(&Block) -> u64,
+    ) -> impl Iterator<Item = Range<usize>> {
         let mut next = 0;
         std::iter::from_fn(move || {
             let (from, mut bytes) = (next, 0);
@@ -138,7 +150,8 @@ impl Tables {
         })
     }
 
-    /// How many rows each batch of the Reads table has by its head, from the first; the bodies are not read.
+    /// How many rows each batch of the Reads table has by its head, from the first; the bodies are
+    /// not read.
     pub(in crate::reads) fn rows(&self, control: &Control) -> Result<Vec<Result<u64>>> {
         let mut rows = Vec::with_capacity(self.reads_blocks.len());
         for stride in self.strides_of(HEADS, |block| block.head.into()) {
@@ -148,7 +161,9 @@ impl Tables {
                 start..start + u64::from(block.head)
             };
             let ranges: Vec<_> = blocks.iter().map(head).collect();
-            for (block, bytes) in blocks.iter().zip(read_many(&*self.store, &ranges, self.depth(), control)?) {
+            for (block, bytes) in
+                blocks.iter().zip(read_many(&*self.store, &ranges, self.depth(), control)?)
+            {
                 let index = rows.len();
                 rows.push(bytes.and_then(|bytes| {
                     let at = |fault| self.reads_fault(index, fault);
@@ -158,7 +173,11 @@ impl Tables {
                     if head.rows <= most {
                         return Ok(head.rows);
                     }
-                    Err(at(Fault::new(0, format!("a batch of {} rows", head.rows), format!("at most {most}"))))
+                    Err(at(Fault::new(
+                        0,
+                        format!("a batch of {} rows", head.rows),
+                        format!("at most {most}"),
+                    )))
                 }));
             }
         }
@@ -166,7 +185,11 @@ impl Tables {
     }
 
     /// Batches of the Reads table, in the order of `indices`.
-    pub(super) fn reads_batches(&self, indices: &[usize], control: &Control) -> Result<Vec<Result<Arc<ReadsBatch>>>> {
+    pub(super) fn reads_batches(
+        &self,
+        indices: &[usize],
+        control: &Control,
+    ) -> Result<Vec<Result<Arc<ReadsBatch>>>> {
         let mut found: Vec<_> = indices.iter().map(|&index| self.reads_cache.get(index)).collect();
         let mut absent: Vec<usize> = Vec::new();
         let mut ranges = Vec::new();
@@ -201,8 +224,11 @@ impl Tables {
         Error::Unsupported {
             file: self.name().clone(),
             what: format!("a batch of {} bytes in the Reads table", range.end - range.start).into(),
-            advice: format!("within this memory budget batches may have {} bytes: give more memory", self.most_batch)
-                .into(),
+            advice: format!(
+                "within this memory budget batches may have {} bytes: give more memory",
+                self.most_batch
+            )
+            .into(),
         }
     }
 
@@ -224,12 +250,17 @@ impl Tables {
     /// Which batch of the Signal table a row is in, and which row there.
     pub(super) fn signal_batch_of(&self, row: u64) -> Option<(usize, usize)> {
         let index = row.checked_div(self.rows_per_batch)?;
-        let index = usize::try_from(index).ok().filter(|&index| index < self.signal_blocks.len())?;
+        let index =
+            usize::try_from(index).ok().filter(|&index| index < self.signal_blocks.len())?;
         Some((index, (row % self.rows_per_batch) as usize))
     }
 
     /// Batches of the Signal table; `indices` are ascending and distinct.
-    pub(super) fn signal_batches(&self, indices: &[usize], control: &Control) -> Result<Vec<Result<Arc<SignalBatch>>>> {
+    pub(super) fn signal_batches(
+        &self,
+        indices: &[usize],
+        control: &Control,
+    ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         let mut found: Vec<Option<Result<Arc<SignalBatch>>>> =
             indices.iter().map(|&index| self.signal_cache.get(index).map(Ok)).collect();
         let absent: Vec<usize> = (0..indices.len()).filter(|&i| found[i].is_none()).collect();
@@ -255,7 +286,8 @@ impl Tables {
         let fetched = read_many(&*self.store, &ranges, self.depth(), control)?;
         let mut parts = Vec::with_capacity(ranges.len());
         for (range, bytes) in ranges.into_iter().zip(fetched) {
-            // What could not be fetched here is asked for again below, and fails with its own error.
+            // What could not be fetched here is asked for again below, and fails with its own
+            // error.
             parts.push((range, bytes.unwrap_or_default()));
         }
         parts.sort_unstable_by_key(|(range, _)| range.start);
@@ -279,7 +311,8 @@ impl Tables {
         let places = self.layout.places(&block, &head).map_err(at)?;
         let is_last = index + 1 == self.signal_blocks.len();
         if places.rows > self.rows_per_batch || (places.rows < self.rows_per_batch && !is_last) {
-            let expected = format!("{}, as the first has, or fewer in the last one", self.rows_per_batch);
+            let expected =
+                format!("{}, as the first has, or fewer in the last one", self.rows_per_batch);
             return Err(at(Fault::new(0, format!("a batch of {} rows", places.rows), expected)));
         }
         if places.rows == 0 {
@@ -294,7 +327,12 @@ impl Tables {
             let piece = self.layout.piece(&places, &offsets, &samples, row).map_err(at)?;
             let offset = self.signal_at + piece.range.start;
             let owner = ids.get(row).map_or(0, owner);
-            Ok(Piece { offset, len: piece.range.end - piece.range.start, samples: piece.samples, owner })
+            Ok(Piece {
+                offset,
+                len: piece.range.end - piece.range.start,
+                samples: piece.samples,
+                owner,
+            })
         };
         let pieces = (0..places.rows as usize).map(piece).collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(SignalBatch { pieces }))
@@ -308,7 +346,8 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The bytes of a range of the table: what was fetched, or fetched now where the guess was too small.
+    /// The bytes of a range of the table: what was fetched, or fetched now where the guess was too
+    /// small.
     fn get(&self, range: Range<u64>) -> Result<std::borrow::Cow<'_, [u8]>> {
         let at = self.tables.signal_at;
         let range = at + range.start..at + range.end;

@@ -1,6 +1,7 @@
 //! Lengths of any number of reads, exactly and in little memory.
 
-/// Lengths below this are counted, one counter a length; longer ones, of which there are few, are kept.
+/// Lengths below this are counted, one counter a length; longer ones, of which there are few, are
+/// kept.
 const COUNTED: usize = 1 << 20;
 
 /// The lengths of reads: enough for exact quantiles.
@@ -71,7 +72,13 @@ impl Lengths {
             before += count;
             held += u128::from(length) * u128::from(count);
         }
-        Some(LengthStats { n50, min, median: median.unwrap_or(max), mean: samples as f64 / reads as f64, max })
+        Some(LengthStats {
+            n50,
+            min,
+            median: median.unwrap_or(max),
+            mean: samples as f64 / reads as f64,
+            max,
+        })
     }
 }
 
@@ -92,7 +99,13 @@ mod tests {
         let figures = LengthStats { n50: 8, min: 2, median: 6, mean: 6.0, max: 10 };
         assert_eq!(stats(&[2, 3, 4, 5, 6, 7, 8, 9, 10]), Some(figures));
         assert_eq!(stats(&[]), None);
-        let one = LengthStats { n50: 5_000_000, min: 5_000_000, median: 5_000_000, mean: 5e6, max: 5_000_000 };
+        let one = LengthStats {
+            n50: 5_000_000,
+            min: 5_000_000,
+            median: 5_000_000,
+            mean: 5e6,
+            max: 5_000_000,
+        };
         assert_eq!(stats(&[5_000_000]), Some(one));
         assert_eq!(stats(&[0, 0]).map(|figures| (figures.n50, figures.mean)), Some((0, 0.0)));
     }

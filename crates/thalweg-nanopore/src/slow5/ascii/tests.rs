@@ -19,8 +19,12 @@ fn header(aux: Vec<AuxField>) -> Header {
 /// A field of every type.
 fn every_field() -> Vec<AuxField> {
     let kinds = Scalar::ALL.into_iter().flat_map(|s| [AuxType::Scalar(s), AuxType::Array(s)]);
-    let labels = |kind: AuxType| if kind.element() == Scalar::Enum { vec!["a".into()] } else { Vec::new() };
-    kinds.enumerate().map(|(i, kind)| AuxField { name: format!("f{i}"), kind, labels: labels(kind) }).collect()
+    let labels =
+        |kind: AuxType| if kind.element() == Scalar::Enum { vec!["a".into()] } else { Vec::new() };
+    kinds
+        .enumerate()
+        .map(|(i, kind)| AuxField { name: format!("f{i}"), kind, labels: labels(kind) })
+        .collect()
 }
 
 /// Parses a row and writes it again.
@@ -38,8 +42,12 @@ fn rows_of_every_type() {
         18446744073709551614\t7\t89.182999\t0.5,.\t-0.25\t1,2\tx\tsome text, with commas\t3\t0,.,1";
     let row = format!("r1\t1\t8192\t-237\t748.580139\t4000\t3\t-32768,0,32767\t{values}\n");
     let body = row.trim_end_matches('\n');
-    assert_eq!(again(body.as_bytes(), &header).map(|b| String::from_utf8_lossy(&b).into_owned()), Ok(row.clone()));
-    let missing = format!("r1\t1\t8192\t-237\t748.580139\t4000\t0\t{}\n", "\t.".repeat(header.aux.len()));
+    assert_eq!(
+        again(body.as_bytes(), &header).map(|b| String::from_utf8_lossy(&b).into_owned()),
+        Ok(row.clone())
+    );
+    let missing =
+        format!("r1\t1\t8192\t-237\t748.580139\t4000\t0\t{}\n", "\t.".repeat(header.aux.len()));
     assert_eq!(again(missing.trim_end_matches('\n').as_bytes(), &header), Ok(missing.into_bytes()));
     assert_eq!(read_id_of(body.as_bytes()), Ok(Some("r1")));
     assert_eq!(read_id_of(b"r1"), Ok(None));
@@ -76,7 +84,9 @@ fn what_no_row_holds() {
         assert!(fault.as_ref().is_some_and(|f| f.expected.contains(expected)), "{to:?}: {fault:?}");
     }
     let mut samples = vec![7];
-    assert!(parse_row(b"r\t1\t1\t1\t1\t1\t2\t5,x\t4", &header, &mut Vec::new(), &mut samples).is_err());
+    assert!(
+        parse_row(b"r\t1\t1\t1\t1\t1\t2\t5,x\t4", &header, &mut Vec::new(), &mut samples).is_err()
+    );
     assert_eq!(samples, [7]);
 }
 

@@ -9,16 +9,34 @@ fn every_field() -> Vec<AuxField> {
         Scalar::Enum => vec![String::from("unknown"), String::from("signal_positive")],
         _ => Vec::new(),
     };
-    kinds.enumerate().map(|(i, kind)| AuxField { name: format!("f{i}"), kind, labels: labels(kind) }).collect()
+    kinds
+        .enumerate()
+        .map(|(i, kind)| AuxField { name: format!("f{i}"), kind, labels: labels(kind) })
+        .collect()
 }
 
 #[test]
 fn type_names_round_trip() {
     for field in every_field() {
-        assert_eq!(AuxField::parse_type(&field.type_name(), 0), Ok((field.kind, field.labels.clone())));
+        assert_eq!(
+            AuxField::parse_type(&field.type_name(), 0),
+            Ok((field.kind, field.labels.clone()))
+        );
         assert_eq!(field.check(), Ok(()));
     }
-    for bad in ["", "int", "int8", "int8_t**", "*", "enum", "enum*", "enum{}", "enum{a,a}", "enum{a,}", "enum{1a}"] {
+    for bad in [
+        "",
+        "int",
+        "int8",
+        "int8_t**",
+        "*",
+        "enum",
+        "enum*",
+        "enum{}",
+        "enum{a,a}",
+        "enum{a,}",
+        "enum{1a}",
+    ] {
         assert!(AuxField::parse_type(bad, 0).is_err(), "{bad}");
     }
     assert!(AuxField::parse_type("float{a}", 0).is_err());
@@ -34,7 +52,9 @@ fn missing_values() {
         assert_eq!(field.push(AuxValue::Missing, &mut bytes), Ok(()));
     }
     assert_eq!(verify(&fields, &bytes), Ok(()));
-    assert!(AuxValues::new(&fields, &bytes).all(|value| matches!(value, Ok((_, AuxValue::Missing)))));
+    assert!(
+        AuxValues::new(&fields, &bytes).all(|value| matches!(value, Ok((_, AuxValue::Missing))))
+    );
 }
 
 #[test]
@@ -52,7 +72,10 @@ fn values_come_back() {
         (AuxType::Scalar(Scalar::Double), AuxValue::Double(-0.25)),
         (AuxType::Scalar(Scalar::Char), AuxValue::Char(b'x')),
         (AuxType::STRING, AuxValue::String(b"189")),
-        (AuxType::Array(Scalar::Int16), AuxValue::Array(AuxArray { element: Scalar::Int16, bytes: &[1, 0, 2, 0] })),
+        (
+            AuxType::Array(Scalar::Int16),
+            AuxValue::Array(AuxArray { element: Scalar::Int16, bytes: &[1, 0, 2, 0] }),
+        ),
     ];
     let fields: Vec<AuxField> = values.iter().map(|(kind, _)| AuxField::new("f", *kind)).collect();
     // Odd at the start: nothing may rely on alignment.
@@ -61,12 +84,19 @@ fn values_come_back() {
         assert_eq!(field.push(value, &mut bytes), Ok(()));
     }
     let body = bytes.get(1..).unwrap_or_default();
-    let back: Vec<AuxValue<'_>> = AuxValues::new(&fields, body).filter_map(|v| v.ok()).map(|(_, v)| v).collect();
+    let back: Vec<AuxValue<'_>> =
+        AuxValues::new(&fields, body).filter_map(|v| v.ok()).map(|(_, v)| v).collect();
     assert_eq!(back, values.map(|(_, value)| value));
-    let Some(AuxValue::Array(array)) = back.last() else { unreachable!("the last value is an array") };
+    let Some(AuxValue::Array(array)) = back.last() else {
+        unreachable!("the last value is an array")
+    };
     assert_eq!(array.iter().collect::<Vec<_>>(), [AuxValue::Int16(1), AuxValue::Int16(2)]);
     assert!(AuxField::new("f", AuxType::STRING).push(AuxValue::Int8(1), &mut bytes).is_err());
-    assert!(AuxField::new("f", AuxType::Scalar(Scalar::Int8)).push(AuxValue::Uint8(1), &mut bytes).is_err());
+    assert!(
+        AuxField::new("f", AuxType::Scalar(Scalar::Int8))
+            .push(AuxValue::Uint8(1), &mut bytes)
+            .is_err()
+    );
 }
 
 #[test]

@@ -34,7 +34,9 @@ fn record(read_id: &str) -> Record<'_> {
 /// What can be written, and read again.
 fn written() -> impl Iterator<Item = Header> {
     let records = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
-    let binary = records.into_iter().flat_map(|record| SignalPress::ALL.map(|signal| header(record, signal)));
+    let binary = records
+        .into_iter()
+        .flat_map(|record| SignalPress::ALL.map(|signal| header(record, signal)));
     let text = Header { encoding: Encoding::Ascii, ..header(RecordPress::None, SignalPress::None) };
     binary.chain([text])
 }
@@ -51,19 +53,32 @@ fn check_round_trip(read_id: &str, samples: &[i16]) {
     let mut decoder = Decoder::new(LIMIT);
     for header in written() {
         let mut bytes = Vec::new();
-        assert_eq!(encoder.record(&header, &record(read_id), samples, &mut bytes), Ok(()), "{header:?}");
+        assert_eq!(
+            encoder.record(&header, &record(read_id), samples, &mut bytes),
+            Ok(()),
+            "{header:?}"
+        );
         let range = stored(&header, &bytes).unwrap_or_default();
         let bytes = bytes.get(range).unwrap_or_default();
         let mut out = vec![7];
         let back = decoder.record(&header, bytes, &mut out);
         let expected = record(read_id);
-        assert_eq!(back.map(|r| (r.read_id, r.range, r.aux)), Ok((expected.read_id, expected.range, expected.aux)));
+        assert_eq!(
+            back.map(|r| (r.read_id, r.range, r.aux)),
+            Ok((expected.read_id, expected.range, expected.aux))
+        );
         assert_eq!(out.split_first(), Some((&7, samples)), "{header:?}");
         let fields = decoder.fields(&header, bytes);
-        assert_eq!(fields.as_ref().map(|(r, count)| (r.read_id, *count)), Ok((read_id, samples.len() as u64)));
+        assert_eq!(
+            fields.as_ref().map(|(r, count)| (r.read_id, *count)),
+            Ok((read_id, samples.len() as u64))
+        );
         let count = fields.and_then(|(r, _)| r.sample_count(header.signal_press));
         let known = header.encoding == Encoding::Binary;
-        assert!(!known || matches!(count, Ok(None)) || count == Ok(Some(samples.len())), "{header:?} {count:?}");
+        assert!(
+            !known || matches!(count, Ok(None)) || count == Ok(Some(samples.len())),
+            "{header:?} {count:?}"
+        );
         assert_eq!(decoder.read_id(&header, bytes), Ok(read_id));
     }
 }
@@ -83,7 +98,8 @@ fn a_bomb_is_refused() {
     let mut decoder = Decoder::new(1000);
     let samples = vec![0; 100_000];
     for header in written().filter(|h| h.encoding == Encoding::Binary) {
-        let inner = matches!(header.signal_press, SignalPress::Zlib | SignalPress::Zstd | SignalPress::Vbz);
+        let inner =
+            matches!(header.signal_press, SignalPress::Zlib | SignalPress::Zstd | SignalPress::Vbz);
         if header.record_press == RecordPress::None && !inner {
             continue;
         }
@@ -92,7 +108,8 @@ fn a_bomb_is_refused() {
         let bytes = bytes.get(8..).unwrap_or_default();
         let mut out = vec![7];
         let decoded = decoder.record(&header, bytes, &mut out);
-        // Compressed twice, zeros are a few bytes that unfold within the limit once and beyond it the second time.
+        // Compressed twice, zeros are a few bytes that unfold within the limit once and beyond it
+        // the second time.
         assert!(decoded.is_err(), "{header:?}");
         assert_eq!(out, [7]);
     }
@@ -126,8 +143,14 @@ fn what_cannot_be_written() {
     let mut encoder = Encoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
     for header in written() {
         let mut out = Vec::new();
-        assert!(encoder.record(&header, &Record { read_group: 1, ..record("r") }, &[1], &mut out).is_err());
-        assert!(encoder.record(&header, &Record { aux: &[], ..record("r") }, &[1], &mut out).is_err());
+        assert!(
+            encoder
+                .record(&header, &Record { read_group: 1, ..record("r") }, &[1], &mut out)
+                .is_err()
+        );
+        assert!(
+            encoder.record(&header, &Record { aux: &[], ..record("r") }, &[1], &mut out).is_err()
+        );
         assert!(out.is_empty());
     }
 }

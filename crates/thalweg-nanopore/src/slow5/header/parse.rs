@@ -6,8 +6,8 @@ use thalweg_io::Fault;
 
 use super::super::{AuxField, RecordPress, SignalPress, Version, number, quoted};
 use super::{
-    Attribute, Encoding, Header, MAGIC, MISSING, NAMES, Parsed, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES,
-    VERSION_LINE,
+    Attribute, Encoding, Header, MAGIC, MISSING, NAMES, Parsed, READ_GROUPS_LINE, TEXT_AT,
+    TEXT_LEN_AT, TYPES, VERSION_LINE,
 };
 
 /// Every header of either encoding is longer than this.
@@ -16,20 +16,22 @@ const LEAST_BYTES: u64 = TEXT_AT as u64;
 /// First guess for a text header, which does not say how long it is.
 const FIRST_TEXT_BYTES: u64 = 1 << 16;
 
-/// A text header may be as long as a binary one can say, and no longer: a file without newlines must not be read whole.
+/// A text header may be as long as a binary one can say, and no longer: a file without newlines
+/// must not be read whole.
 const MOST_TEXT_BYTES: u64 = u32::MAX as u64;
 
 impl Header {
     /// Reads the header from the first bytes of a file: as many as the caller has at hand, or all.
     ///
-    /// Nothing is allocated on the word of the file alone: a length in the header becomes a [`Parsed::NeedMore`], which
-    /// the caller compares with the size of the file.
+    /// Nothing is allocated on the word of the file alone: a length in the header becomes a
+    /// [`Parsed::NeedMore`], which the caller compares with the size of the file.
     ///
     /// Header text must be UTF-8; anything else is a fault rather than a guess.
     ///
     /// # Errors
     ///
-    /// When the bytes are no SLOW5 or BLOW5 header, or one of a newer version or an unknown compression.
+    /// When the bytes are no SLOW5 or BLOW5 header, or one of a newer version or an unknown
+    /// compression.
     pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
         let (binary, text) = (MAGIC.as_slice(), VERSION_LINE.as_bytes());
         if bytes.starts_with(binary) {
@@ -40,25 +42,34 @@ impl Header {
             Ok(Parsed::NeedMore(LEAST_BYTES))
         } else {
             let head = bytes.get(..text.len()).unwrap_or(bytes);
-            Err(Fault::new(0, quoted(head), "\"BLOW5\" or \"#slow5_version\", the start of a BLOW5 or SLOW5 file"))
+            Err(Fault::new(
+                0,
+                quoted(head),
+                "\"BLOW5\" or \"#slow5_version\", the start of a BLOW5 or SLOW5 file",
+            ))
         }
     }
 }
 
 /// The fixed bytes (section "BLOW5 header"), then the text.
 fn parse_binary(bytes: &[u8]) -> Result<Parsed, Fault> {
-    let Some(fixed) = bytes.first_chunk::<TEXT_AT>() else { return Ok(Parsed::NeedMore(LEAST_BYTES)) };
+    let Some(fixed) = bytes.first_chunk::<TEXT_AT>() else {
+        return Ok(Parsed::NeedMore(LEAST_BYTES));
+    };
     let [.., l0, l1, l2, l3] = *fixed;
-    let [_, _, _, _, _, _, major, minor, patch, record_code, g0, g1, g2, g3, signal_code, ..] = *fixed;
+    let [_, _, _, _, _, _, major, minor, patch, record_code, g0, g1, g2, g3, signal_code, ..] =
+        *fixed;
     let version = Version::new(major, minor, patch).supported(MAGIC.len())?;
     let record_press = RecordPress::from_code(record_code).ok_or_else(|| {
-        let expected = "0 (none), 1 (zlib), 2 (zstd) or 250 (svb-zd); this file may need a newer reader";
+        let expected =
+            "0 (none), 1 (zlib), 2 (zstd) or 250 (svb-zd); this file may need a newer reader";
         Fault::new(9, format!("record compression {record_code}"), expected)
     })?;
     // Before 0.2.0 the byte was one of the unused ones.
     let signal_code = if version < Version::V0_2_0 { 0 } else { signal_code };
     let signal_press = SignalPress::from_code(signal_code).ok_or_else(|| {
-        let expected = "0 (none), 1 (svb-zd), 2 (ex-zd) or 250 to 253; this file may need a newer reader";
+        let expected =
+            "0 (none), 1 (svb-zd), 2 (ex-zd) or 250 to 253; this file may need a newer reader";
         Fault::new(14, format!("signal compression {signal_code}"), expected)
     })?;
     let read_groups = u32::from_le_bytes([g0, g1, g2, g3]);
@@ -84,7 +95,16 @@ fn parse_binary(bytes: &[u8]) -> Result<Parsed, Fault> {
         return Err(Fault::new(lines.at, quoted(lines.bytes), expected));
     }
     let encoding = Encoding::Binary;
-    let header = Header { version, encoding, record_press, signal_press, read_groups, attributes, aux, data_offset };
+    let header = Header {
+        version,
+        encoding,
+        record_press,
+        signal_press,
+        read_groups,
+        attributes,
+        aux,
+        data_offset,
+    };
     Ok(Parsed::Done(header))
 }
 
@@ -93,10 +113,14 @@ fn parse_text(bytes: &[u8]) -> Result<Parsed, Fault> {
     let mut lines = Lines { bytes, at: 0 };
     match text_lines(&mut lines)? {
         Some(header) => Ok(Parsed::Done(header)),
-        None if bytes.len() as u64 >= MOST_TEXT_BYTES => {
-            Err(Fault::new(lines.at, "no end of the header in its first 4 GiB", "the line #read_id..."))
+        None if bytes.len() as u64 >= MOST_TEXT_BYTES => Err(Fault::new(
+            lines.at,
+            "no end of the header in its first 4 GiB",
+            "the line #read_id...",
+        )),
+        None => {
+            Ok(Parsed::NeedMore((bytes.len() as u64 * 2).clamp(FIRST_TEXT_BYTES, MOST_TEXT_BYTES)))
         }
-        None => Ok(Parsed::NeedMore((bytes.len() as u64 * 2).clamp(FIRST_TEXT_BYTES, MOST_TEXT_BYTES))),
     }
 }
 
@@ -107,7 +131,9 @@ fn text_lines(lines: &mut Lines<'_>) -> Result<Option<Header>, Fault> {
     let read_groups = number::parse_unsigned(count.as_bytes(), u64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok())
         .filter(|&n| n > 0)
-        .ok_or_else(|| Fault::new(at, quoted(count.as_bytes()), "a number of read groups, at least one"))?;
+        .ok_or_else(|| {
+            Fault::new(at, quoted(count.as_bytes()), "a number of read groups, at least one")
+        })?;
     let Some((attributes, aux)) = columns(lines, read_groups)? else { return Ok(None) };
     Ok(Some(Header {
         version,
@@ -123,7 +149,10 @@ fn text_lines(lines: &mut Lines<'_>) -> Result<Option<Header>, Fault> {
 
 /// Attribute lines, type line, name line; `None` when the text ends before they do.
 #[allow(clippy::type_complexity, reason = "two parts of a header, named where they are used")]
-fn columns(lines: &mut Lines<'_>, read_groups: u32) -> Result<Option<(Vec<Attribute>, Vec<AuxField>)>, Fault> {
+fn columns(
+    lines: &mut Lines<'_>,
+    read_groups: u32,
+) -> Result<Option<(Vec<Attribute>, Vec<AuxField>)>, Fault> {
     let mut attributes = Vec::new();
     let mut seen = HashSet::new();
     let (types_at, types) = loop {
@@ -134,14 +163,25 @@ fn columns(lines: &mut Lines<'_>, read_groups: u32) -> Result<Option<(Vec<Attrib
         }
         let (name, values) = line.split_once('\t').unwrap_or((line, ""));
         if !seen.insert(name) {
-            return Err(Fault::new(at, format!("the attribute {} again", quoted(name.as_bytes())), "distinct names"));
+            return Err(Fault::new(
+                at,
+                format!("the attribute {} again", quoted(name.as_bytes())),
+                "distinct names",
+            ));
         }
-        let columns = if name.len() == line.len() { 0 } else { values.bytes().filter(|&b| b == b'\t').count() + 1 };
+        let columns = if name.len() == line.len() {
+            0
+        } else {
+            values.bytes().filter(|&b| b == b'\t').count() + 1
+        };
         if columns as u64 != u64::from(read_groups) {
             let found = format!("{columns} values of the attribute {}", quoted(name.as_bytes()));
             return Err(Fault::new(at, found, format!("{read_groups}, one for each read group")));
         }
-        let values = values.split('\t').map(|v| (!v.is_empty() && v != MISSING).then(|| String::from(v))).collect();
+        let values = values
+            .split('\t')
+            .map(|v| (!v.is_empty() && v != MISSING).then(|| String::from(v)))
+            .collect();
         attributes.push(Attribute { name: String::from(name), values });
     };
     let Some((names_at, names)) = lines.next(&[NAMES])? else { return Ok(None) };
@@ -174,7 +214,9 @@ fn fields(line: &str, at: usize) -> Result<impl Iterator<Item = (usize, &str)>, 
     let rest = match line.strip_prefix('\t') {
         Some(rest) => Some(rest),
         None if line.is_empty() => None,
-        None => return Err(Fault::new(at, quoted(line.as_bytes()), "a tab or the end of the line")),
+        None => {
+            return Err(Fault::new(at, quoted(line.as_bytes()), "a tab or the end of the line"));
+        }
     };
     let mut next_at = at + 1;
     Ok(rest.into_iter().flat_map(|rest| rest.split('\t')).map(move |field| {
@@ -191,8 +233,9 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The next line without its prefix, which must be one of `prefixes`, and where what is left of it stands. `None`
-    /// when there is no newline yet and what there is may still become such a line.
+    /// The next line without its prefix, which must be one of `prefixes`, and where what is left of
+    /// it stands. `None` when there is no newline yet and what there is may still become such a
+    /// line.
     fn next(&mut self, prefixes: &[&str]) -> Result<Option<(usize, &'a str)>, Fault> {
         let end = self.bytes.iter().position(|&b| b == b'\n');
         let line = self.bytes.get(..end.unwrap_or(self.bytes.len())).unwrap_or_default();
@@ -201,7 +244,8 @@ impl<'a> Lines<'a> {
             if end.is_none() && prefixes.iter().any(|prefix| prefix.as_bytes().starts_with(line)) {
                 return Ok(None);
             }
-            let expected: Vec<String> = prefixes.iter().map(|prefix| quoted(prefix.as_bytes())).collect();
+            let expected: Vec<String> =
+                prefixes.iter().map(|prefix| quoted(prefix.as_bytes())).collect();
             return Err(Fault::new(
                 self.at,
                 quoted(line),
@@ -210,13 +254,14 @@ impl<'a> Lines<'a> {
         };
         let Some(end) = end else { return Ok(None) };
         if line.last() == Some(&b'\r') {
-            let expected =
-                "lines that end with a newline alone; carriage returns came from a Windows editor or transfer";
+            let expected = "lines that end with a newline alone; carriage returns came from a Windows editor or transfer";
             return Err(Fault::new(self.at + end - 1, "a carriage return", expected));
         }
         let start = self.at + prefix.len();
-        let rest = std::str::from_utf8(line.get(prefix.len()..).unwrap_or_default())
-            .map_err(|e| Fault::new(start + e.valid_up_to(), "bytes that are not UTF-8", "UTF-8 text"))?;
+        let rest =
+            std::str::from_utf8(line.get(prefix.len()..).unwrap_or_default()).map_err(|e| {
+                Fault::new(start + e.valid_up_to(), "bytes that are not UTF-8", "UTF-8 text")
+            })?;
         self.bytes = self.bytes.get(end + 1..).unwrap_or_default();
         self.at += end + 1;
         Ok(Some((start, rest)))

@@ -15,7 +15,10 @@ fn sample(encoding: Encoding) -> Header {
         record_press: RecordPress::None,
         signal_press: SignalPress::None,
         read_groups: 2,
-        attributes: vec![attribute("run_id", [Some("b"), None]), attribute("asic_id", [Some("x y"), Some("")])],
+        attributes: vec![
+            attribute("run_id", [Some("b"), None]),
+            attribute("asic_id", [Some("x y"), Some("")]),
+        ],
         aux: vec![
             AuxField::new("channel_number", AuxType::STRING),
             AuxField::new("t", AuxType::Scalar(Scalar::Uint64)),
@@ -33,7 +36,8 @@ fn parse(bytes: &[u8]) -> Result<Header, Fault> {
 
 #[test]
 fn written_text() {
-    let text = sample(Encoding::Ascii).write().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text =
+        sample(Encoding::Ascii).write().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let expected = "#slow5_version\t0.1.0\n#num_read_groups\t2\n@asic_id\tx y\t.\n@run_id\tb\t.\n\
         #char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\tchar*\tuint64_t\n\
         #read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\
@@ -51,7 +55,11 @@ fn versions_rise_with_what_they_must_hold() {
     assert_eq!(header.written_version(), Version::V0_2_0);
     header.encoding = Encoding::Ascii;
     assert_eq!(header.written_version(), Version::V0_1_0);
-    header.aux.push(AuxField { name: "e".into(), kind: AuxType::Scalar(Scalar::Enum), labels: vec!["a".into()] });
+    header.aux.push(AuxField {
+        name: "e".into(),
+        kind: AuxType::Scalar(Scalar::Enum),
+        labels: vec!["a".into()],
+    });
     assert_eq!(header.written_version(), Version::V0_2_0);
     header.version = Version::V1_0_0;
     assert_eq!(header.written_version(), Version::V1_0_0);
@@ -65,7 +73,10 @@ fn a_growing_prefix_ends_in_the_header() {
         assert!(whole.is_ok(), "{whole:?}");
         for len in 0..bytes.len() {
             let parsed = Header::parse(bytes.get(..len).unwrap_or_default());
-            assert!(matches!(parsed, Ok(Parsed::NeedMore(n)) if n > len as u64), "{encoding:?} {len} {parsed:?}");
+            assert!(
+                matches!(parsed, Ok(Parsed::NeedMore(n)) if n > len as u64),
+                "{encoding:?} {len} {parsed:?}"
+            );
         }
         let mut longer = bytes.clone();
         longer.extend(b"records");

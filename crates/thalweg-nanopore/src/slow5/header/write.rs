@@ -5,11 +5,14 @@ use std::collections::HashSet;
 use thalweg_io::Fault;
 
 use super::super::{RecordPress, Scalar, SignalPress, Version, number, quoted};
-use super::{Encoding, Header, MAGIC, MISSING, NAMES, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES, VERSION_LINE};
+use super::{
+    Encoding, Header, MAGIC, MISSING, NAMES, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES,
+    VERSION_LINE,
+};
 
 impl Header {
-    /// The version to write: 0.1.0 has neither signal compression, nor zstd, nor enumerations, and becomes 0.2.0 where
-    /// they are used. An index must carry the same version.
+    /// The version to write: 0.1.0 has neither signal compression, nor zstd, nor enumerations, and
+    /// becomes 0.2.0 where they are used. An index must carry the same version.
     pub fn written_version(&self) -> Version {
         let (record, signal) = match self.encoding {
             Encoding::Ascii => (RecordPress::None, SignalPress::None),
@@ -21,13 +24,13 @@ impl Header {
         if newer { self.version.max(Version::V0_2_0) } else { self.version }
     }
 
-    /// The header as bytes: attributes sorted by name, `.` for what is missing. [`Header::data_offset`] is not looked at;
-    /// the length of the result is the new one.
+    /// The header as bytes: attributes sorted by name, `.` for what is missing.
+    /// [`Header::data_offset`] is not looked at; the length of the result is the new one.
     ///
     /// # Errors
     ///
-    /// When the header holds what the format cannot say: tabs or newlines in names or values, a value too many or too
-    /// few for the read groups, names given twice, text beyond 4 GiB.
+    /// When the header holds what the format cannot say: tabs or newlines in names or values, a
+    /// value too many or too few for the read groups, names given twice, text beyond 4 GiB.
     pub fn write(&self) -> Result<Vec<u8>, Fault> {
         let version = self.written_version();
         version.supported(0)?;
@@ -54,8 +57,9 @@ impl Header {
         self.write_columns(&mut out)?;
         if self.encoding == Encoding::Binary {
             let len = out.len() - TEXT_AT;
-            let len = u32::try_from(len)
-                .map_err(|_| Fault::new(TEXT_LEN_AT, format!("{len} bytes of header text"), "less than 4 GiB"))?;
+            let len = u32::try_from(len).map_err(|_| {
+                Fault::new(TEXT_LEN_AT, format!("{len} bytes of header text"), "less than 4 GiB")
+            })?;
             for (slot, byte) in out.iter_mut().skip(TEXT_LEN_AT).zip(len.to_le_bytes()) {
                 *slot = byte;
             }
@@ -73,8 +77,16 @@ impl Header {
                 return Err(Fault::new(0, found, "distinct names"));
             }
             if attribute.values.len() as u64 != u64::from(self.read_groups) {
-                let found = format!("{} values of the attribute {:?}", attribute.values.len(), attribute.name);
-                return Err(Fault::new(0, found, format!("{}, one for each read group", self.read_groups)));
+                let found = format!(
+                    "{} values of the attribute {:?}",
+                    attribute.values.len(),
+                    attribute.name
+                );
+                return Err(Fault::new(
+                    0,
+                    found,
+                    format!("{}, one for each read group", self.read_groups),
+                ));
             }
             out.push(b'@');
             out.extend(cell(&attribute.name)?);

@@ -8,7 +8,10 @@ use crate::slow5::{RecordPress, SignalPress};
 fn sample() -> Index {
     let mut index = Index::new(Version::V0_2_0);
     for i in 0..5u64 {
-        assert_eq!(index.push(&format!("read-{i}"), Entry { offset: 100 + 50 * i, size: 50 }), Ok(()));
+        assert_eq!(
+            index.push(&format!("read-{i}"), Entry { offset: 100 + 50 * i, size: 50 }),
+            Ok(())
+        );
     }
     index
 }
@@ -36,7 +39,9 @@ fn layout() {
     assert_eq!(index.parts().concat(), expected);
     assert!(format!("{index:?}").contains("len: 1"));
     let empty = Index::parse(Index::new(Version::V1_0_0).parts().concat());
-    assert!(empty.is_ok_and(|index| index.is_empty() && index.get("r1").is_none() && index.iter().next().is_none()));
+    assert!(empty.is_ok_and(|index| index.is_empty()
+        && index.get("r1").is_none()
+        && index.iter().next().is_none()));
 }
 
 #[test]
@@ -48,7 +53,9 @@ fn belongs_to_its_file() {
     assert!(index.check(&header(Encoding::Ascii), 349).is_err());
     assert!(index.check(&header(Encoding::Ascii), 0).is_err());
     assert!(index.check(&Header { data_offset: 101, ..header(Encoding::Binary) }, 355).is_err());
-    assert!(index.check(&Header { version: Version::V1_0_0, ..header(Encoding::Binary) }, 355).is_err());
+    assert!(
+        index.check(&Header { version: Version::V1_0_0, ..header(Encoding::Binary) }, 355).is_err()
+    );
     for place in [(u64::MAX, 8), (8, u64::MAX), (u64::MAX, u64::MAX), (100, 7), (100, 0)] {
         let mut index = Index::new(Version::V0_2_0);
         assert_eq!(index.push("r", Entry { offset: place.0, size: place.1 }), Ok(()));

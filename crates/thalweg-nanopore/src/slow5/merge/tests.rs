@@ -20,7 +20,10 @@ fn header(runs: &[Option<&str>], aux: Vec<AuxField>) -> Header {
 }
 
 fn labels(kind: AuxType, labels: &[&str]) -> AuxField {
-    AuxField { labels: labels.iter().map(ToString::to_string).collect(), ..AuxField::new("reason", kind) }
+    AuxField {
+        labels: labels.iter().map(ToString::to_string).collect(),
+        ..AuxField::new("reason", kind)
+    }
 }
 
 const ENUM: AuxType = AuxType::Scalar(Scalar::Enum);
@@ -49,13 +52,17 @@ fn groups_with_the_same_attributes_become_one() {
         .to_vec();
     // The same run with another kit is another group.
     assert_eq!(groups, [Some(0), Some(1), Some(1), Some(2), Some(3), None, None]);
-    let values = |name: &str| (0..4).map(|group| merged.header().attribute(name, group)).collect::<Vec<_>>();
+    let values =
+        |name: &str| (0..4).map(|group| merged.header().attribute(name, group)).collect::<Vec<_>>();
     assert_eq!(values("run_id"), [Some("a"), Some("b"), Some("b"), None]);
     assert_eq!(values("kit"), [None, None, Some("k"), None]);
     assert!(merged.header().write().is_ok());
 
     let some = merged.only(&BTreeSet::from([1, 3]));
-    assert_eq!([(0, 0), (0, 1), (2, 1)].map(|(file, group)| some.group(file, group)), [None, Some(0), Some(1)]);
+    assert_eq!(
+        [(0, 0), (0, 1), (2, 1)].map(|(file, group)| some.group(file, group)),
+        [None, Some(0), Some(1)]
+    );
     assert_eq!(some.header().attribute("run_id", 0), Some("b"));
     assert!(some.header().attributes.iter().all(|attribute| attribute.name != "kit"));
     assert!(some.header().write().is_ok());
@@ -66,7 +73,10 @@ fn groups_with_the_same_attributes_become_one() {
 fn fields_and_labels_are_put_together() {
     let number = || AuxField::new("n", AuxType::Scalar(Scalar::Int32));
     let a = header(&[None], vec![labels(ENUM, &["x", "y"]), number()]);
-    let b = header(&[None], vec![number(), labels(ENUM, &["y", "z"]), AuxField::new("text", AuxType::STRING)]);
+    let b = header(
+        &[None],
+        vec![number(), labels(ENUM, &["y", "z"]), AuxField::new("text", AuxType::STRING)],
+    );
     let merged = Merged::new([&a, &b]).unwrap();
     assert_eq!(
         merged.header().aux.iter().map(|f| f.type_name()).collect::<Vec<_>>(),
@@ -83,13 +93,19 @@ fn fields_and_labels_are_put_together() {
     let text = b"\x07\0\0\0\x01\x02\0\0\0\0\0\0\0hi";
     assert_eq!(values(1, &b, text), ["Enum(2)", "Int32(7)", "String([104, 105])"]);
     // Missing stays missing.
-    assert_eq!(values(1, &b, b"\x07\0\0\0\xff\0\0\0\0\0\0\0\0"), ["Missing", "Int32(7)", "Missing"]);
+    assert_eq!(
+        values(1, &b, b"\x07\0\0\0\xff\0\0\0\0\0\0\0\0"),
+        ["Missing", "Int32(7)", "Missing"]
+    );
 }
 
 #[test]
 fn codes_in_arrays_are_translated() {
     let array = AuxType::Array(Scalar::Enum);
-    let (a, b) = (header(&[None], vec![labels(array, &["x", "y"])]), header(&[None], vec![labels(array, &["y"])]));
+    let (a, b) = (
+        header(&[None], vec![labels(array, &["x", "y"])]),
+        header(&[None], vec![labels(array, &["y"])]),
+    );
     let merged = Merged::new([&a, &b]).unwrap();
     let mut aux = Vec::new();
     let moved = merged.record(1, &b, &record(0, b"\x02\0\0\0\0\0\0\0\0\xff"), &mut aux).unwrap();
@@ -107,9 +123,14 @@ fn codes_in_arrays_are_translated() {
 fn what_does_not_go_together() {
     let a = header(&[None], vec![AuxField::new("n", AuxType::Scalar(Scalar::Int32))]);
     let b = header(&[None], vec![AuxField::new("n", AuxType::STRING)]);
-    assert!(Merged::new([&a, &a, &b]).is_err_and(|(file, fault)| file == 2 && fault.found.contains("char*")));
+    assert!(
+        Merged::new([&a, &a, &b])
+            .is_err_and(|(file, fault)| file == 2 && fault.found.contains("char*"))
+    );
     let many: Vec<String> = (0..400).map(|i| format!("l{i}")).collect();
-    let half = |part: &[String]| header(&[None], vec![AuxField { labels: part.to_vec(), ..AuxField::new("e", ENUM) }]);
+    let half = |part: &[String]| {
+        header(&[None], vec![AuxField { labels: part.to_vec(), ..AuxField::new("e", ENUM) }])
+    };
     assert!(Merged::new([&half(&many[..200]), &half(&many[200..])]).is_err());
     assert!(Merged::new(std::iter::empty::<&Header>()).is_err());
 }

@@ -11,7 +11,10 @@ fn header(signal_press: SignalPress) -> Header {
         signal_press,
         read_groups: 2,
         attributes: Vec::new(),
-        aux: vec![AuxField::new("channel", AuxType::STRING), AuxField::new("mux", AuxType::Scalar(Scalar::Uint8))],
+        aux: vec![
+            AuxField::new("channel", AuxType::STRING),
+            AuxField::new("mux", AuxType::Scalar(Scalar::Uint8)),
+        ],
         data_offset: 0,
     }
 }
@@ -42,12 +45,15 @@ fn the_signal_length_counts_samples_or_bytes() {
         let header = header(press);
         let back = Record::parse(&payload, &header);
         assert_eq!(back, Ok(record));
-        let values: Vec<_> = record.aux_values(&header).filter_map(|v| v.ok()).map(|(_, v)| v).collect();
+        let values: Vec<_> =
+            record.aux_values(&header).filter_map(|v| v.ok()).map(|(_, v)| v).collect();
         assert_eq!(values, [AuxValue::String(b"ab"), AuxValue::Uint8(7)]);
     }
     assert!(record(&[1]).encode(SignalPress::None, &mut Vec::new()).is_err());
     let id = "x".repeat(65_536);
-    assert!(Record { read_id: &id, ..record(&[]) }.encode(SignalPress::None, &mut Vec::new()).is_err());
+    assert!(
+        Record { read_id: &id, ..record(&[]) }.encode(SignalPress::None, &mut Vec::new()).is_err()
+    );
 }
 
 #[test]
@@ -78,9 +84,14 @@ fn hostile_lengths() {
     }
     let mut bytes = payload.clone();
     bytes.splice(8..12, 2u32.to_le_bytes());
-    assert!(Record::parse(&bytes, &header(SignalPress::None)).is_err_and(|f| f.found == "read group 2"));
+    assert!(
+        Record::parse(&bytes, &header(SignalPress::None)).is_err_and(|f| f.found == "read group 2")
+    );
     bytes.splice(2..3, [0xff]);
-    assert!(Record::parse(&bytes, &header(SignalPress::None)).is_err_and(|f| f.expected == "UTF-8 text"));
+    assert!(
+        Record::parse(&bytes, &header(SignalPress::None))
+            .is_err_and(|f| f.expected == "UTF-8 text")
+    );
     assert!(Record::read_id_of(&bytes).is_err());
 }
 

@@ -7,7 +7,8 @@ use thalweg::graph::{Neighbours, Network, Side, Way};
 
 use super::model::value_of;
 
-/// All that a network says: vertices and edges, by type and population, with the first of their attributes, if they have any.
+/// All that a network says: vertices and edges, by type and population, with the first of their
+/// attributes, if they have any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     /// Names of types and populations.
@@ -20,7 +21,9 @@ impl Contents {
     pub(super) fn of(network: &Network) -> Self {
         let mut contents = Self::default();
         contents.names.extend(network.types().iter().map(|known| known.name.clone()));
-        contents.names.extend(network.populations().iter().map(|known| known.population.name.clone()));
+        contents
+            .names
+            .extend(network.populations().iter().map(|known| known.population.name.clone()));
         for vertex_type in 0..network.types().len() {
             let mut ids = Vec::new();
             let mut take = |some: &[u64]| {
@@ -37,15 +40,24 @@ impl Contents {
         }
         for (population, known) in network.populations().iter().enumerate() {
             let sides = [Side::Out, Side::In].map(|side| {
-                let here = if side == Side::Out { &known.population.source } else { &known.population.target };
-                let ids: Vec<u64> = contents.vertices[network.type_of(here).unwrap()].keys().copied().collect();
+                let here = if side == Side::Out {
+                    &known.population.source
+                } else {
+                    &known.population.target
+                };
+                let ids: Vec<u64> =
+                    contents.vertices[network.type_of(here).unwrap()].keys().copied().collect();
                 let mut lists = Neighbours::default();
                 network.numbered_neighbours(&[Way { population, side }], &ids, &mut lists).unwrap();
                 let mut edges = Vec::new();
                 for (place, id) in ids.iter().enumerate() {
                     for at in lists.offsets[place] as usize..lists.offsets[place + 1] as usize {
                         let (other, number) = (lists.ids[at], lists.numbers[at]);
-                        edges.push(if side == Side::Out { (*id, other, number) } else { (other, *id, number) });
+                        edges.push(if side == Side::Out {
+                            (*id, other, number)
+                        } else {
+                            (other, *id, number)
+                        });
                     }
                 }
                 edges.sort_unstable();
@@ -59,7 +71,9 @@ impl Contents {
                 let numbers: Vec<u64> = edges.iter().map(|edge| edge.2).collect();
                 let rows = network.edge_attributes(population, &numbers).unwrap();
                 let is_there = |row: &usize| !rows.column(0).is_null(*row);
-                (0..edges.len()).filter(is_there).for_each(|row| values[row] = Some(value_of(&rows, row)));
+                (0..edges.len())
+                    .filter(is_there)
+                    .for_each(|row| values[row] = Some(value_of(&rows, row)));
             }
             contents.edges.push(edges.iter().copied().zip(values).collect());
         }

@@ -1,4 +1,5 @@
-//! Crashes at any moment: every change that was acknowledged is there afterwards, and nothing is there by half.
+//! Crashes at any moment: every change that was acknowledged is there afterwards, and nothing is
+//! there by half.
 
 use std::sync::Arc;
 
@@ -55,8 +56,9 @@ fn is_any(network: &Network, models: &[Model]) -> Option<usize> {
 fn what_was_acknowledged_survives_and_nothing_is_half_there() {
     // What a model says that does not fit is no failure here.
     std::panic::set_hook(Box::new(|_| {}));
-    let jobs: Vec<_> =
-        (0..2).map(|part| std::thread::spawn(move || (part..RUNS).step_by(2).try_for_each(run))).collect();
+    let jobs: Vec<_> = (0..2)
+        .map(|part| std::thread::spawn(move || (part..RUNS).step_by(2).try_for_each(run)))
+        .collect();
     let outcomes: Vec<_> = jobs.into_iter().map(std::thread::JoinHandle::join).collect();
     let _ = std::panic::take_hook();
     for outcome in outcomes {
@@ -95,9 +97,12 @@ fn run(seed: u64) -> Result<(), String> {
         };
         let read = Arc::new(disk.after_kill(Failing::Never));
         let which = seen("read", Network::open_on(read, Options::default()))?;
-        let (writer, _) = open(&disk, Failing::Never).map_err(|e| format!("run {seed}, life {life}, to write: {e}"))?;
+        let (writer, _) = open(&disk, Failing::Never)
+            .map_err(|e| format!("run {seed}, life {life}, to write: {e}"))?;
         if seen("written on", Ok(writer.network().clone()))? != which {
-            return Err(format!("run {seed}, life {life}: a reader and a writer see different networks"));
+            return Err(format!(
+                "run {seed}, life {life}: a reader and a writer see different networks"
+            ));
         }
         model = may_be.swap_remove(which);
     }
@@ -109,7 +114,8 @@ fn making_a_network_may_end_anywhere() {
     for step in 0..60 {
         for seed in 0..8 {
             let disk = Arc::new(CrashDisk::new(Failing::From(step)));
-            let made = Writer::open_on(disk.clone(), Options::default()).and_then(|mut writer| try_define(&mut writer));
+            let made = Writer::open_on(disk.clone(), Options::default())
+                .and_then(|mut writer| try_define(&mut writer));
             let left = disk.after_crash(seed, Failing::Never);
             let (mut writer, _) = open(&left, Failing::Never).unwrap();
             if made.is_err() {
@@ -129,8 +135,8 @@ fn a_full_disk_is_an_error_and_the_network_stays() {
         define(&mut writer);
         drop(writer);
         let mut model = Model::new();
-        let (writer, failing) =
-            open(&disk, Failing::Once(step)).map_or_else(|_| (None, None), |(w, d)| (Some(w), Some(d)));
+        let (writer, failing) = open(&disk, Failing::Once(step))
+            .map_or_else(|_| (None, None), |(w, d)| (Some(w), Some(d)));
         let Some(mut writer) = writer else { continue };
         let may_be = work(&mut writer, &mut model, &mut rng);
         let left = failing.unwrap().after_kill(Failing::Never);
@@ -152,7 +158,8 @@ fn what_is_acknowledged_after_a_failure_is_there() {
             define(&mut writer);
             let mut rng = SmallRng::seed_from_u64(7);
             let mut model = Model::new();
-            let mut changes = |model: &mut Model| (0..4).map(|_| model.step(&mut rng)).collect::<Vec<_>>();
+            let mut changes =
+                |model: &mut Model| (0..4).map(|_| model.step(&mut rng)).collect::<Vec<_>>();
             writer.commit(changes(&mut model)).unwrap();
             writer.flush().unwrap();
             writer.commit(changes(&mut model)).unwrap();
@@ -164,7 +171,9 @@ fn what_is_acknowledged_after_a_failure_is_there() {
             let outcome = writer.commit(changes(&mut model));
             acknowledged += usize::from(outcome.is_ok());
             drop(writer);
-            let network = Network::open_on(Arc::new(failing.after_kill(Failing::Never)), Options::default()).unwrap();
+            let network =
+                Network::open_on(Arc::new(failing.after_kill(Failing::Never)), Options::default())
+                    .unwrap();
             if outcome.is_ok() {
                 model.check(&network);
             } else {
@@ -180,14 +189,20 @@ fn only_one_writes() {
     let disk = Arc::new(CrashDisk::new(Failing::Never));
     let first = Writer::open_on(disk.clone(), Options::default()).unwrap();
     let second = Writer::open_on(disk.clone(), Options::default());
-    assert!(matches!(&second, Err(Error::Usage(what)) if what.contains("another process writes")), "{second:?}");
+    assert!(
+        matches!(&second, Err(Error::Usage(what)) if what.contains("another process writes")),
+        "{second:?}"
+    );
     drop(first);
     Writer::open_on(disk, Options::default()).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let first = Writer::open(folder.path(), Options::default()).unwrap();
     let second = Writer::open(folder.path(), Options::default());
-    assert!(matches!(&second, Err(Error::Usage(what)) if what.contains("another process writes")), "{second:?}");
+    assert!(
+        matches!(&second, Err(Error::Usage(what)) if what.contains("another process writes")),
+        "{second:?}"
+    );
     drop(first);
     Writer::open(folder.path(), Options::default()).unwrap();
 }

@@ -1,4 +1,5 @@
-//! Imports that end anywhere: all of an input is there afterwards or nothing of it, and no file that is not of the network.
+//! Imports that end anywhere: all of an input is there afterwards or nothing of it, and no file
+//! that is not of the network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::disk::Disk;
 use thalweg::graph::{
-    EdgeSource, Edges, Imported, Input, Network, Options, Origin, Population, VertexSource, Vertices, Writer,
+    EdgeSource, Edges, Imported, Input, Network, Options, Origin, Population, VertexSource,
+    Vertices, Writer,
 };
 use thalweg_testing::{CrashDisk, Failing};
 
@@ -88,7 +90,8 @@ impl VertexSource for Described {
     }
 }
 
-/// An input of two populations, of which one may be there, with a type that is not, and of vertices.
+/// An input of two populations, of which one may be there, with a type that is not, and of
+/// vertices.
 fn input(seed: u64, breaks: bool) -> Input {
     watched(seed, breaks).0
 }
@@ -96,19 +99,21 @@ fn input(seed: u64, breaks: bool) -> Input {
 /// The same, and how often its first population was asked for edges.
 fn watched(seed: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     let mut rng = SmallRng::seed_from_u64(seed);
-    let mut listed = |name: &str, source: &str, target: &str, is_directed, is_multi, attributes: SchemaRef| {
-        let count = rng.random_range(600..2000);
-        let edges = (0..count).map(|_| (rng.random_range(0..90), rng.random_range(0..400))).collect();
-        let population = Population {
-            name: name.into(),
-            source: source.into(),
-            target: target.into(),
-            is_directed,
-            is_multi,
-            attributes,
+    let mut listed =
+        |name: &str, source: &str, target: &str, is_directed, is_multi, attributes: SchemaRef| {
+            let count = rng.random_range(600..2000);
+            let edges =
+                (0..count).map(|_| (rng.random_range(0..90), rng.random_range(0..400))).collect();
+            let population = Population {
+                name: name.into(),
+                source: source.into(),
+                target: target.into(),
+                is_directed,
+                is_multi,
+                attributes,
+            };
+            Listed { population, edges, place: 0, breaks: false, reads: Arc::default() }
         };
-        Listed { population, edges, place: 0, breaks: false, reads: Arc::default() }
-    };
     let none = Arc::new(Schema::empty());
     let first = listed("cell-site", "cell", "site", false, false, none);
     let mut second = listed("new", "cell", "newcomer", true, true, schema());
@@ -123,7 +128,8 @@ fn watched(seed: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
 /// The same of a file.
 fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     let (mut input, reads) = watched(seed, breaks);
-    input.origin = Some(Origin { path: "a file".into(), bytes: 9, modified, options: String::new() });
+    input.origin =
+        Some(Origin { path: "a file".into(), bytes: 9, modified, options: String::new() });
     (input, reads)
 }
 
@@ -140,7 +146,8 @@ fn bring_in(disk: &Arc<CrashDisk>, seed: u64) -> thalweg::Result<(Writer, Import
 }
 
 fn contents(disk: &CrashDisk) -> Contents {
-    let network = Network::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+    let network =
+        Network::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
     let checked = network.check(&mut |_| {}).unwrap();
     assert!(checked.defects.is_empty(), "{:?}", checked.defects);
     Contents::of(&network)
@@ -160,7 +167,8 @@ fn is_tidy(disk: &CrashDisk, writer: &Writer) -> bool {
 fn worked_on(seed: u64) -> CrashDisk {
     let mut rng = SmallRng::seed_from_u64(seed);
     let disk = CrashDisk::new(Failing::Never);
-    let mut writer = Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+    let mut writer =
+        Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
     define(&mut writer);
     let mut model = Model::new();
     for _ in 0..rng.random_range(0..12) {
@@ -187,7 +195,11 @@ fn an_import_may_end_anywhere() {
                 let disk = Arc::new(base.copy().after_kill(fails));
                 let outcome = bring_in(&disk, seed).map(drop);
                 runs += 1;
-                let left = if runs % 2 == 0 { disk.after_crash(runs, Failing::Never) } else { disk.copy() };
+                let left = if runs % 2 == 0 {
+                    disk.after_crash(runs, Failing::Never)
+                } else {
+                    disk.copy()
+                };
                 let found = contents(&left);
                 assert!(
                     found == after || outcome.is_err() && found == before,
@@ -243,7 +255,8 @@ fn an_import_that_was_stopped_goes_on() {
         for step in 0..steps {
             let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
             let outcome = goes_on(&disk, of_file(seed, 1, false).0);
-            let left = if step % 2 == 0 { disk.after_crash(step, Failing::Never) } else { disk.copy() };
+            let left =
+                if step % 2 == 0 { disk.after_crash(step, Failing::Never) } else { disk.copy() };
             let found = contents(&left);
             assert!(
                 found == after || outcome.is_err() && found == before,
@@ -267,7 +280,11 @@ fn an_import_that_was_stopped_goes_on() {
             let (input, reads) = of_file(seed, 1, false);
             let again = goes_on(&left, input).unwrap();
             assert_eq!(again, Imported { resumed: again.resumed, ..counts });
-            assert_eq!(reads.load(Ordering::Relaxed) == 0, again.resumed > 0, "what is there is not read again");
+            assert_eq!(
+                reads.load(Ordering::Relaxed) == 0,
+                again.resumed > 0,
+                "what is there is not read again"
+            );
             if again.resumed > 0 {
                 resumed += 1;
             } else {
@@ -295,8 +312,7 @@ fn an_import_goes_on_with_the_same_file_only() {
         let before = contents(&left);
         let Err(changed) = goes_on(&left, of_file(seed, 2, false).0) else { continue };
         stopped += 1;
-        let words =
-            "the file or the options were others when an import of it into disk was stopped, which kept 1 of its 2";
+        let words = "the file or the options were others when an import of it into disk was stopped, which kept 1 of its 2";
         assert!(changed.to_string().contains(words), "{changed}");
         assert_eq!(contents(&left), before);
         // It can still go on, or begin anew.

@@ -32,12 +32,20 @@ fn id(rng: &mut SmallRng) -> u64 {
 }
 
 pub(super) fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![Field::new("weight", DataType::Int64, false), Field::new("label", DataType::Utf8, true)]))
+    Arc::new(Schema::new(vec![
+        Field::new("weight", DataType::Int64, false),
+        Field::new("label", DataType::Utf8, true),
+    ]))
 }
 
 fn batch(values: &[i64]) -> RecordBatch {
-    let labels: StringArray = values.iter().map(|v| (v % 3 != 0).then(|| format!("l{v}"))).collect();
-    RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(values.to_vec())), Arc::new(labels)]).unwrap()
+    let labels: StringArray =
+        values.iter().map(|v| (v % 3 != 0).then(|| format!("l{v}"))).collect();
+    RecordBatch::try_new(
+        schema(),
+        vec![Arc::new(Int64Array::from(values.to_vec())), Arc::new(labels)],
+    )
+    .unwrap()
 }
 
 pub(super) fn value_of(batch: &RecordBatch, row: usize) -> i64 {
@@ -61,7 +69,10 @@ pub(super) struct Model {
 
 impl Model {
     pub(super) fn new() -> Self {
-        Self { vertices: vec![BTreeMap::new(); TYPES.len()], edges: vec![BTreeMap::new(); POPULATIONS.len()] }
+        Self {
+            vertices: vec![BTreeMap::new(); TYPES.len()],
+            edges: vec![BTreeMap::new(); POPULATIONS.len()],
+        }
     }
 
     /// A change by chance, made here; what a writer is to do.
@@ -69,11 +80,14 @@ impl Model {
         let vertex_type = rng.random_range(0..TYPES.len());
         let population = rng.random_range(0..POPULATIONS.len());
         let (_, source, target, directed, several, attributed) = POPULATIONS[population];
-        let count = if rng.random_bool(0.9) { rng.random_range(1..4) } else { rng.random_range(10..60) };
+        let count =
+            if rng.random_bool(0.9) { rng.random_range(1..4) } else { rng.random_range(10..60) };
         let ids: Vec<u64> = (0..count).map(|_| id(rng)).collect();
         let values: Vec<i64> = (0..count).map(|_| rng.random_range(0..1000)).collect();
         let pairs: Vec<(u64, u64)> = (0..count).map(|_| (id(rng), id(rng))).collect();
-        let in_order = |(s, t): (u64, u64)| if !directed && source == target && s > t { (t, s) } else { (s, t) };
+        let in_order = |(s, t): (u64, u64)| {
+            if !directed && source == target && s > t { (t, s) } else { (s, t) }
+        };
         match rng.random_range(0..100) {
             0..10 => {
                 let described = vertex_type == 1 && rng.random_bool(0.7);
@@ -81,7 +95,11 @@ impl Model {
                 for (id, value) in ids.iter().zip(own) {
                     known.entry(*id).or_insert(described.then_some(*value));
                 }
-                Change::AddVertices { vertex_type, ids, attributes: described.then(|| batch(&values)) }
+                Change::AddVertices {
+                    vertex_type,
+                    ids,
+                    attributes: described.then(|| batch(&values)),
+                }
             }
             10..18 => {
                 for (id, value) in ids.iter().zip(&values) {
@@ -111,7 +129,11 @@ impl Model {
                         self.vertices[target].entry(t).or_insert(None);
                     }
                 }
-                Change::AddEdges { population, edges: pairs, attributes: attributed.then(|| batch(&values)) }
+                Change::AddEdges {
+                    population,
+                    edges: pairs,
+                    attributes: attributed.then(|| batch(&values)),
+                }
             }
         }
     }
@@ -134,7 +156,8 @@ impl Model {
         self.vertices[vertex_type].retain(|id, _| !gone.contains(id));
         for ((_, source, target, ..), edges) in POPULATIONS.iter().zip(&mut self.edges) {
             edges.retain(|(s, t), _| {
-                !(*source == vertex_type && gone.contains(s) || *target == vertex_type && gone.contains(t))
+                !(*source == vertex_type && gone.contains(s)
+                    || *target == vertex_type && gone.contains(t))
             });
         }
     }
@@ -149,14 +172,23 @@ impl Model {
                     Ok(())
                 })
                 .unwrap();
-            assert_eq!(ids, expected.keys().copied().collect::<Vec<_>>(), "vertices of {}", TYPES[vertex_type]);
+            assert_eq!(
+                ids,
+                expected.keys().copied().collect::<Vec<_>>(),
+                "vertices of {}",
+                TYPES[vertex_type]
+            );
             assert_eq!(network.vertex_count(vertex_type), expected.len() as u64);
             for id in [0, 5, 23, 1 << 40, u64::MAX] {
-                assert_eq!(network.has_vertex(vertex_type, id).unwrap(), expected.contains_key(&id));
+                assert_eq!(
+                    network.has_vertex(vertex_type, id).unwrap(),
+                    expected.contains_key(&id)
+                );
             }
             if vertex_type == 1 {
                 let (found, batch) = network.vertex_attributes(vertex_type, &ids).unwrap();
-                let described: Vec<(u64, i64)> = expected.iter().filter_map(|(id, v)| Some((*id, (*v)?))).collect();
+                let described: Vec<(u64, i64)> =
+                    expected.iter().filter_map(|(id, v)| Some((*id, (*v)?))).collect();
                 assert_eq!(
                     found.iter().map(|place| ids[*place]).collect::<Vec<_>>(),
                     described.iter().map(|d| d.0).collect::<Vec<_>>()
@@ -188,7 +220,10 @@ impl Model {
                 let mut found: BTreeMap<(u64, u64), Vec<i64>> = BTreeMap::new();
                 for (place, id) in ids.iter().enumerate() {
                     for at in out.offsets[place]..out.offsets[place + 1] {
-                        found.entry((*id, out.ids[at as usize])).or_default().push(value_of(&batch, at as usize));
+                        found
+                            .entry((*id, out.ids[at as usize]))
+                            .or_default()
+                            .push(value_of(&batch, at as usize));
                     }
                 }
                 assert_eq!(&found, expected, "{name}");
@@ -203,14 +238,22 @@ impl Model {
         }
     }
 
-    fn check_neighbours(&self, network: &Network, from: usize, to: Option<usize>, direction: Direction) {
+    fn check_neighbours(
+        &self,
+        network: &Network,
+        from: usize,
+        to: Option<usize>,
+        direction: Direction,
+    ) {
         let mut expected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for ((_, source, target, directed, ..), edges) in POPULATIONS.iter().zip(&self.edges) {
             for ((s, t), list) in edges {
-                let out =
-                    *source == from && to.is_none_or(|to| to == *target) && (!directed || direction != Direction::In);
-                let into =
-                    *target == from && to.is_none_or(|to| to == *source) && (!directed || direction != Direction::Out);
+                let out = *source == from
+                    && to.is_none_or(|to| to == *target)
+                    && (!directed || direction != Direction::In);
+                let into = *target == from
+                    && to.is_none_or(|to| to == *source)
+                    && (!directed || direction != Direction::Out);
                 for _ in list {
                     if out {
                         expected.entry(*s).or_default().push(*t);
@@ -235,7 +278,11 @@ impl Model {
         let seen = seen.into_inner().unwrap();
         for (place, id) in ids.iter().enumerate() {
             let expected = all.get(id).cloned().unwrap_or_default();
-            assert_eq!(out.of(place), expected, "neighbours of {from} {id} to {to:?} {direction:?}");
+            assert_eq!(
+                out.of(place),
+                expected,
+                "neighbours of {from} {id} to {to:?} {direction:?}"
+            );
             assert_eq!(degrees[place], expected.len() as u64);
             assert_eq!(seen[id], expected);
             if place % 8 == 0 {

@@ -1,4 +1,5 @@
-//! Damage by chance: what is written anew is whole, all of it was there, and what the other side knows is not lost.
+//! Damage by chance: what is written anew is whole, all of it was there, and what the other side
+//! knows is not lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,11 @@ use thalweg_testing::{CrashDisk, Failing};
 use super::contents::Contents;
 use super::model::{Model, define, schema};
 
-fn is_part<K: Ord + std::fmt::Debug>(part: &BTreeMap<K, Option<i64>>, all: &BTreeMap<K, Option<i64>>, doubt: bool) {
+fn is_part<K: Ord + std::fmt::Debug>(
+    part: &BTreeMap<K, Option<i64>>,
+    all: &BTreeMap<K, Option<i64>>,
+    doubt: bool,
+) {
     for (key, value) in part {
         let known = all.get(key).unwrap_or_else(|| panic!("{key:?} never was"));
         assert!(value.is_none() || doubt || value == known, "{key:?} is {value:?}, not {known:?}");
@@ -31,15 +36,22 @@ fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, 
         let all = if kept.is_in_doubt { &ever.vertices[number] } else { &truth.vertices[number] };
         is_part(&found.vertices[number], all, kept.is_in_doubt);
         assert_eq!(kept.kept, found.vertices[number].len() as u64);
-        assert!(kept.expected.is_none_or(|expected| expected == truth.vertices[number].len() as u64));
+        assert!(
+            kept.expected.is_none_or(|expected| expected == truth.vertices[number].len() as u64)
+        );
     }
     for (number, kept) in report.edges.iter().enumerate() {
         let all = if kept.is_in_doubt { &ever.edges[number] } else { &truth.edges[number] };
         is_part(&found.edges[number], all, false);
         assert_eq!(kept.kept, found.edges[number].len() as u64);
         let count = truth.edges[number].len() as u64;
-        assert!(kept.expected.is_none_or(|expected| expected == count), "{number}: {count} edges, {report:?}");
-        let nulls = |of: &Contents| of.edges[number].values().filter(|value| value.is_none()).count() as u64;
+        assert!(
+            kept.expected.is_none_or(|expected| expected == count),
+            "{number}: {count} edges, {report:?}"
+        );
+        let nulls = |of: &Contents| {
+            of.edges[number].values().filter(|value| value.is_none()).count() as u64
+        };
         if !kept.is_in_doubt && kept.attributes_lost == 0 && kept.lost.is_empty() {
             assert_eq!(nulls(&found), nulls(truth), "{}", kept.name);
         }
@@ -56,7 +68,8 @@ fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, 
 fn worked_on(seed: u64) -> (CrashDisk, Contents, Contents) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let disk = CrashDisk::new(Failing::Never);
-    let mut writer = Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+    let mut writer =
+        Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
     define(&mut writer);
     let (mut model, mut ever) = (Model::new(), Contents::default());
     for _ in 0..rng.random_range(5..60) {
@@ -93,14 +106,21 @@ fn one_damaged_byte_takes_no_edge_out_of_a_segment() {
                     assert!(!report.log.is_empty() || found == truth, "{file} byte {at}");
                 } else if file.ends_with(".seg") {
                     segments += 1;
-                    let same = found.edges.iter().zip(&truth.edges).all(|(one, two)| one.keys().eq(two.keys()));
+                    let same = found
+                        .edges
+                        .iter()
+                        .zip(&truth.edges)
+                        .all(|(one, two)| one.keys().eq(two.keys()));
                     assert!(same, "{file} byte {at}, seed {seed}: {report:?}");
-                    assert!(report.edges.iter().all(|kept| kept.lost.is_empty() && !kept.is_in_doubt));
+                    assert!(
+                        report.edges.iter().all(|kept| kept.lost.is_empty() && !kept.is_in_doubt)
+                    );
                 } else {
                     others += 1;
                     assert_eq!(found, truth, "{file} byte {at}");
                 }
-                let is_told = !report.defects.is_empty() || file == "manifest.copy" || found == truth;
+                let is_told =
+                    !report.defects.is_empty() || file == "manifest.copy" || found == truth;
                 assert!(is_told, "{file} byte {at}");
             }
         }
@@ -149,7 +169,8 @@ fn whatever_is_damaged_nothing_is_made_up() {
 /// A network of lists that take many pages.
 fn large() -> (CrashDisk, Contents) {
     let disk = CrashDisk::new(Failing::Never);
-    let mut writer = Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+    let mut writer =
+        Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
     let mut rng = SmallRng::seed_from_u64(1);
     for (name, is_multi, attributes) in [("plain", false, None), ("rich", true, Some(schema()))] {
         let is_rich = attributes.is_some();
@@ -163,12 +184,15 @@ fn large() -> (CrashDisk, Contents) {
         };
         let population = writer.population(&population).unwrap();
         let count = if is_rich { 20_000 } else { 60_000 };
-        let edges = (0..count).map(|_| (rng.random_range(0..9000) * 7, rng.random_range(0..40_000) * 3)).collect();
+        let edges = (0..count)
+            .map(|_| (rng.random_range(0..9000) * 7, rng.random_range(0..40_000) * 3))
+            .collect();
         let values: Vec<i64> = (0..count).map(|value| 3 * value).collect();
         let labels = arrow_array::StringArray::new_null(values.len());
         let columns: Vec<arrow_array::ArrayRef> =
             vec![Arc::new(arrow_array::Int64Array::from(values)), Arc::new(labels)];
-        let attributes = is_rich.then(|| arrow_array::RecordBatch::try_new(schema(), columns).unwrap());
+        let attributes =
+            is_rich.then(|| arrow_array::RecordBatch::try_new(schema(), columns).unwrap());
         writer.commit(vec![Change::AddEdges { population, edges, attributes }]).unwrap();
     }
     writer.compact().unwrap();
@@ -192,9 +216,14 @@ fn of_lists_of_many_pages_what_is_lost_is_told_exactly() {
         }
         let (found, report) = mended(&damaged, &truth, &truth);
         for (number, kept) in report.edges.iter().enumerate() {
-            let gone: Vec<_> =
-                truth.edges[number].keys().filter(|edge| !found.edges[number].contains_key(edge)).collect();
-            assert_eq!(gone.len() as u64, kept.lost.iter().map(|lost| lost.count.unwrap()).sum::<u64>());
+            let gone: Vec<_> = truth.edges[number]
+                .keys()
+                .filter(|edge| !found.edges[number].contains_key(edge))
+                .collect();
+            assert_eq!(
+                gone.len() as u64,
+                kept.lost.iter().map(|lost| lost.count.unwrap()).sum::<u64>()
+            );
             for (source, target, _) in &gone {
                 let is_told = |lost: &thalweg::graph::Lost| {
                     lost.sources.iter().any(|range| range.contains(source))
@@ -215,13 +244,20 @@ fn of_lists_of_many_pages_what_is_lost_is_told_exactly() {
 #[test]
 fn a_change_that_is_damaged_takes_no_other_with_it() {
     let disk = CrashDisk::new(Failing::Never);
-    let mut writer = Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+    let mut writer =
+        Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
     define(&mut writer);
     let mut begins = Vec::new();
     let log = disk.list().unwrap().into_iter().find(|file| file.ends_with(".log")).unwrap();
     for id in 0..20 {
         begins.push(disk.open(&log).unwrap().size() as usize);
-        writer.commit(vec![Change::AddEdges { population: 0, edges: vec![(id, 100 + id)], attributes: None }]).unwrap();
+        writer
+            .commit(vec![Change::AddEdges {
+                population: 0,
+                edges: vec![(id, 100 + id)],
+                attributes: None,
+            }])
+            .unwrap();
     }
     let truth = Contents::of(writer.network());
     for (number, begin) in begins.iter().enumerate() {
@@ -230,9 +266,15 @@ fn a_change_that_is_damaged_takes_no_other_with_it() {
             damaged.damage(&log, |bytes| bytes[begin + at] ^= 0x21);
             let (found, report) = mended(&damaged, &truth, &truth);
             let id = number as u64;
-            let expected: Vec<_> = truth.edges[0].keys().filter(|edge| edge.0 != id).copied().collect();
-            assert_eq!(found.edges[0].keys().copied().collect::<Vec<_>>(), expected, "change {number}, byte {at}");
-            let end = begins.get(number + 1).map_or(disk.open(&log).unwrap().size(), |end| *end as u64);
+            let expected: Vec<_> =
+                truth.edges[0].keys().filter(|edge| edge.0 != id).copied().collect();
+            assert_eq!(
+                found.edges[0].keys().copied().collect::<Vec<_>>(),
+                expected,
+                "change {number}, byte {at}"
+            );
+            let end =
+                begins.get(number + 1).map_or(disk.open(&log).unwrap().size(), |end| *end as u64);
             assert_eq!(report.log, vec![*begin as u64..end]);
         }
     }
@@ -247,7 +289,10 @@ fn what_cannot_be_mended_says_so() {
         damaged.damage(file, |bytes| bytes[9] ^= 1);
     }
     let failed = repair_on(&damaged, &out, &Options::default()).unwrap_err();
-    assert!(failed.to_string().contains("names of types and populations are nowhere else"), "{failed}");
+    assert!(
+        failed.to_string().contains("names of types and populations are nowhere else"),
+        "{failed}"
+    );
     assert!(out.list().unwrap().is_empty());
     // Nothing is left of one that fails in the middle.
     for step in 0..12 {

@@ -21,7 +21,8 @@ fn a_network_is_what_a_model_in_memory_is() {
                 let mut disk = CrashDisk::new(Failing::Never);
                 let mut model = Model::new();
                 let mut writer =
-                    Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+                    Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default())
+                        .unwrap();
                 define(&mut writer);
                 if seed % 2 == 0 {
                     writer.set_coding(Coding::Raw);
@@ -38,12 +39,19 @@ fn a_network_is_what_a_model_in_memory_is() {
                         5 => {
                             drop(writer);
                             disk = disk.after_kill(Failing::Never);
-                            writer =
-                                Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
+                            writer = Writer::open_on(
+                                Arc::new(disk.after_kill(Failing::Never)),
+                                Options::default(),
+                            )
+                            .unwrap();
                         }
                         6..8 => model.check(writer.network()),
                         8 => model.check(
-                            &Network::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap(),
+                            &Network::open_on(
+                                Arc::new(disk.after_kill(Failing::Never)),
+                                Options::default(),
+                            )
+                            .unwrap(),
                         ),
                         9 if rng.random_bool(0.3) => {
                             let change = model.clear(&mut rng);

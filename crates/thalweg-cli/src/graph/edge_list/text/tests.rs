@@ -22,7 +22,8 @@ fn read(text: &[u8]) -> Result<Found, String> {
     let path = folder.path().join("list.csv");
     std::fs::write(&path, text).unwrap();
     let all = || -> Result<_> {
-        let mut source = TextEdges::open(&path, &"list.csv".into(), b',', &Options::default(), &args())?;
+        let mut source =
+            TextEdges::open(&path, &"list.csv".into(), b',', &Options::default(), &args())?;
         assert_eq!(source.population().name, "list");
         let fields = source.population().attributes.fields().clone();
         let kinds = fields.iter().map(|f| format!("{}:{}", f.name(), f.data_type())).collect();
@@ -52,9 +53,19 @@ fn columns_have_the_type_of_all_their_values() {
                 7,3,c,1,False,4,12,,1\n,1,,2,,,,,\n";
     let (edges, kinds, values) = read(text.as_bytes()).unwrap();
     assert_eq!(edges, [(1, 2), (1, 3), (2, 1)]);
-    let expected = ["w:Float64", "name:Utf8", "is_on:Boolean", "whole:Int64", "code:Utf8", "none:Utf8", "large:Utf8"];
+    let expected = [
+        "w:Float64",
+        "name:Utf8",
+        "is_on:Boolean",
+        "whole:Int64",
+        "code:Utf8",
+        "none:Utf8",
+        "large:Utf8",
+    ];
     assert_eq!(kinds, expected);
-    let expected = ["0.5", "7.0", "", "a, \"b\"", "c", "", "true", "false", "", "-3", "4", "", "007", "12", ""];
+    let expected = [
+        "0.5", "7.0", "", "a, \"b\"", "c", "", "true", "false", "", "-3", "4", "", "007", "12", "",
+    ];
     assert_eq!(values[..15], expected);
     assert_eq!(values[18..], ["18446744073709551615", "1", ""]);
 }
@@ -64,7 +75,10 @@ fn a_list_needs_no_head() {
     assert_eq!(read(b"1,2\n18446744073709551615, 4\n").unwrap().0, [(1, 2), (u64::MAX, 4)]);
     assert_eq!(read(b"\xef\xbb\xbf1,2\r\n3,4").unwrap().0, [(1, 2), (3, 4)]);
     let (edges, kinds, values) = read(b"1,2,0.25\n").unwrap();
-    assert_eq!((edges, kinds, values), (vec![(1, 2)], vec!["column3:Float64".into()], vec!["0.25".into()]));
+    assert_eq!(
+        (edges, kinds, values),
+        (vec![(1, 2)], vec!["column3:Float64".into()], vec!["0.25".into()])
+    );
     assert_eq!(read(b"from,to\n").unwrap().0, []);
     let many: String = (0..200_000).map(|i| format!("{i},{}\n", i + 1)).collect();
     assert_eq!(read(many.as_bytes()).unwrap().0.len(), 200_000);
