@@ -82,10 +82,10 @@ fn nesting(tokens: &[Placed]) -> Vec<(usize, usize)> {
         match &placed.token {
             Token::Word(word) if word == "mod" => next = Block::Module,
             // A function's name follows it; the type of a pointer to one has none.
-            Token::Word(word) if word == "fn" => {
-                if tokens.get(at + 1).is_some_and(|name| name.word().is_some()) {
-                    (next, brackets) = (Block::Function, 0);
-                }
+            Token::Word(word)
+                if word == "fn" && tokens.get(at + 1).is_some_and(|name| name.word().is_some()) =>
+            {
+                (next, brackets) = (Block::Function, 0);
             }
             Token::Sign('(' | '[') => brackets += 1,
             Token::Sign(')' | ']') => brackets -= 1,
