@@ -221,6 +221,8 @@ fn beside(bad: &str, more: &str) -> Folder {
         r#"
 name = "bad"
 pairs = 6
+[set]
+timeout = "10 min"
 [workload.good]
 command = '''echo '{{"open_to_last_s": 1e-6, "digest": "d"}}' '''
 report = true
@@ -275,7 +277,9 @@ fn garbage_is_no_report() {
 
 #[test]
 fn a_workload_that_hangs_is_killed_with_all_that_it_started() {
-    let folder = beside("sleep 900 & echo $! > child; sleep 900", "set = { timeout = \"2 s\" }");
+    let folder = beside("sleep 900 & echo $! > child; sleep 900", "");
+    let suite = std::fs::read_to_string(folder.path("s.toml")).unwrap();
+    std::fs::write(folder.path("s.toml"), suite.replace("10 min", "2 s")).unwrap();
     let began = Instant::now();
     let why = failed(&folder);
     assert!(why.contains("still running after 2 s, killed"), "{why}");
