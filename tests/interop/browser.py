@@ -73,7 +73,7 @@ class Browser:
         return answer["result"]
 
     def _until(self, wanted, what: str) -> dict:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while True:
             while b"\0" in self._buffer:
                 raw, self._buffer = self._buffer.split(b"\0", 1)

@@ -18,6 +18,14 @@ def required(path: pathlib.Path, what: str) -> pathlib.Path:
     pytest.skip(message)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """What the user's cache folder holds must not matter, nor change."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared() -> pathlib.Path:
     return required(SHARED, "the folder of real nanopore files (THALWEG_SHARED overrides its place)")

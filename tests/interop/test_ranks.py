@@ -46,7 +46,7 @@ def same(report, whole, ranks):
 @pytest.mark.parametrize("options", ["", "--arrays", "--threads 1"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks_of_mpi(file, whole, ranks, options):
-    result = run(MPIEXEC, "-n", ranks, MPI, "read", file, "--json", *options.split(), timeout=120)
+    result = run(MPIEXEC, "-n", ranks, MPI, "read", file, "--json", *options.split(), timeout=6000)
     assert len(result.stdout.splitlines()) == 1, "one of them says it"
     same(told(result), whole, ranks)
 
@@ -84,7 +84,7 @@ def test_a_slice_by_itself(thalweg_binary, file, whole):
 def test_one_that_fails_ends_all(thalweg_binary, file):
     for command in ([MPIEXEC, "-n", "2", MPI], [thalweg_binary]):
         more = ["--ranks", "2"] if len(command) == 1 else []
-        done = run(*command, "read", file, "/entry/nowhere", "--json", *more, check=False, timeout=60)
+        done = run(*command, "read", file, "/entry/nowhere", "--json", *more, check=False, timeout=600)
         assert done.returncode != 0
         assert "/entry/nowhere not found" in done.stderr
 
@@ -93,14 +93,14 @@ def test_what_is_not_shared_is_refused(thalweg_binary, file, tmp_path):
     """Else each rank would do it anew, and all would write the same file."""
     for binary in (thalweg_binary, MPI):
         for words in (["read", file, "--events"], ["read", file, "--to", tmp_path / "out.parquet"], ["convert", "--repack", file, tmp_path / "out.nxs"], ["bench", "neutron"]):
-            done = run(MPIEXEC, "-n", 2, binary, *words, check=False, timeout=60)
+            done = run(MPIEXEC, "-n", 2, binary, *words, check=False, timeout=600)
             assert done.returncode != 0 and "MPI has started 2 processes, and each would do all of this" in done.stderr
-    done = run(MPIEXEC, "-n", 2, MPI, "read", file, IDS, "--select", "0:10", check=False, timeout=60)
+    done = run(MPIEXEC, "-n", 2, MPI, "read", file, IDS, "--select", "0:10", check=False, timeout=600)
     assert done.returncode != 0 and "each would do all of this" in done.stderr
     assert os.listdir(tmp_path) == []
 
 
 def test_without_mpi_it_says_so(thalweg_binary, file):
-    done = run(MPIEXEC, "-n", 2, thalweg_binary, "read", file, "--json", check=False, timeout=60)
+    done = run(MPIEXEC, "-n", 2, thalweg_binary, "read", file, "--json", check=False, timeout=600)
     assert done.returncode != 0
     assert "built without MPI" in done.stderr

@@ -195,7 +195,7 @@ def test_short_addresses_are_refused(thalweg, tmp_path):
     sizes.set_sizes(4, 4)
     with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, sizes)) as file:
         file.create_dataset("d", data=values("<i4", (300, 50)), chunks=(3, 7), maxshape=(None, None))
-    result = thalweg("convert", "--repack", path, tmp_path / "out.h5", "--chunk", "/=16x16", check=False, timeout=60)
+    result = thalweg("convert", "--repack", path, tmp_path / "out.h5", "--chunk", "/=16x16", check=False, timeout=600)
     assert result.returncode == 1 and "addresses of 4 bytes" in result.stderr
     assert os.listdir(tmp_path) == ["in.h5"]
 
@@ -330,9 +330,11 @@ def test_an_interrupted_repack_leaves_nothing(thalweg_binary, tmp_path):
         [thalweg_binary, "convert", "--repack", path, tmp_path / "out.h5", "--filter", "gzip:9", "--throttle", "bandwidth=2MB/s"],
         stderr=subprocess.DEVNULL,
     )
-    time.sleep(1.5)
+    # Once something is written; the throttle leaves eight seconds for that.
+    while len(os.listdir(tmp_path)) == 1 and process.poll() is None:
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 130
+    assert process.wait(600) == 130
     assert os.listdir(tmp_path) == ["in.h5"]
 
 

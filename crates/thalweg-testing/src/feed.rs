@@ -149,7 +149,7 @@ impl Feed for Script {
             }
             let (next, waited) = self
                 .changed
-                .wait_timeout(state, Duration::from_secs(30))
+                .wait_timeout(state, Duration::from_secs(600))
                 .unwrap_or_else(PoisonError::into_inner);
             assert!(!waited.timed_out(), "a request in flight was never answered");
             state = next;

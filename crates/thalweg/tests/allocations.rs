@@ -74,7 +74,7 @@ fn measure(path: &Path) -> ([usize; 3], usize) {
     let file = ReadFile::open(path, options).unwrap();
     let mut blocks = 0;
     let visit = allocations(|| {
-        blocks = file.visit(&Selection::All, Count::default).unwrap().1.clocks.requests
+        blocks = file.visit(&Selection::All, Count::default).unwrap().1.clocks.requests;
     });
     let batches = [Order::Selection, Order::AsTheyCome].map(|order| {
         allocations(|| {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::command::PATIENCE;
 use crate::common::{Folder, json};
 
 /// Two ways that agree, on a file.
@@ -221,7 +222,7 @@ fn beside(bad: &str, more: &str) -> Folder {
 name = "bad"
 pairs = 6
 [set]
-timeout = "2 s"
+timeout = "10 min"
 [workload.good]
 command = '''echo '{{"open_to_last_s": 1e-6, "digest": "d"}}' '''
 report = true
@@ -276,11 +277,13 @@ fn garbage_is_no_report() {
 
 #[test]
 fn a_workload_that_hangs_is_killed_with_all_that_it_started() {
-    let folder = beside("sleep 600 & echo $! > child; sleep 600", "");
+    let folder = beside("sleep 900 & echo $! > child; sleep 900", "");
+    let suite = std::fs::read_to_string(folder.path("s.toml")).unwrap();
+    std::fs::write(folder.path("s.toml"), suite.replace("10 min", "2 s")).unwrap();
     let began = Instant::now();
     let why = failed(&folder);
     assert!(why.contains("still running after 2 s, killed"), "{why}");
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(began.elapsed() < PATIENCE, "it was waited for");
     let child = std::fs::read_to_string(folder.path("child")).unwrap();
     let state =
         std::fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap_or_default();
@@ -380,7 +383,7 @@ fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
     for at in [3, 11, 23, 30, 41] {
         let began = Instant::now();
         while trials(&folder) < at && child.try_wait().unwrap().is_none() {
-            assert!(began.elapsed() < Duration::from_secs(60), "only {} trials", trials(&folder));
+            assert!(began.elapsed() < PATIENCE, "only {} trials", trials(&folder));
             std::thread::sleep(Duration::from_millis(2));
         }
         child.kill().unwrap();
@@ -426,13 +429,11 @@ fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
     let count =
         || std::fs::read_to_string(folder.path("began")).unwrap_or_default().lines().count();
     while count() < 8 {
-        assert!(began.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
+        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(5));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let asked = Instant::now();
     let output = child.wait_with_output().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(10));
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let made = std::fs::read_dir(folder.path("res")).unwrap().next().unwrap().unwrap().path();
     let page = std::fs::read_to_string(made.join("report.html")).unwrap();
@@ -440,7 +441,8 @@ fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
         page.contains("STOPPED") && String::from_utf8_lossy(&output.stdout).contains("STOPPED")
     );
     let kept = json(&std::fs::read_to_string(made.join("results.jsonl")).unwrap());
-    assert!(of(&kept, "thalweg.trial/").len() >= 4);
+    let finished = of(&kept, "thalweg.trial/").len();
+    assert!((4..50).contains(&finished), "{finished} of 50, in spite of the signal");
     let left_behind =
         walk(&folder.path("cache")).into_iter().filter(|name| name.contains("thalweg-out")).count();
     assert_eq!(left_behind, 0, "what a workload wrote is gone");
@@ -464,11 +466,12 @@ fn walk(folder: &Path) -> Vec<String> {
 fn a_budget_ends_a_suite_in_time() {
     let folder =
         folder(&FIFTY.replace("sleep 0.03", "sleep 0.1").replace("pairs = 4", "pairs = 1000"));
-    let began = Instant::now();
     let output = folder.run(&["bench", "s.toml", "--json", "r.jsonl", "--budget", "4 s"]);
     assert!(output.status.success(), "{output:?}");
-    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     let lines = lines(&folder, "r.jsonl");
+    // A trial sleeps for a tenth of a second: the budget has room for 40 of more than 10,000.
+    let trials = of(&lines, "thalweg.trial/").len();
+    assert!(trials < 100, "{trials} trials");
     // What ran out of time has no last line, so that a resumed run goes on with it.
     assert!(
         !of(&lines, "thalweg.session/").is_empty() && of(&lines, "thalweg.comparison/").is_empty(),

@@ -17,12 +17,17 @@ pub(crate) struct Ended {
 
 pub(crate) const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
 
-/// Long enough for a loaded machine, short enough for a hang to be told.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Only ends a hang: a command that has not ended within ten minutes never will.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A cache folder of the tests' own: what a user's holds must not matter, nor change.
+fn cache() -> &'static Path {
+    Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"))
+}
 
 pub(crate) fn thalweg(args: &[&str]) -> Ended {
     let mut command = Command::new(THALWEG);
-    command.args(args);
+    command.args(args).env("XDG_CACHE_HOME", cache());
     run(command)
 }
 
@@ -30,6 +35,7 @@ pub(crate) fn thalweg(args: &[&str]) -> Ended {
 pub(crate) fn after(before: &str, args: &[&str]) -> Ended {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(THALWEG).args(args);
+    command.env("XDG_CACHE_HOME", cache());
     run(command)
 }
 

@@ -6,6 +6,9 @@ use thalweg_gauge::cache::{EvictOptions, Hold, Method, evict, holders, residency
 
 use super::common::{data_file, scratch};
 
+/// How often a file is read that is to be in memory: where that is short, pages may leave at once.
+const ATTEMPTS: usize = 10;
+
 /// Whether pages can leave memory here at all; prints why not.
 fn evictable(path: &std::path::Path) -> bool {
     let kind = thalweg_gauge::host::place(path).map(|p| p.file_system).unwrap_or_default();
@@ -27,11 +30,16 @@ fn a_warm_file_is_evicted_and_the_proof_is_seen() {
     if !evictable(&path) {
         return;
     }
-    assert_eq!(warm(&path).unwrap().fraction(), Some(1.0));
-    let eviction = evict(&path, EvictOptions::default()).unwrap();
-    assert_eq!(eviction.before.fraction(), Some(1.0));
-    assert!(eviction.proved(), "{:?}", eviction.objection());
-    assert_eq!(residency(&path).unwrap().pages_resident, Some(0));
+    let evictions = (0..ATTEMPTS).map(|_| {
+        let warm = warm(&path).unwrap().fraction();
+        let eviction = evict(&path, EvictOptions::default()).unwrap();
+        assert!(eviction.proved(), "{:?}", eviction.objection());
+        assert_eq!(residency(&path).unwrap().pages_resident, Some(0));
+        (warm, eviction.before.fraction())
+    });
+    let whole = (Some(1.0), Some(1.0));
+    let seen: Vec<_> = evictions.take_while(|seen| *seen != whole).collect();
+    assert!(seen.len() < ATTEMPTS, "never warm: {seen:?}");
 }
 
 #[test]
@@ -155,9 +163,12 @@ fn a_cached_file_of_a_container_is_not_called_cold() {
         return;
     };
     let path = overlay.0.join("f");
-    let warm = warm(&path).unwrap();
-    assert_ne!(warm.method, Method::Cachestat);
-    assert!(warm.fraction().is_none_or(|f| f == 1.0), "{warm:?}");
+    let is_warm = |_| {
+        let warm = warm(&path).unwrap();
+        assert_ne!(warm.method, Method::Cachestat);
+        warm.fraction().is_none_or(|f| f == 1.0)
+    };
+    assert!((0..ATTEMPTS).any(is_warm), "never warm");
     let eviction = evict(&path, EvictOptions::default()).unwrap();
     assert_eq!(eviction.proved(), eviction.after.pages_resident == Some(0), "{eviction:?}");
 }

@@ -15,6 +15,9 @@ use thalweg_gauge::stats::Finding;
 
 use super::common::{data_file, scratch};
 
+/// Only ends a hang, and a trial that should have been stopped sleeps longer.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// Says that it took `seconds`, whatever it took.
 fn arm(name: &str, file: &Path, seconds: f64) -> Arm {
     let script = format!("sleep 0.004; echo '{{\"open_to_last_s\":{seconds},\"digest\":\"d\"}}'");
@@ -217,18 +220,22 @@ fn a_stop_in_the_middle_of_a_trial_ends_it_at_once() {
     let results = dir.path().join("results.jsonl");
     let flag = format!("{}.flag", file.display());
     let mut slow = arm("slow", &file, 0.001);
-    slow.workload.argv[2].insert_str(0, &format!("test -e {flag} && sleep 600; touch {flag}; "));
+    slow.workload.argv[2]
+        .insert_str(0, &format!("test -e {flag} && touch {flag}.2 && sleep 900; touch {flag}; "));
     let plans = [Plan::new("n", vec![slow]).control(false).rounds(3)];
     let stop = AtomicBool::new(false);
     let start = Instant::now();
     let c = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(500));
+            // The warm-up has ended then, and what comes after it is in the middle.
+            while !Path::new(&format!("{flag}.2")).exists() && start.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             stop.store(true, Ordering::Relaxed);
         });
         go(&plans, &results, &stop, &mut |_| {}).remove(0)
     });
-    assert!(start.elapsed() < Duration::from_secs(60), "it waited for the trial");
+    assert!(start.elapsed() < PATIENCE, "it waited for the trial");
     assert_eq!(
         (c.ended, c.trials.len(), c.look),
         (Ended::Stopped, 1, None),
@@ -276,7 +283,7 @@ fn preparing_may_take_from_the_reserve() {
         .budget(Duration::from_millis(700));
     let alone = &quietly(&[plan.clone()], &dir.path().join("alone.jsonl"))[0];
     assert_eq!((alone.ended, alone.rounds), (Ended::Budget, 0));
-    plan.reserve = Duration::from_secs(60);
+    plan.reserve = PATIENCE;
     let shared = &quietly(&[plan], &dir.path().join("shared.jsonl"))[0];
     assert!(shared.rounds > 0, "{:?}", shared.ended);
 }

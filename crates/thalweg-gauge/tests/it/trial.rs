@@ -10,6 +10,12 @@ use thalweg_gauge::{Error, Result};
 
 use super::common::{data_file, scratch};
 
+/// Tells what was waited for from what was not: the commands that have to be killed sleep longer.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often something is tried that the system may spoil, by taking pages away.
+const ATTEMPTS: usize = 10;
+
 fn sh(script: &str) -> Workload {
     Workload::new(["sh", "-c", script])
 }
@@ -20,6 +26,7 @@ fn go(workload: &Workload) -> Result<thalweg_gauge::trial::Outcome> {
 
 #[test]
 fn a_report_is_read_and_the_clock_runs() {
+    let start = Instant::now();
     let outcome = go(&sh(
         "echo noise; echo '{\"open_to_last_s\":0.1,\"digest\":\"d\",\"x\":1}'; sleep 0.2; echo end",
     ))
@@ -27,7 +34,8 @@ fn a_report_is_read_and_the_clock_runs() {
     let report = outcome.report.unwrap();
     assert_eq!(report.digest.as_deref(), Some("d"));
     assert!(report.other.contains_key("x"));
-    assert!((0.2..10.0).contains(&outcome.usage.wall_s), "{}", outcome.usage.wall_s);
+    let most = start.elapsed().as_secs_f64();
+    assert!((0.2..=most).contains(&outcome.usage.wall_s), "{}", outcome.usage.wall_s);
     assert!(outcome.usage.memory_samples > 0);
 }
 
@@ -54,11 +62,11 @@ fn failures_are_told_with_what_was_said() {
 
 #[test]
 fn what_runs_too_long_is_killed_with_all_it_started() {
-    let mut w = sh("sleep 50 & sleep 50");
+    let mut w = sh("sleep 900 & sleep 900");
     w.timeout_s = Some(0.1);
     let start = Instant::now();
     assert!(matches!(go(&w), Err(Error::TimedOut { .. })));
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < PATIENCE);
 }
 
 #[test]
@@ -70,9 +78,9 @@ fn a_stop_kills_the_running_trial() {
             std::thread::sleep(Duration::from_millis(100));
             stop.store(true, Ordering::Relaxed);
         });
-        assert!(matches!(run(&sh("sleep 50"), &stop), Err(Error::Cancelled)));
+        assert!(matches!(run(&sh("sleep 900"), &stop), Err(Error::Cancelled)));
     });
-    assert!(start.elapsed() < Duration::from_secs(2));
+    assert!(start.elapsed() < PATIENCE);
     assert!(matches!(run(&sh("true"), &stop), Err(Error::Cancelled)));
 }
 
@@ -109,8 +117,9 @@ fn device_bytes_are_those_of_the_child_and_its_children() {
         return;
     };
     assert!(cold >= 8 << 20, "{cold}");
-    let warm = go(&cat).unwrap().usage.device_read_bytes.unwrap();
-    assert!(warm < 1 << 20, "{warm}");
+    // Where memory is short, the file and the program itself may have to come again.
+    let warm = || go(&cat).unwrap().usage.device_read_bytes.unwrap();
+    assert!((0..ATTEMPTS).any(|_| warm() < 1 << 20), "it is never warm");
 }
 
 /// The accounts of a zombie belong to root: reading ours instead would count what other children do
@@ -119,16 +128,38 @@ fn device_bytes_are_those_of_the_child_and_its_children() {
 fn device_bytes_of_others_do_not_count() {
     let dir = scratch();
     let path = data_file(&dir, "of another", 8 << 20);
-    if !evict(&path, EvictOptions::default()).unwrap().proved() {
-        return;
+    let begun = dir.path().join("begun");
+    let ended = dir.path().join("ended");
+    // Begins before the other one and ends after it, however slow the machine is.
+    let waits = format!(
+        "touch '{}'; until test -e '{}'; do sleep 0.01; done",
+        begun.display(),
+        ended.display()
+    );
+    let mut seen = Vec::new();
+    for _ in 0..ATTEMPTS {
+        if !evict(&path, EvictOptions::default()).unwrap().proved() {
+            eprintln!("skipped: the file can't be evicted");
+            return;
+        }
+        let quiet = std::thread::scope(|s| {
+            let quiet = s.spawn(|| go(&sh(&waits)).unwrap());
+            while !begun.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            go(&sh(&format!("cat '{}' > /dev/null; true", path.display()))).unwrap();
+            std::fs::write(&ended, "").unwrap();
+            quiet.join().unwrap()
+        });
+        // Where memory is short, the quiet one may have to load itself again, but not each time.
+        if quiet.usage.device_read_bytes.is_none_or(|b| b < 1 << 20) {
+            return;
+        }
+        seen.push(quiet.usage.device_read_bytes);
+        std::fs::remove_file(&begun).unwrap();
+        std::fs::remove_file(&ended).unwrap();
     }
-    let quiet = std::thread::scope(|s| {
-        let quiet = s.spawn(|| go(&sh("sleep 0.3")).unwrap());
-        std::thread::sleep(Duration::from_millis(50));
-        go(&sh(&format!("cat '{}' > /dev/null; true", path.display()))).unwrap();
-        quiet.join().unwrap()
-    });
-    assert!(quiet.usage.device_read_bytes.is_none_or(|b| b < 1 << 20), "{:?}", quiet.usage);
+    panic!("{seen:?}");
 }
 
 /// Linux counts the memory of whoever made a process as the process's own peak, if it was larger.
@@ -136,7 +167,11 @@ fn device_bytes_of_others_do_not_count() {
 fn memory_of_the_parent_is_not_the_childs() {
     let large = vec![1_u8; 256 << 20];
     std::hint::black_box(&large);
-    let usage = go(&sh("sleep 0.05")).unwrap().usage;
+    // A busy machine may not look at the child before it has ended.
+    let seen = |seconds: f64| go(&sh(&format!("sleep {seconds}"))).unwrap().usage;
+    let seconds = [0.05, 0.2, 1.0, 5.0, 20.0];
+    let usage = seconds.into_iter().map(seen).find(|usage| usage.peak_anon_bytes.is_some());
+    let usage = usage.unwrap();
     assert!(usage.max_rss_bytes.is_none_or(|b| b < 64 << 20), "{usage:?}");
     assert!(usage.peak_anon_bytes.is_some_and(|b| b < 64 << 20), "{usage:?}");
 }
@@ -152,10 +187,23 @@ fn a_killed_grandchild_is_told() {
 /// Whoever leaves the group escapes the kill, but may not make the next trial wait for its output.
 #[test]
 fn what_runs_away_with_our_pipe_is_not_waited_for() {
-    let start = Instant::now();
-    let outcome = go(&sh("setsid sleep 20 & echo '{\"digest\":\"d\"}'")).unwrap();
+    let dir = scratch();
+    let stop = dir.path().join("stop");
+    let runs_away =
+        format!("setsid sh -c 'until test -e \"$0\"; do sleep 0.2; done' '{}' &", stop.display());
+    let (done, told) = std::sync::mpsc::channel();
+    let outcome = std::thread::scope(|s| {
+        s.spawn(|| {
+            let outcome = go(&sh(&format!("{runs_away} echo '{{\"digest\":\"d\"}}'")));
+            let _ = done.send(outcome);
+        });
+        let came = told.recv_timeout(PATIENCE);
+        std::fs::write(&stop, "").unwrap();
+        came
+    });
+    assert!(outcome.is_ok(), "its end was waited for");
+    let outcome = outcome.unwrap().unwrap();
     assert_eq!(outcome.report.unwrap().digest.as_deref(), Some("d"));
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -185,11 +233,14 @@ fn garbage_is_no_report_and_no_crash() {
 #[test]
 fn an_empty_command_takes_what_it_takes_without_us() {
     let (mut ours, mut plain) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..80 {
+    for run in 1..=2000 {
         ours = ours.min(go(&Workload::new(["true"])).unwrap().usage.wall_s);
         let start = Instant::now();
         std::process::Command::new("true").status().unwrap();
         plain = plain.min(start.elapsed().as_secs_f64());
+        if run >= 80 && (ours - plain).abs() < 1e-3 {
+            return;
+        }
     }
-    assert!((ours - plain).abs() < 1e-3, "{ours} {plain}");
+    panic!("{ours} {plain}");
 }

@@ -21,7 +21,7 @@ use crate::real::nanopore;
 /// Mutations of each file unless the environment says otherwise.
 const FLIPS: u64 = 60;
 /// No mutation may take longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 fn files() -> Vec<PathBuf> {
     let Some(folder) = nanopore() else { return Vec::new() };

@@ -139,7 +139,7 @@ fn check(read: &Read<'_>) -> usize {
         // By name: FAST5 has codes of its own.
         match (*value, want) {
             (AuxValue::Enum(code), AuxValue::Enum(wanted)) => {
-                assert_eq!(kind.label(code), field.label(wanted))
+                assert_eq!(kind.label(code), field.label(wanted));
             }
             (value, want) => assert_eq!(value, want, "{} of read {i}", field.name),
         }

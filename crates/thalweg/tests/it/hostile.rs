@@ -327,7 +327,7 @@ fn wrong_indexes_are_told_or_rebuilt() {
             for i in 0..4 {
                 match ids(&path, &[id(i)]) {
                     Ok(reads) => {
-                        assert_eq!(reads, [(id(i), [20, 30, 20, 25][i])], "{name}, {what}")
+                        assert_eq!(reads, [(id(i), [20, 30, 20, 25][i])], "{name}, {what}");
                     }
                     Err(Error::Malformed { file, .. } | Error::NotFound { file, .. }) => {
                         assert!(file.starts_with(&*path.to_string_lossy()), "{file}");

@@ -145,7 +145,7 @@ fn reads_around_a_damaged_batch_are_saved() {
                     // A batch without its head has a row or two; without the mark that ends a table
                     // there may be more.
                     LostReads::AtLeast(lost) => {
-                        assert!(lost == 1 && missing <= 2, "{n}: {report:?}")
+                        assert!(lost == 1 && missing <= 2, "{n}: {report:?}");
                     }
                 }
                 lost.push(missing);
