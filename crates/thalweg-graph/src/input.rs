@@ -8,28 +8,30 @@ mod hdf5;
 mod lists;
 #[cfg(feature = "hdf5")]
 pub mod ngv;
+#[cfg(not(feature = "hdf5"))]
+mod no_hdf5;
 #[cfg(feature = "hdf5")]
 mod numbers;
 #[cfg(feature = "hdf5")]
 mod sonata;
 
 use std::ops::Range;
-use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use serde::{Deserialize, Serialize};
 use thalweg_io::{Result, open};
 
-#[cfg(not(feature = "hdf5"))]
-pub use crate::without::open;
+pub use crate::storage::checkpoint::Origin;
+pub use crate::storage::schema::Population;
+
 #[cfg(feature = "hdf5")]
 pub use hdf5::open;
+#[cfg(not(feature = "hdf5"))]
+pub use no_hdf5::open;
 
 /// How a file is brought in.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct InputOptions {
     /// How it is read.
     pub read: open::Options,
     /// Only edges that leave from vertices with such ids: the first ones to try things out, or
@@ -37,53 +39,33 @@ pub struct Options {
     pub sources: Range<u64>,
 }
 
-impl Default for Options {
+impl Default for InputOptions {
     fn default() -> Self {
         Self { read: open::Options::default(), sources: 0..u64::MAX }
     }
 }
 
-impl Options {
+impl InputOptions {
     /// Whether every edge is wanted.
     pub fn is_all(&self) -> bool {
         self.sources == (0..u64::MAX)
     }
 }
 
-/// Edges of one kind: between vertices of two types.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Population {
-    /// Its name; unique within a store.
-    pub name: String,
-    /// The type of the vertices that its edges leave from.
-    #[serde(rename = "from")]
-    pub source: String,
-    /// The type of the vertices that they lead to.
-    #[serde(rename = "to")]
-    pub target: String,
-    /// Whether an edge can be followed in its direction only, unless it is asked for otherwise.
-    pub is_directed: bool,
-    /// Whether two vertices may have several edges; else an edge that is there already is not added
-    /// again.
-    pub is_multi: bool,
-    /// Attributes of an edge.
-    pub attributes: SchemaRef,
-}
-
 /// Edges, as runs of those that leave from the same vertex.
 #[derive(Debug, Clone, Default)]
-pub struct Edges {
-    /// Vertices, and how many of [`Edges::targets`] are each one's. A vertex may come again, in any
+pub struct EdgeBatch {
+    /// Vertices, and how many of [`EdgeBatch::targets`] are each one's. A vertex may come again, in any
     /// order.
     pub runs: Vec<(u64, usize)>,
     /// Where the edges lead to, run after run.
     pub targets: Vec<u64>,
-    /// Their attributes, a row for each of [`Edges::targets`]; `None` where the population has
+    /// Their attributes, a row for each of [`EdgeBatch::targets`]; `None` where the population has
     /// none.
     pub attributes: Option<RecordBatch>,
 }
 
-impl Edges {
+impl EdgeBatch {
     /// Forgets all of them, and keeps the memory.
     pub fn clear(&mut self) {
         self.runs.clear();
@@ -109,12 +91,12 @@ pub trait EdgeSource: Send {
     ///
     /// # Errors
     /// What is wrong with where they come from.
-    fn next(&mut self, edges: &mut Edges) -> Result<bool>;
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool>;
 }
 
 /// Vertices of a type.
 #[derive(Debug, Clone, Default)]
-pub struct Vertices {
+pub struct VertexBatch {
     /// Their ids.
     pub ids: Vec<u64>,
     /// Their attributes, a row for each; `None` where they have none.
@@ -136,40 +118,7 @@ pub trait VertexSource: Send {
     ///
     /// # Errors
     /// What is wrong with where they come from.
-    fn next(&mut self, vertices: &mut Vertices) -> Result<bool>;
-}
-
-/// Which file an input is of, and how it is read: an import that was stopped goes on only with the
-/// same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The file.
-    pub path: String,
-    /// Its bytes.
-    pub bytes: u64,
-    /// When it was changed last, in nanoseconds since 1970.
-    pub modified: u64,
-    /// How it is read, in any words.
-    pub options: String,
-}
-
-impl Origin {
-    /// That of a file.
-    ///
-    /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io).
-    pub fn of(path: &Path, options: String) -> Result<Self> {
-        let of_file = || {
-            let (path, meta) = (std::fs::canonicalize(path)?, std::fs::metadata(path)?);
-            let modified =
-                meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-            Ok((path, meta.len(), modified))
-        };
-        let (path, bytes, modified) = of_file().map_err(|e: std::io::Error| {
-            thalweg_io::Error::io(&path.to_string_lossy().into(), "opening", e)
-        })?;
-        Ok(Self { path: path.to_string_lossy().into_owned(), bytes, modified, options })
-    }
+    fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool>;
 }
 
 /// What a file brings.

@@ -5,14 +5,8 @@
 //! what changed since. Who reads sees it as it was when it was opened; one at a time may write.
 //! `docs/formats/graph.md` has the bytes.
 
-mod attributes;
-mod check;
-mod clear;
-mod column;
-mod compact;
-mod effects;
-mod explore;
-mod fetch;
+mod export;
+mod external_sort;
 #[doc(hidden)]
 #[allow(
     clippy::expect_used,
@@ -20,42 +14,25 @@ mod fetch;
     missing_docs,
     reason = "reports by panicking, as tests do"
 )]
-pub mod hostile;
-mod import;
+pub mod fuzz_targets;
 pub mod input;
-mod level;
-mod log;
-mod manifest;
-mod merge;
-mod neighbours;
-mod network;
-mod pack;
-mod recent;
+#[cfg(not(feature = "hdf5"))]
+mod no_hdf5;
+mod read;
 mod repair;
-mod resolve;
-mod rows;
-mod segment;
-#[cfg(feature = "hdf5")]
-mod sonata;
-mod sort;
+mod storage;
 pub mod synth;
-mod table;
-#[cfg(not(feature = "hdf5"))]
-mod without;
-mod writer;
+mod write;
 
-pub use check::{Checked, Defect};
-pub use column::Coding;
-pub use import::Imported;
-pub use input::{EdgeSource, Edges, Input, Origin, Population, VertexSource, Vertices};
-pub use level::Side;
-pub use manifest::{Edges as EdgeKind, VertexType};
-pub use neighbours::Neighbours;
-pub use network::{Direction, Network, Options, Storage, Way};
-pub use repair::{Kept, Lost, Repaired, repair, repair_on};
-pub use rows::EdgeSelection;
-#[cfg(feature = "hdf5")]
-pub use sonata::SonataWriter;
-#[cfg(not(feature = "hdf5"))]
-pub use without::SonataWriter;
-pub use writer::{Change, Committed, Writer};
+pub use export::SonataWriter;
+pub use input::{EdgeBatch, EdgeSource, Input, InputOptions, VertexBatch, VertexSource};
+pub use read::check::{Checked, Defect};
+pub use read::neighbours::Neighbours;
+pub use read::network::{Adjacency, Direction, Network, NetworkOptions, StorageUse};
+pub use read::rows::EdgeSelection;
+pub use repair::{LostRecords, RepairReport, RepairSummary, repair, repair_on};
+pub use storage::checkpoint::{Imported, Origin};
+pub use storage::column::Coding;
+pub use storage::schema::{Population, PopulationEntry, Side, VertexType};
+pub use write::change::{Change, Committed};
+pub use write::writer::Writer;

@@ -5,10 +5,11 @@
 //! after a damaged one in the log are facts too.
 
 mod edges;
-mod left;
 mod rows;
+mod salvage;
 mod vertices;
 
+use crate::external_sort::spill_path;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -18,42 +19,45 @@ use arrow_array::RecordBatch;
 use thalweg_io::disk::{Disk, Folder};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use self::left::Left;
-use super::check::Defect;
-use super::effects::{self, Edge, Effect};
-use super::level::{Footer, Level, VERSION};
-use super::log::{self, LogWriter};
-use super::manifest::{self, Edges, Manifest, Part};
-use super::network::Options;
-use super::recent::Recent;
-use super::segment::{Segment, SegmentWriter};
-use super::sort::Sorter;
+use self::salvage::SalvagedSegment;
+use crate::external_sort::EdgeSorter;
+use crate::read::check::Defect;
+use crate::read::memtable::Memtable;
+use crate::read::network::NetworkOptions;
+use crate::storage::footer::{Footer, VERSION};
+use crate::storage::log::{self, LogWriter};
+use crate::storage::log_record::{self, LogRecord};
+use crate::storage::manifest::{self, Manifest, SegmentEntry};
+use crate::storage::schema::{Edge, PopulationEntry};
+use crate::storage::segment::{SegmentPages, SegmentWriter};
+use crate::storage::segment_reader::SegmentReader;
 
 /// What a repair found and did.
 #[derive(Debug, Default)]
-pub struct Repaired {
+pub struct RepairReport {
     /// What is damaged; the first so many.
     pub defects: Vec<Defect>,
     /// Bytes of the log in which no whole change is, at its end such as a crash may have left too.
     pub log: Vec<Range<u64>>,
     /// Types of vertices.
-    pub vertices: Vec<Kept>,
+    pub vertices: Vec<RepairSummary>,
     /// Populations of edges.
-    pub edges: Vec<Kept>,
+    pub edges: Vec<RepairSummary>,
 }
 
-impl Repaired {
+impl RepairReport {
     /// Whether the new network is all that the damaged one was.
     pub fn is_complete(&self) -> bool {
-        let is_all =
-            |kept: &Kept| kept.lost.is_empty() && kept.attributes_lost == 0 && !kept.is_in_doubt;
+        let is_all = |kept: &RepairSummary| {
+            kept.lost.is_empty() && kept.attributes_lost == 0 && !kept.is_in_doubt
+        };
         self.log.is_empty() && self.vertices.iter().chain(&self.edges).all(is_all)
     }
 }
 
 /// What there is of a type or a population.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct RepairSummary {
     /// Its name.
     pub name: String,
     /// Vertices or edges that the new network has.
@@ -67,14 +71,14 @@ pub struct Kept {
     /// nothing.
     pub attributes_lost: u64,
     /// What cannot be read, segment by segment.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostRecords>,
     /// What took edges or vertices away cannot be read: some that were removed may be back.
     pub is_in_doubt: bool,
 }
 
 /// What of a segment cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostRecords {
     /// The segment.
     pub file: String,
     /// How many edges or vertices that came with it; `None`: as many as it had.
@@ -87,7 +91,7 @@ pub struct Lost {
 
 /// Writes what is left of the network in the folder `from` to `to`, where there must be nothing,
 /// and says what is lost. `from` is not changed; nobody may write to it meanwhile. What is written
-/// is whole, so that [`super::Network::check`] finds nothing wrong with it.
+/// is whole, so that [`crate::Network::check`] finds nothing wrong with it.
 ///
 /// An edge is kept if either of its ends' lists can be read, with nulls for attributes that cannot.
 /// What is lost where all that is known of it is damaged is told by segment and by vertices.
@@ -96,7 +100,7 @@ pub struct Lost {
 /// [`Error::NotFound`] where there is no network, or neither its manifest nor the copy of it can be
 /// read; [`Error::Usage`] if there is something at `to`; [`Error::Cancelled`]; [`Error::Io`].
 /// Nothing is left at `to` then.
-pub fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repaired> {
+pub fn repair(from: &Path, to: &Path, options: &NetworkOptions) -> Result<RepairReport> {
     repair_on(&Folder::new(from, options.is_mapped), &Folder::new(to, options.is_mapped), options)
 }
 
@@ -104,7 +108,7 @@ pub fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repaired> {
 ///
 /// # Errors
 /// As [`repair`].
-pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &Options) -> Result<Repaired> {
+pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &NetworkOptions) -> Result<RepairReport> {
     let (repair, mut report) = Repair::open(from, to, options)?;
     match to.list() {
         Ok(names) if names.is_empty() => {}
@@ -130,7 +134,7 @@ pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &Options) -> Result<Re
 
 /// What is known of a population out of the log.
 #[derive(Default)]
-struct Logged {
+struct LoggedEdges {
     /// What was said of an edge last.
     is_there: BTreeMap<Edge, bool>,
     rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
@@ -140,12 +144,12 @@ struct Logged {
 
 struct Repair<'a> {
     to: &'a dyn Disk,
-    options: &'a Options,
+    options: &'a NetworkOptions,
     old: Manifest,
     /// Segments, the oldest first; `None` for one of which nothing can be read.
-    levels: Vec<Option<Left>>,
-    logged: Vec<Logged>,
-    recent: Recent,
+    readers: Vec<Option<SalvagedSegment>>,
+    logged: Vec<LoggedEdges>,
+    memtable: Memtable,
     /// Whether all that the manifest and the log said is known.
     is_complete: bool,
 }
@@ -154,8 +158,12 @@ struct Repair<'a> {
 const MOST: usize = 1000;
 
 impl<'a> Repair<'a> {
-    fn open(from: &dyn Disk, to: &'a dyn Disk, options: &'a Options) -> Result<(Self, Repaired)> {
-        let mut report = Repaired::default();
+    fn open(
+        from: &dyn Disk,
+        to: &'a dyn Disk,
+        options: &'a NetworkOptions,
+    ) -> Result<(Self, RepairReport)> {
+        let mut report = RepairReport::default();
         let mut note = |file: &str, error: Error| {
             if report.defects.len() < MOST {
                 report.defects.push(Defect { file: file.to_owned(), error });
@@ -192,13 +200,16 @@ impl<'a> Repair<'a> {
         if let Some(damage) = damage {
             note(manifest::FILE, damage);
         }
-        let mut levels = Vec::new();
+        let mut readers = Vec::new();
         for part in &old.segments {
-            let left = from.open(&part.file).and_then(Segment::open_left::<Footer>).and_then(
+            let left = from.open(&part.file).and_then(SegmentPages::open_left::<Footer>).and_then(
                 |(segment, mut footer, damage)| {
                     if footer.version == VERSION {
                         old.hide(&part.file, &mut footer);
-                        return Ok((Left { file: part.file.clone(), segment, footer }, damage));
+                        return Ok((
+                            SalvagedSegment { file: part.file.clone(), segment, footer },
+                            damage,
+                        ));
                     }
                     Err(Error::Unsupported {
                         file: segment.store().name().clone(),
@@ -225,27 +236,29 @@ impl<'a> Repair<'a> {
                     return Err(Error::Cancelled);
                 }
             }
-            levels.push(left);
+            readers.push(left);
         }
-        if levels.len() > edges::MOST_LEVELS {
+        if readers.len() > edges::MOST_LEVELS {
             return Err(Error::Unsupported {
                 file: from.name().clone(),
-                what: format!("mending {} segments", levels.len()).into(),
+                what: format!("mending {} segments", readers.len()).into(),
                 advice: "at most 32,000".into(),
             });
         }
         let (populations, types) = (old.edges.len(), old.types.len());
-        let mut logged: Vec<Logged> =
-            std::iter::repeat_with(Logged::default).take(populations).collect();
-        let mut recent = Recent::default();
+        let mut logged: Vec<LoggedEdges> =
+            std::iter::repeat_with(LoggedEdges::default).take(populations).collect();
+        let mut memtable = Memtable::default();
         let lost = log::replay_left(from, &old.log_file(), &mut |_, change| {
-            for effect in effects::of_bytes(change, populations, types)? {
-                match effect {
-                    Effect::Added { population, edges, attributes } => {
+            for record in log_record::of_bytes(change, populations, types)? {
+                match record {
+                    LogRecord::EdgesAdded { population, edges, attributes } => {
                         logged[population].add(&edges, attributes.as_ref());
                     }
-                    Effect::Removed { population, edges } => logged[population].remove(&edges),
-                    of_vertices => recent.apply(&of_vertices),
+                    LogRecord::EdgesRemoved { population, edges } => {
+                        logged[population].remove(&edges)
+                    }
+                    of_vertices => memtable.apply(&of_vertices),
                 }
             }
             Ok(())
@@ -271,23 +284,23 @@ impl<'a> Repair<'a> {
                 note(&old.log_file(), damage);
             }
         }
-        Ok((Self { to, options, old, levels, logged, recent, is_complete }, report))
+        Ok((Self { to, options, old, readers, logged, memtable, is_complete }, report))
     }
 
     /// Whether all of the segments can be read, if not all of what is in them.
     fn has_all(&self) -> bool {
-        self.is_complete && self.levels.iter().all(Option::is_some)
+        self.is_complete && self.readers.iter().all(Option::is_some)
     }
 
     /// Segments that are there, and their ages.
-    fn levels(&self) -> impl Iterator<Item = (usize, &Left)> {
-        self.levels.iter().enumerate().filter_map(|(age, level)| Some((age, level.as_ref()?)))
+    fn readers(&self) -> impl Iterator<Item = (usize, &SalvagedSegment)> {
+        self.readers.iter().enumerate().filter_map(|(age, reader)| Some((age, reader.as_ref()?)))
     }
 
     /// Those of which nothing is left.
-    fn gone(&self) -> impl Iterator<Item = Lost> {
-        self.levels.iter().zip(&self.old.segments).filter(|(level, _)| level.is_none()).map(
-            |(_, part)| Lost {
+    fn gone(&self) -> impl Iterator<Item = LostRecords> {
+        self.readers.iter().zip(&self.old.segments).filter(|(reader, _)| reader.is_none()).map(
+            |(_, part)| LostRecords {
                 file: part.file.clone(),
                 count: None,
                 sources: Vec::new(),
@@ -296,9 +309,9 @@ impl<'a> Repair<'a> {
         )
     }
 
-    fn sorter(&self, is_numbered: bool) -> Sorter {
+    fn sorter(&self, is_numbered: bool) -> EdgeSorter {
         // Three at a time.
-        Sorter::new(self.options.budget.memory / 6, is_numbered, super::import::beside(self.to))
+        EdgeSorter::new(self.options.budget.memory / 6, is_numbered, spill_path(self.to))
     }
 
     fn look(&self) -> Result<()> {
@@ -306,7 +319,7 @@ impl<'a> Repair<'a> {
     }
 
     /// Writes a network: edges, then vertices, whose ids are those that edges mention too.
-    fn write(&self, manifest: &mut Manifest, report: &mut Repaired) -> Result<()> {
+    fn write(&self, manifest: &mut Manifest, report: &mut RepairReport) -> Result<()> {
         manifest.types.clone_from(&self.old.types);
         manifest.edges.clone_from(&self.old.edges);
         manifest.types.iter_mut().for_each(|known| known.since = 0);
@@ -321,24 +334,26 @@ impl<'a> Repair<'a> {
             footer.edges.extend(written);
             report.edges.push(kept);
         }
-        parts.push(Part { bytes: segment.finish(&footer)?, file: file.clone() });
+        parts.push(SegmentEntry { bytes: segment.finish(&footer)?, file: file.clone() });
         self.to.sync()?;
-        let level = Level::open(self.to, &file, manifest)?;
+        let reader = SegmentReader::open(self.to, &file, manifest)?;
         let file = manifest.new_file("seg");
         let mut segment = SegmentWriter::create(self.to, &file)?;
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
         for vertex_type in 0..manifest.types.len() {
-            let (written, mut kept) = self.vertices(&mut segment, &level, vertex_type)?;
+            let (written, mut kept) = self.vertices(&mut segment, &reader, vertex_type)?;
             // Edges that may be back bring their ends with them.
             let mut edges = report.edges.iter().zip(&self.old.edges);
-            let is_end = |edges: &Edges| edges.source == vertex_type || edges.target == vertex_type;
+            let is_end = |edges: &PopulationEntry| {
+                edges.source == vertex_type || edges.target == vertex_type
+            };
             kept.is_in_doubt |=
                 kept.restored > 0 && edges.any(|(kept, edges)| kept.is_in_doubt && is_end(edges));
             manifest.types[vertex_type].count = kept.kept;
             footer.vertices.push(written);
             report.vertices.push(kept);
         }
-        parts.push(Part { bytes: segment.finish(&footer)?, file });
+        parts.push(SegmentEntry { bytes: segment.finish(&footer)?, file });
         manifest.segments = parts;
         manifest.log = manifest.next;
         manifest.next += 1;
@@ -347,7 +362,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-impl Logged {
+impl LoggedEdges {
     fn add(&mut self, edges: &[Edge], attributes: Option<&Arc<RecordBatch>>) {
         self.more += edges.len() as i64;
         self.is_there.extend(edges.iter().map(|edge| (*edge, true)));

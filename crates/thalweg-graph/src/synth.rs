@@ -1,7 +1,7 @@
 //! Synthetic connectivity of astrocytes, synapses and neurons, in files like those of the circuits
 //! that basalt imported.
 //!
-//! A [`Recipe`] says how large it is, and a [`Network`] is that recipe made ready. The lists of an
+//! A [`Recipe`] says how large it is, and a [`SynthNetwork`] is that recipe made ready. The lists of an
 //! astrocyte depend on nothing but the seed, the number of neurons and the astrocyte: fewer
 //! astrocytes are the first ones of more, and their synapses have the same ids. As with
 //! [reads](super::Synth), they are the same on every machine.
@@ -38,6 +38,8 @@
 //! # }
 //! ```
 
+#[cfg(not(feature = "hdf5"))]
+mod no_hdf5;
 mod piece;
 mod tissue;
 #[cfg(feature = "hdf5")]
@@ -46,9 +48,9 @@ mod write;
 use thalweg_io::{Error, Result};
 
 #[cfg(not(feature = "hdf5"))]
-pub use crate::without::NeuroglialWriter;
-pub use piece::Piece;
-pub use tissue::Network;
+pub use no_hdf5::NeuroglialWriter;
+pub use piece::SynthPart;
+pub use tissue::SynthNetwork;
 #[cfg(feature = "hdf5")]
 pub use write::NeuroglialWriter;
 

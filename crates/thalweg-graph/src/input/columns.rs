@@ -28,13 +28,13 @@ const MOST_NAMES: u64 = 1 << 20;
 
 /// A dataset that is a column.
 #[derive(Debug)]
-struct Column {
+struct AttributeColumn {
     dataset: Dataset,
-    kind: Kind,
+    kind: AttributeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum AttributeKind {
     Number(DataType, usize),
     Boolean,
     /// Strings of one size.
@@ -47,22 +47,22 @@ enum Kind {
 
 /// Datasets as columns.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct AttributeReader {
     file: Arc<ArrayFile>,
-    columns: Vec<Column>,
+    columns: Vec<AttributeColumn>,
     /// What they are.
     pub(super) schema: SchemaRef,
 }
 
 /// Collects columns.
-pub(super) struct Making {
+pub(super) struct AttributeReaderBuilder {
     file: Arc<ArrayFile>,
     rows: u64,
-    columns: Vec<Column>,
+    columns: Vec<AttributeColumn>,
     fields: Vec<Field>,
 }
 
-impl Making {
+impl AttributeReaderBuilder {
     /// Columns of so many rows.
     pub(super) fn new(file: &Arc<ArrayFile>, rows: u64) -> Self {
         Self { file: file.clone(), rows, columns: Vec::new(), fields: Vec::new() }
@@ -86,16 +86,18 @@ impl Making {
                 let (name, size) = (array.dtype.to_string(), array.dtype.size());
                 match number(&name) {
                     Some(kind) if names.is_some() && kind.is_integer() => {
-                        Kind::Codes(kind, size, self.names(names)?.unwrap_or_default())
+                        AttributeKind::Codes(kind, size, self.names(names)?.unwrap_or_default())
                     }
-                    Some(kind) => Kind::Number(kind, size),
-                    None if name == "|b1" => Kind::Boolean,
-                    None if name.starts_with("|S") => Kind::Text(size),
+                    Some(kind) => AttributeKind::Number(kind, size),
+                    None if name == "|b1" => AttributeKind::Boolean,
+                    None if name.starts_with("|S") => AttributeKind::Text(size),
                     None => return Ok(Err(format!("elements of type {name}"))),
                 }
             }
             Found::Other(what) => match self.file.variable(&dataset)? {
-                Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => Kind::Texts,
+                Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => {
+                    AttributeKind::Texts
+                }
                 Some(texts) if texts.item.is_none() => {
                     return Ok(Err(format!(
                         "the shape {:?}, not an element for each of {}",
@@ -106,13 +108,13 @@ impl Making {
             },
         };
         let (of, nullable) = match &kind {
-            Kind::Number(kind, _) => (kind.clone(), false),
-            Kind::Boolean => (DataType::Boolean, false),
-            Kind::Text(_) | Kind::Texts => (DataType::Utf8, false),
-            Kind::Codes(..) => (DataType::Utf8, true),
+            AttributeKind::Number(kind, _) => (kind.clone(), false),
+            AttributeKind::Boolean => (DataType::Boolean, false),
+            AttributeKind::Text(_) | AttributeKind::Texts => (DataType::Utf8, false),
+            AttributeKind::Codes(..) => (DataType::Utf8, true),
         };
         self.fields.push(Field::new(name, of, nullable));
-        self.columns.push(Column { dataset, kind });
+        self.columns.push(AttributeColumn { dataset, kind });
         Ok(Ok(()))
     }
 
@@ -127,8 +129,8 @@ impl Making {
         Ok(Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
     }
 
-    pub(super) fn done(self) -> Columns {
-        Columns {
+    pub(super) fn done(self) -> AttributeReader {
+        AttributeReader {
             file: self.file,
             columns: self.columns,
             schema: Arc::new(Schema::new(self.fields)),
@@ -181,14 +183,14 @@ fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
     if is_negative { None } else { usize::try_from(u64::from_le_bytes(wide)).ok() }
 }
 
-impl Columns {
+impl AttributeReader {
     /// Rows that are read at a time.
     pub(super) fn rows(&self) -> u64 {
-        let size = |column: &Column| match column.kind {
-            Kind::Number(_, size) => size as u64,
-            Kind::Boolean => 1,
-            Kind::Text(size) => size as u64,
-            Kind::Texts | Kind::Codes(..) => TEXT,
+        let size = |column: &AttributeColumn| match column.kind {
+            AttributeKind::Number(_, size) => size as u64,
+            AttributeKind::Boolean => 1,
+            AttributeKind::Text(size) => size as u64,
+            AttributeKind::Texts | AttributeKind::Codes(..) => TEXT,
         };
         (PIECE / self.columns.iter().map(size).sum::<u64>().max(1)).max(1)
     }
@@ -211,8 +213,8 @@ impl Columns {
             .map_err(|wrong| Error::Usage(format!("{}: {wrong}", self.file.store().name()).into()))
     }
 
-    fn column(&self, column: &Column, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
-        let Column { dataset, kind } = column;
+    fn column(&self, column: &AttributeColumn, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
+        let AttributeColumn { dataset, kind } = column;
         let bytes = |size: usize| {
             let mut bytes = MutableBuffer::from_len_zeroed(len * size);
             let (selection, out) =
@@ -220,17 +222,17 @@ impl Columns {
             self.file.read(&mut [Want { dataset, selection, out }]).map(|_| bytes)
         };
         Ok(match kind {
-            Kind::Number(kind, size) => {
+            AttributeKind::Number(kind, size) => {
                 let mut bytes = bytes(*size)?;
                 if cfg!(target_endian = "big") {
                     bytes.as_slice_mut().chunks_exact_mut(*size).for_each(<[u8]>::reverse);
                 }
                 numbers(kind, bytes.into(), len)
             }
-            Kind::Boolean => {
+            AttributeKind::Boolean => {
                 Arc::new(bytes(1)?.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>())
             }
-            Kind::Text(size) => {
+            AttributeKind::Text(size) => {
                 let bytes = bytes(*size)?;
                 let texts = bytes.chunks_exact((*size).max(1)).map(|text| {
                     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -238,7 +240,7 @@ impl Columns {
                 });
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            Kind::Texts => {
+            AttributeKind::Texts => {
                 let mut texts = Vec::with_capacity(len);
                 self.file.strings_of(dataset, rows.clone(), &mut |text| {
                     texts.push(String::from_utf8_lossy(text).into_owned());
@@ -246,7 +248,7 @@ impl Columns {
                 })?;
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            Kind::Codes(kind, size, names) => {
+            AttributeKind::Codes(kind, size, names) => {
                 let bytes = bytes(*size)?;
                 // A code without a name is no value.
                 let name = |bytes: &[u8]| {

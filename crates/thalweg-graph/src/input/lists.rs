@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 use thalweg_io::Result;
 
-use super::numbers::Numbers;
-use super::{EdgeSource, Edges, Population, VertexSource, Vertices};
+use super::numbers::IdDataset;
+use super::{EdgeBatch, EdgeSource, Population, VertexBatch, VertexSource};
 
 /// Edges of a piece, about, at least: 4 MiB of ids.
 pub(super) const PIECE: u64 = 1 << 19;
@@ -17,18 +17,18 @@ const PLACES: u64 = 1 << 15;
 
 /// Where each vertex's list begins, and where the last one ends.
 #[derive(Debug)]
-pub(super) struct Offsets {
+pub(super) struct ListOffsets {
     /// The dataset and its column; without, each vertex has one edge.
-    from: Option<(Numbers, u64)>,
+    from: Option<(IdDataset, u64)>,
     /// Vertices.
     pub(super) count: u64,
     /// Some of them, from this one on.
     block: (u64, Vec<u64>),
 }
 
-impl Offsets {
+impl ListOffsets {
     /// Those of a column of a dataset, which has one more than there are vertices.
-    pub(super) fn new(numbers: Numbers, column: u64) -> Result<Self> {
+    pub(super) fn new(numbers: IdDataset, column: u64) -> Result<Self> {
         let Some(count) = numbers.rows.checked_sub(1) else {
             return Err(numbers.wrong(0, "no offset".into(), "one more than there are vertices"));
         };
@@ -101,14 +101,14 @@ impl Offsets {
 
 /// Where the edges of the lists lead.
 #[derive(Debug)]
-pub(super) enum Targets {
+pub(super) enum ListTargets {
     /// To the numbers of a column of a dataset.
-    Column(Numbers, u64),
+    Column(IdDataset, u64),
     /// To their own places: the first edge to 0, and so on.
     Places(u64),
 }
 
-impl Targets {
+impl ListTargets {
     /// Edges.
     pub(super) fn len(&self) -> u64 {
         match self {
@@ -158,10 +158,10 @@ impl Targets {
 
 /// Lists of a population.
 #[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct CsrEdges {
     population: Population,
-    offsets: Offsets,
-    targets: Targets,
+    offsets: ListOffsets,
+    targets: ListTargets,
     /// Edges that are left.
     edges: Range<u64>,
     total: u64,
@@ -169,15 +169,15 @@ pub(super) struct Lists {
     source: u64,
 }
 
-impl Lists {
+impl CsrEdges {
     /// Those of some of the vertices.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for offsets that make no sense.
     pub(super) fn new(
         population: Population,
-        mut offsets: Offsets,
-        targets: Targets,
+        mut offsets: ListOffsets,
+        targets: ListTargets,
         sources: &Range<u64>,
     ) -> Result<Self> {
         offsets.check(targets.len(), targets.name())?;
@@ -194,7 +194,7 @@ impl Lists {
     }
 }
 
-impl EdgeSource for Lists {
+impl EdgeSource for CsrEdges {
     fn population(&self) -> &Population {
         &self.population
     }
@@ -207,7 +207,7 @@ impl EdgeSource for Lists {
         true
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.runs.clear();
         edges.attributes = None;
         let Range { start, end } = self.edges;
@@ -244,22 +244,22 @@ impl EdgeSource for Lists {
 /// Edges that a list gives from their other ends: element `i` leads from its number to the vertex
 /// `i`.
 #[derive(Debug)]
-pub(super) struct Turned {
+pub(super) struct ReversedEdges {
     population: Population,
-    numbers: Numbers,
+    numbers: IdDataset,
     rows: Range<u64>,
     sources: Range<u64>,
     found: Vec<u64>,
 }
 
-impl Turned {
+impl ReversedEdges {
     /// All that leave from some vertices.
-    pub(super) fn new(population: Population, numbers: Numbers, sources: Range<u64>) -> Self {
+    pub(super) fn new(population: Population, numbers: IdDataset, sources: Range<u64>) -> Self {
         Self { population, rows: 0..numbers.rows, numbers, sources, found: Vec::new() }
     }
 }
 
-impl EdgeSource for Turned {
+impl EdgeSource for ReversedEdges {
     fn population(&self) -> &Population {
         &self.population
     }
@@ -268,7 +268,7 @@ impl EdgeSource for Turned {
         (self.sources == (0..u64::MAX)).then_some(self.numbers.rows)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
         let Range { start, end } = self.rows;
         if start >= end {
@@ -293,21 +293,21 @@ impl EdgeSource for Turned {
 
 /// Vertices whose ids follow each other, without attributes.
 #[derive(Debug)]
-pub(super) struct Numbered {
+pub(super) struct ConsecutiveVertices {
     vertex_type: String,
     ids: Range<u64>,
     total: u64,
     attributes: SchemaRef,
 }
 
-impl Numbered {
+impl ConsecutiveVertices {
     pub(super) fn new(vertex_type: String, ids: Range<u64>) -> Self {
         let total = ids.end.saturating_sub(ids.start);
         Self { vertex_type, ids, total, attributes: Arc::new(Schema::empty()) }
     }
 }
 
-impl VertexSource for Numbered {
+impl VertexSource for ConsecutiveVertices {
     fn vertex_type(&self) -> &str {
         &self.vertex_type
     }
@@ -320,7 +320,7 @@ impl VertexSource for Numbered {
         Some(self.total)
     }
 
-    fn next(&mut self, vertices: &mut Vertices) -> Result<bool> {
+    fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool> {
         vertices.ids.clear();
         vertices.attributes = None;
         let stop = self.ids.start.saturating_add(PIECE).min(self.ids.end);

@@ -23,9 +23,9 @@ use thalweg_hdf5::libhdf5::Node;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
-use super::lists::{Lists, Numbered, Offsets, Targets, Turned};
-use super::numbers::Numbers;
-use super::{EdgeSource, Edges, Input, Options, Population};
+use super::lists::{ConsecutiveVertices, CsrEdges, ListOffsets, ListTargets, ReversedEdges};
+use super::numbers::IdDataset;
+use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population};
 
 const OFFSETS: &CStr = c"offsets";
 const CONNECTIVITY: &CStr = c"connectivity";
@@ -37,17 +37,17 @@ struct Listing {
     population: Population,
     /// The dataset that lists them.
     path: String,
-    form: Form,
+    form: ListingForm,
 }
 
 #[derive(Debug)]
-enum Form {
-    Lists(Offsets, Targets),
-    Turned(Numbers),
+enum ListingForm {
+    Csr(ListOffsets, ListTargets),
+    Reversed(IdDataset),
 }
 
 impl Listing {
-    fn of(source: &str, target: &str, path: &str, form: Form) -> Self {
+    fn of(source: &str, target: &str, path: &str, form: ListingForm) -> Self {
         let population = Population {
             name: format!("{source}-{target}"),
             source: source.into(),
@@ -66,16 +66,16 @@ impl Listing {
 
     /// Whether the other ends are not in the file, but follow from the offsets.
     fn is_implied(&self) -> bool {
-        matches!(self.form, Form::Lists(_, Targets::Places(_)))
+        matches!(self.form, ListingForm::Csr(_, ListTargets::Places(_)))
     }
 
     fn edges(self, sources: &Range<u64>) -> Result<Box<dyn EdgeSource>> {
         Ok(match self.form {
-            Form::Lists(offsets, targets) => {
-                Box::new(Lists::new(self.population, offsets, targets, sources)?)
+            ListingForm::Csr(offsets, targets) => {
+                Box::new(CsrEdges::new(self.population, offsets, targets, sources)?)
             }
-            Form::Turned(numbers) => {
-                Box::new(Turned::new(self.population, numbers, sources.clone()))
+            ListingForm::Reversed(numbers) => {
+                Box::new(ReversedEdges::new(self.population, numbers, sources.clone()))
             }
         })
     }
@@ -83,7 +83,7 @@ impl Listing {
 
 /// What a file lists.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(super) struct NgvContents {
     /// How many vertices there are of each kind.
     vertices: Vec<(String, u64)>,
     /// Each link from one side.
@@ -92,7 +92,7 @@ pub(super) struct Contents {
     again: Vec<Listing>,
 }
 
-impl Contents {
+impl NgvContents {
     /// What a file lists, if it is one of these.
     pub(super) fn of(file: &Arc<ArrayFile>) -> Result<Option<Self>> {
         let mut contents = Self::default();
@@ -106,7 +106,7 @@ impl Contents {
         }
         let mut all = Vec::new();
         for (group, name) in groups.iter().zip(&names) {
-            let found = Found { file, group, name, names: &names };
+            let found = VertexGroup { file, group, name, names: &names };
             all.extend(found.listings(&mut contents.vertices)?);
         }
         // What stands in the file is believed before what follows from it.
@@ -120,7 +120,7 @@ impl Contents {
     }
 
     /// What is brought in of it.
-    pub(super) fn input(self, options: &Options) -> Result<Input> {
+    pub(super) fn input(self, options: &InputOptions) -> Result<Input> {
         let mut input = Input::default();
         for (vertex_type, count) in self.vertices {
             let is_source =
@@ -131,7 +131,7 @@ impl Contents {
                 sources if is_source => sources.start.min(count)..sources.end.min(count),
                 _ => continue,
             };
-            input.vertices.push(Box::new(Numbered::new(vertex_type, ids)));
+            input.vertices.push(Box::new(ConsecutiveVertices::new(vertex_type, ids)));
         }
         let other_side = |again: &Listing| {
             format!("{}: links that the file tells from their other side", again.path)
@@ -145,7 +145,7 @@ impl Contents {
 }
 
 /// A group that is named like a kind of vertex.
-struct Found<'a> {
+struct VertexGroup<'a> {
     file: &'a Arc<ArrayFile>,
     group: &'a Node,
     name: &'a str,
@@ -153,13 +153,13 @@ struct Found<'a> {
     names: &'a [String],
 }
 
-impl Found<'_> {
+impl VertexGroup<'_> {
     fn dataset(&self, name: &CStr) -> Result<Option<Dataset>> {
         self.group.child(name)?.map_or(Ok(None), Dataset::of)
     }
 
-    fn numbers(&self, name: &CStr) -> Result<Option<Numbers>> {
-        self.dataset(name)?.map(|dataset| Numbers::new(self.file, dataset)).transpose()
+    fn numbers(&self, name: &CStr) -> Result<Option<IdDataset>> {
+        self.dataset(name)?.map(|dataset| IdDataset::new(self.file, dataset)).transpose()
     }
 
     /// The edges from the group's vertices, and how many of these there are.
@@ -167,10 +167,10 @@ impl Found<'_> {
         let mut found = Vec::new();
         match (self.numbers(OFFSETS)?, self.numbers(CONNECTIVITY)?) {
             (Some(offsets), connectivity) => {
-                let count = Offsets::new(offsets, 0)?.count;
+                let count = ListOffsets::new(offsets, 0)?.count;
                 vertices.push((self.name.into(), count));
                 if connectivity.is_some() {
-                    self.table(&mut found, || Offsets::new(self.required(OFFSETS)?, 0))?;
+                    self.table(&mut found, || ListOffsets::new(self.required(OFFSETS)?, 0))?;
                 } else {
                     self.lists(&mut found)?;
                 }
@@ -194,7 +194,7 @@ impl Found<'_> {
                     });
                 }
                 vertices.push((self.name.into(), count));
-                self.table(&mut found, || Ok(Offsets::one_each(count)))?;
+                self.table(&mut found, || Ok(ListOffsets::one_each(count)))?;
             }
             (None, None) => self.turned(vertices, &mut found)?,
         }
@@ -202,11 +202,15 @@ impl Found<'_> {
     }
 
     /// `connectivity`: a column for each kind of vertex that is linked to.
-    fn table(&self, found: &mut Vec<Listing>, offsets: impl Fn() -> Result<Offsets>) -> Result<()> {
+    fn table(
+        &self,
+        found: &mut Vec<Listing>,
+        offsets: impl Fn() -> Result<ListOffsets>,
+    ) -> Result<()> {
         for (column, name) in (0..).zip(self.columns(CONNECTIVITY)?) {
             let table = self.required(CONNECTIVITY)?;
             let path = format!("{}, column {name}", table.path());
-            let form = Form::Lists(offsets()?, Targets::Column(table, column));
+            let form = ListingForm::Csr(offsets()?, ListTargets::Column(table, column));
             found.push(Listing::of(self.name, &self.kind(&name), &path, form));
         }
         Ok(())
@@ -215,13 +219,13 @@ impl Found<'_> {
     /// A dataset for each column of `offsets`; without it, the lists are of all vertices in turn.
     fn lists(&self, found: &mut Vec<Listing>) -> Result<()> {
         for (column, name) in (0..).zip(self.columns(OFFSETS)?) {
-            let mut offsets = Offsets::new(self.required(OFFSETS)?, column)?;
+            let mut offsets = ListOffsets::new(self.required(OFFSETS)?, column)?;
             let missing = || self.missing(&name);
             let targets =
                 match self.numbers(&CString::new(name.as_str()).map_err(|_| missing())?)? {
-                    Some(numbers) => Targets::Column(numbers, 0),
+                    Some(numbers) => ListTargets::Column(numbers, 0),
                     None if self.names.contains(&self.kind(&name)) => {
-                        Targets::Places(offsets.at(offsets.count)?)
+                        ListTargets::Places(offsets.at(offsets.count)?)
                     }
                     None => return Err(missing()),
                 };
@@ -230,7 +234,7 @@ impl Found<'_> {
                 self.name,
                 &self.kind(&name),
                 &path,
-                Form::Lists(offsets, targets),
+                ListingForm::Csr(offsets, targets),
             ));
         }
         Ok(())
@@ -245,7 +249,7 @@ impl Found<'_> {
                 continue;
             }
             let Some(dataset) = Dataset::of(self.file.hdf5().follow(&link)?)? else { continue };
-            let numbers = Numbers::new(self.file, dataset)?;
+            let numbers = IdDataset::new(self.file, dataset)?;
             if numbers.columns != 1 {
                 let words = format!("{} columns", numbers.columns);
                 return Err(numbers.wrong(0, words, format!("a {kind} for each {}", self.name)));
@@ -253,7 +257,7 @@ impl Found<'_> {
             vertices.retain(|(known, _)| known != self.name);
             vertices.push((self.name.into(), numbers.rows));
             let path = numbers.path().to_owned();
-            found.push(Listing::of(&kind, self.name, &path, Form::Turned(numbers)));
+            found.push(Listing::of(&kind, self.name, &path, ListingForm::Reversed(numbers)));
         }
         Ok(())
     }
@@ -262,7 +266,7 @@ impl Found<'_> {
     fn columns(&self, name: &CStr) -> Result<Vec<String>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(Vec::new()) };
         let names = dataset.texts(COLUMNS)?;
-        let numbers = Numbers::new(self.file, dataset)?;
+        let numbers = IdDataset::new(self.file, dataset)?;
         let count = numbers.columns;
         match names {
             Some(names) if names.len() as u64 == count => Ok(names),
@@ -305,7 +309,7 @@ impl Found<'_> {
         words.split(' ').map(capital).collect::<Vec<_>>().join(" ")
     }
 
-    fn required(&self, name: &CStr) -> Result<Numbers> {
+    fn required(&self, name: &CStr) -> Result<IdDataset> {
         self.numbers(name)?.ok_or_else(|| self.missing(&name.to_string_lossy()))
     }
 
@@ -315,6 +319,16 @@ impl Found<'_> {
             what: format!("dataset /{}/{name}", self.name).into(),
             advice: format!("the columns of /{}/offsets have a dataset each", self.name).into(),
         }
+    }
+}
+
+/// The error for an HDF5 file that holds neither SONATA nor NGV connectivity.
+pub(super) fn unknown(file: &ArrayFile) -> Error {
+    Error::Unsupported {
+        file: file.store().name().clone(),
+        what: "HDF5 without edges or vertices that are known".into(),
+        advice: "SONATA has them in /edges and /nodes, NGV connectivity in groups with offsets"
+            .into(),
     }
 }
 
@@ -336,9 +350,9 @@ pub struct Agreement {
 ///
 /// # Errors
 /// The first defect; [`Error::Unsupported`] for a file of another kind.
-pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
+pub fn check(path: &Path, options: &InputOptions) -> Result<Vec<Agreement>> {
     let file = Arc::new(ArrayFile::open(path, options.read.clone())?);
-    let Some(contents) = Contents::of(&file)? else { return Err(super::hdf5::unknown(&file)) };
+    let Some(contents) = NgvContents::of(&file)? else { return Err(unknown(&file)) };
     let mut sums = Vec::new();
     for listing in contents.listings {
         let pair = listing.pair();
@@ -368,7 +382,7 @@ pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
 /// How many links there are, and a number that their order does not change.
 fn sum(mut edges: Box<dyn EdgeSource>, first: &str) -> Result<(u64, u64)> {
     let is_turned = edges.population().source != first;
-    let (mut piece, mut count, mut sum) = (Edges::default(), 0, 0_u64);
+    let (mut piece, mut count, mut sum) = (EdgeBatch::default(), 0, 0_u64);
     while edges.next(&mut piece)? {
         let mut rest = &piece.targets[..];
         for &(source, len) in &piece.runs {

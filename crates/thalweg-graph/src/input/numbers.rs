@@ -18,10 +18,10 @@ const SHARE: usize = 8;
 
 /// A list of whole numbers, or a table of them.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct IdDataset {
     file: Arc<ArrayFile>,
     dataset: Dataset,
-    kind: Kind,
+    kind: NumberFormat,
     /// Its first dimension.
     pub(super) rows: u64,
     /// Its second, or one.
@@ -31,7 +31,7 @@ pub(super) struct Numbers {
 
 /// How a number is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum NumberFormat {
     U8,
     U16,
     U32,
@@ -57,7 +57,7 @@ macro_rules! each {
     }};
 }
 
-impl Kind {
+impl NumberFormat {
     fn of(dtype: &str) -> Option<Self> {
         Some(match dtype {
             "|u1" => Self::U8,
@@ -128,7 +128,7 @@ fn long_double(bytes: &[u8; 16]) -> Result<u64, String> {
     if is_whole && !is_negative { Ok(number) } else { Err(words()) }
 }
 
-impl Numbers {
+impl IdDataset {
     /// A dataset of one or two dimensions.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Numbers {
             Found::Array(array) => array,
             Found::Other(what) => return Err(malformed(file, &dataset, 0, what.clone(), expected)),
         };
-        let Some(kind) = Kind::of(&array.dtype.to_string()) else {
+        let Some(kind) = NumberFormat::of(&array.dtype.to_string()) else {
             let found = format!("elements of type {}", array.dtype);
             return Err(malformed(file, &dataset, 0, found, expected));
         };
@@ -197,7 +197,7 @@ impl Numbers {
     /// [`Error::Malformed`] for numbers that are negative or have a fraction; the file's own.
     pub(super) fn read(&mut self, rows: Range<u64>, out: &mut Vec<u64>) -> Result<()> {
         let count = (rows.end.saturating_sub(rows.start) * self.columns) as usize;
-        if self.kind == Kind::U64 {
+        if self.kind == NumberFormat::U64 {
             // Straight to where they are wanted: the vector is lent as bytes, and comes back.
             let mut numbers = std::mem::take(out);
             numbers.resize(count, 0);
@@ -272,7 +272,7 @@ pub(super) fn malformed(
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, long_double, whole};
+    use super::{NumberFormat, long_double, whole};
 
     /// A number as an x86 stores it.
     fn stored(mantissa: u64, exponent: u32) -> [u8; 16] {
@@ -317,7 +317,7 @@ mod tests {
         }
         let mut out = Vec::new();
         assert_eq!(
-            Kind::I32.convert(&[5, 0, 0, 0, 255, 255, 255, 255], &mut out),
+            NumberFormat::I32.convert(&[5, 0, 0, 0, 255, 255, 255, 255], &mut out),
             Err("-1".into())
         );
         assert_eq!(out, [5]);

@@ -15,13 +15,13 @@ use thalweg_hdf5::arrays::{ArrayFile, Dataset};
 use thalweg_hdf5::libhdf5::Node;
 use thalweg_io::{Error, Result};
 
-use super::columns::{Columns, Making, text};
+use super::columns::{AttributeReader, AttributeReaderBuilder, text};
 use super::lists::PIECE;
-use super::numbers::Numbers;
-use super::{EdgeSource, Edges, Input, Options, Population, VertexSource, Vertices};
+use super::numbers::IdDataset;
+use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population, VertexBatch, VertexSource};
 
 /// What a file brings, if it is SONATA.
-pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<Input>> {
+pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Option<Input>> {
     let root = file.hdf5().root()?;
     let (edges, nodes) = (root.child(c"edges")?, root.child(c"nodes")?);
     let groups = |node: Option<Node>| node.filter(Node::is_group);
@@ -37,7 +37,7 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<I
             if !node.is_group() {
                 continue;
             }
-            let found = Group { file, node, name: &link.name };
+            let found = SonataPopulation { file, node, name: &link.name };
             if is_edges {
                 input.edges.push(Box::new(found.edges(options, &mut input.left_out)?));
             } else {
@@ -49,29 +49,29 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<I
 }
 
 /// A population's group.
-struct Group<'a> {
+struct SonataPopulation<'a> {
     file: &'a Arc<ArrayFile>,
     node: Node,
     name: &'a str,
 }
 
-impl Group<'_> {
+impl SonataPopulation<'_> {
     fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
         let Ok(name) = CString::new(name) else { return Ok(None) };
         self.node.child(&name)?.map_or(Ok(None), Dataset::of)
     }
 
     /// A list of numbers, one for each edge or node.
-    fn list(&self, name: &str) -> Result<Option<Numbers>> {
+    fn list(&self, name: &str) -> Result<Option<IdDataset>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(None) };
-        let numbers = Numbers::new(self.file, dataset)?;
+        let numbers = IdDataset::new(self.file, dataset)?;
         if numbers.columns != 1 {
             return Err(numbers.wrong(0, format!("{} columns", numbers.columns), "one"));
         }
         Ok(Some(numbers))
     }
 
-    fn edges(&self, options: &Options, left_out: &mut Vec<String>) -> Result<SonataEdges> {
+    fn edges(&self, options: &InputOptions, left_out: &mut Vec<String>) -> Result<SonataEdges> {
         let ends = (self.list("source_node_id")?, self.list("target_node_id")?);
         let kind = |name: &str, end: &str| -> Result<String> {
             let named = self
@@ -142,8 +142,8 @@ impl Group<'_> {
     }
 
     /// The attributes in group 0.
-    fn columns(&self, rows: u64, left_out: &mut Vec<String>) -> Result<Columns> {
-        let mut making = Making::new(self.file, rows);
+    fn columns(&self, rows: u64, left_out: &mut Vec<String>) -> Result<AttributeReader> {
+        let mut making = AttributeReaderBuilder::new(self.file, rows);
         for name in self.node.links()?.iter().map(|link| &link.name) {
             let is_group = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
             if is_group && name != "0" {
@@ -187,7 +187,7 @@ impl Group<'_> {
 
     fn add(
         &self,
-        making: &mut Making,
+        making: &mut AttributeReaderBuilder,
         name: &str,
         node: Node,
         names: Option<&Dataset>,
@@ -203,10 +203,10 @@ impl Group<'_> {
     }
 
     /// Which group has the attributes of which edge or node, and where in it.
-    fn places(&self, of: &str, rows: u64) -> Result<Places> {
+    fn places(&self, of: &str, rows: u64) -> Result<AttributePlaces> {
         let [group, index] =
             ["group_id", "group_index"].map(|what| self.list(&format!("{of}_{what}")));
-        let places = Places { group: group?, index: index?, found: Vec::new() };
+        let places = AttributePlaces { group: group?, index: index?, found: Vec::new() };
         for numbers in [&places.group, &places.index].into_iter().flatten() {
             if numbers.rows != rows {
                 return Err(numbers.wrong(
@@ -222,15 +222,15 @@ impl Group<'_> {
 
 /// Where attributes are, if the file says it.
 #[derive(Debug)]
-struct Places {
-    group: Option<Numbers>,
-    index: Option<Numbers>,
+struct AttributePlaces {
+    group: Option<IdDataset>,
+    index: Option<IdDataset>,
     found: Vec<u64>,
 }
 
-impl Places {
+impl AttributePlaces {
     /// Sees to it that attributes are all in group 0, in the same order.
-    fn check(&mut self, rows: &Range<u64>, columns: &Columns) -> Result<()> {
+    fn check(&mut self, rows: &Range<u64>, columns: &AttributeReader) -> Result<()> {
         if columns.schema.fields().is_empty() {
             return Ok(());
         }
@@ -258,9 +258,9 @@ impl Places {
 struct SonataEdges {
     population: Population,
     /// None of an empty population.
-    ends: Option<(Numbers, Numbers)>,
-    columns: Columns,
-    places: Places,
+    ends: Option<(IdDataset, IdDataset)>,
+    columns: AttributeReader,
+    places: AttributePlaces,
     rows: Range<u64>,
     wanted: Range<u64>,
     sources: Vec<u64>,
@@ -276,7 +276,7 @@ impl EdgeSource for SonataEdges {
         (self.wanted == (0..u64::MAX) || all == 0).then_some(all)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
         let Some((sources, targets)) = &mut self.ends else { return Ok(false) };
         if self.rows.is_empty() {
@@ -317,9 +317,9 @@ fn filtered(all: &RecordBatch, wanted: Vec<bool>) -> Result<RecordBatch> {
 struct SonataNodes {
     name: String,
     /// Where the file numbers them itself.
-    ids: Option<Numbers>,
-    columns: Columns,
-    places: Places,
+    ids: Option<IdDataset>,
+    columns: AttributeReader,
+    places: AttributePlaces,
     rows: Range<u64>,
     total: u64,
 }
@@ -337,7 +337,7 @@ impl VertexSource for SonataNodes {
         Some(self.total)
     }
 
-    fn next(&mut self, vertices: &mut Vertices) -> Result<bool> {
+    fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool> {
         vertices.ids.clear();
         vertices.attributes = None;
         if self.rows.is_empty() {

@@ -5,15 +5,15 @@ use std::iter::Peekable;
 
 use thalweg_io::Result;
 
-use super::left::{Cursor, Holes};
 use super::rows::edge_table;
-use super::{Kept, Lost, Repair};
-use crate::Coding;
-use crate::effects::Edge;
-use crate::level::{EdgePart, ListsMeta, ListsWriter, Side};
-use crate::manifest::Edges;
-use crate::segment::SegmentWriter;
-use crate::sort::Sorter;
+use super::salvage::{SalvageCursor, VertexGaps};
+use super::{LostRecords, Repair, RepairSummary};
+use crate::external_sort::EdgeSorter;
+use crate::storage::column::Coding;
+use crate::storage::footer::EdgeSection;
+use crate::storage::lists::{ListsMeta, ListsWriter};
+use crate::storage::schema::{Edge, PopulationEntry, Side};
+use crate::storage::segment::SegmentWriter;
 
 /// Bits of a number in a sorter that say which segment knows an edge of that number, and whether as
 /// one that came.
@@ -23,33 +23,33 @@ const STAMP: u32 = 16;
 pub(super) const MOST_LEVELS: usize = 32_000;
 
 /// Lists of a segment on one side.
-struct Stream<'a> {
-    cursor: Cursor<'a>,
+struct SalvageStream<'a> {
+    cursor: SalvageCursor<'a>,
     /// Twice the segment's age and, where edges came, one more: the greatest is what counts.
     stamp: usize,
     vertex: Option<u64>,
 }
 
-impl Stream<'_> {
+impl SalvageStream<'_> {
     fn advance(&mut self) {
         self.vertex = self.cursor.next();
     }
 }
 
 impl Repair<'_> {
-    fn streams(&self, population: usize, side: Side) -> impl Iterator<Item = Stream<'_>> {
-        let parts = self.levels().flat_map(move |(age, level)| {
-            let parts = level
+    fn streams(&self, population: usize, side: Side) -> impl Iterator<Item = SalvageStream<'_>> {
+        let parts = self.readers().flat_map(move |(age, reader)| {
+            let parts = reader
                 .footer
                 .edges
                 .iter()
                 .filter(move |part| part.population == population && part.side == side);
-            parts.map(move |part| (age, level, part))
+            parts.map(move |part| (age, reader, part))
         });
-        parts.flat_map(|(age, level, part)| {
+        parts.flat_map(|(age, reader, part)| {
             [&part.removed, &part.added].into_iter().enumerate().filter_map(move |(came, lists)| {
-                let cursor = Cursor::new(lists.as_ref()?, &level.segment);
-                Some(Stream { cursor, stamp: 2 * age + came, vertex: None })
+                let cursor = SalvageCursor::new(lists.as_ref()?, &reader.segment);
+                Some(SalvageStream { cursor, stamp: 2 * age + came, vertex: None })
             })
         })
     }
@@ -59,12 +59,12 @@ impl Repair<'_> {
         &self,
         segment: &mut SegmentWriter,
         population: usize,
-        known: &mut Edges,
-    ) -> Result<(Vec<EdgePart>, Kept)> {
+        known: &mut PopulationEntry,
+    ) -> Result<(Vec<EdgeSection>, RepairSummary)> {
         let logged = &self.logged[population];
-        let mut holes: [Vec<Holes>; 2] =
-            std::array::from_fn(|_| vec![Holes::default(); 2 * self.levels.len()]);
-        let (mut missing, mut seen) = (Holes::default(), 0_u64);
+        let mut holes: [Vec<VertexGaps>; 2] =
+            std::array::from_fn(|_| vec![VertexGaps::default(); 2 * self.readers.len()]);
+        let (mut missing, mut seen) = (VertexGaps::default(), 0_u64);
         for mut stream in self.streams(population, Side::Out) {
             while stream.cursor.next().is_some() {
                 self.look_after(&mut seen)?;
@@ -96,12 +96,12 @@ impl Repair<'_> {
             }
         }
         let is_numbered = known.is_numbered();
-        let mut merge = Merge {
+        let mut merge = EdgeMerge {
             repair: self,
             streams: self.streams(population, Side::Out).collect(),
             logged: logged.is_there.iter().peekable(),
             is_multi: known.population.is_multi,
-            found: vec![0; 2 * self.levels.len() + 2],
+            found: vec![0; 2 * self.readers.len() + 2],
             restored: 0,
             next: known.next,
             out: ListsWriter::new(Coding::Packed, is_numbered),
@@ -113,7 +113,7 @@ impl Repair<'_> {
             is_numbered,
             seen: 0,
         };
-        merge.streams.iter_mut().for_each(Stream::advance);
+        merge.streams.iter_mut().for_each(SalvageStream::advance);
         again.drain(&mut |lists| {
             for (vertex, ids, numbers) in lists.lists() {
                 merge.until(segment, Some(vertex))?;
@@ -122,7 +122,7 @@ impl Repair<'_> {
             Ok(())
         })?;
         merge.until(segment, None)?;
-        let Merge { out, into, rows, found, restored, next, .. } = merge;
+        let EdgeMerge { out, into, rows, found, restored, next, .. } = merge;
         known.count = out.len();
         known.next = next;
         let out = out.finish(segment)?;
@@ -143,10 +143,16 @@ impl Repair<'_> {
         let sides = [(Side::Out, out, table), (Side::In, into, None)];
         let parts = sides.into_iter().filter(|(_, added, _)| added.is_some());
         let parts = parts
-            .map(|(side, added, table)| EdgePart { population, side, added, removed: None, table })
+            .map(|(side, added, table)| EdgeSection {
+                population,
+                side,
+                added,
+                removed: None,
+                table,
+            })
             .collect();
         let (lost, is_in_doubt) = self.lost(population, &found, &holes);
-        let kept = Kept {
+        let kept = RepairSummary {
             name: known.population.name.clone(),
             kept: known.count,
             expected: self
@@ -168,11 +174,16 @@ impl Repair<'_> {
 
     /// What was not found in either side's lists; and whether anything is missing that took edges
     /// away.
-    fn lost(&self, population: usize, found: &[u64], holes: &[Vec<Holes>; 2]) -> (Vec<Lost>, bool) {
-        let mut lost: Vec<Lost> = self.gone().collect();
+    fn lost(
+        &self,
+        population: usize,
+        found: &[u64],
+        holes: &[Vec<VertexGaps>; 2],
+    ) -> (Vec<LostRecords>, bool) {
+        let mut lost: Vec<LostRecords> = self.gone().collect();
         let mut is_in_doubt = !self.has_all();
-        for (age, level) in self.levels() {
-            let parts = level.footer.edges.iter().filter(|part| part.population == population);
+        for (age, reader) in self.readers() {
+            let parts = reader.footer.edges.iter().filter(|part| part.population == population);
             let [mut removed, mut added] = [0; 2];
             for part in parts {
                 let len =
@@ -185,7 +196,12 @@ impl Repair<'_> {
             if count > 0 {
                 let [sources, targets] =
                     [0, 1].map(|side: usize| holes[side][2 * age + 1].ranges.clone());
-                lost.push(Lost { file: level.file.clone(), count: Some(count), sources, targets });
+                lost.push(LostRecords {
+                    file: reader.file.clone(),
+                    count: Some(count),
+                    sources,
+                    targets,
+                });
             }
         }
         (lost, is_in_doubt)
@@ -193,9 +209,9 @@ impl Repair<'_> {
 }
 
 /// All that is known of a population's edges, list after list.
-struct Merge<'a> {
+struct EdgeMerge<'a> {
     repair: &'a Repair<'a>,
-    streams: Vec<Stream<'a>>,
+    streams: Vec<SalvageStream<'a>>,
     logged: Peekable<btree_map::Iter<'a, Edge, bool>>,
     is_multi: bool,
     /// How many edges each stamp was found on.
@@ -204,9 +220,9 @@ struct Merge<'a> {
     /// The number of the next edge.
     next: u64,
     out: ListsWriter,
-    into: Sorter,
+    into: EdgeSorter,
     /// Numbers of edges that have attributes.
-    rows: Option<Sorter>,
+    rows: Option<EdgeSorter>,
     /// Of the list at hand: the other vertex, the edge's number, the stamp, and whether another
     /// side's list said so.
     events: Vec<(u64, u64, usize, bool)>,
@@ -216,7 +232,7 @@ struct Merge<'a> {
     seen: u64,
 }
 
-impl Merge<'_> {
+impl EdgeMerge<'_> {
     /// Writes the lists before a vertex's, of which nothing else is known.
     fn until(&mut self, segment: &mut SegmentWriter, before: Option<u64>) -> Result<()> {
         loop {

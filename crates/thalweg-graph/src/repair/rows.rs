@@ -8,18 +8,18 @@ use arrow_schema::{Schema, SchemaRef};
 use thalweg_io::{Error, Result};
 
 use super::Repair;
-use super::left::{Ids, Left};
-use crate::attributes;
-use crate::level::Side;
-use crate::segment::SegmentWriter;
-use crate::sort::Sorter;
-use crate::table::{Table, TableMeta, TableWriter};
+use super::salvage::{SalvageIds, SalvagedSegment};
+use crate::external_sort::EdgeSorter;
+use crate::read::attributes;
+use crate::storage::schema::Side;
+use crate::storage::segment::SegmentWriter;
+use crate::storage::table::{TableMeta, TableReader, TableWriter};
 
 /// Rows that are written together.
 const ROWS: usize = 1 << 16;
 
 /// Rows on their way to a table.
-pub(super) struct Picked<'a> {
+pub(super) struct SalvagedRowWriter<'a> {
     schema: &'a SchemaRef,
     table: TableWriter,
     ids: Vec<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Picked<'a> {
     rows: Vec<(usize, usize)>,
 }
 
-impl<'a> Picked<'a> {
+impl<'a> SalvagedRowWriter<'a> {
     pub(super) fn new(schema: &'a SchemaRef) -> Self {
         Self {
             schema,
@@ -83,9 +83,9 @@ impl<'a> Picked<'a> {
 }
 
 /// A table; `None` in it if it is not known which rows are whose.
-pub(super) struct Rows<'a> {
-    level: &'a Left,
-    table: Option<Table>,
+pub(super) struct SalvagedTable<'a> {
+    reader: &'a SalvagedSegment,
+    table: Option<TableReader>,
 }
 
 /// A batch that is held, `None` in it if it cannot be read.
@@ -93,14 +93,14 @@ pub(super) type HeldBatch = Option<(usize, Option<Arc<RecordBatch>>)>;
 
 /// A row of a table.
 pub(super) fn row_of(
-    table: &Table,
-    level: &Left,
+    table: &TableReader,
+    reader: &SalvagedSegment,
     held: &mut HeldBatch,
     place: u64,
 ) -> Option<(Arc<RecordBatch>, usize)> {
     let (number, row) = table.place(place);
     if held.as_ref().is_none_or(|(known, _)| *known != number) {
-        *held = Some((number, table.batch(&level.segment, number).ok().map(Arc::new)));
+        *held = Some((number, table.batch(&reader.segment, number).ok().map(Arc::new)));
     }
     held.as_ref().and_then(|(_, batch)| batch.clone()).map(|batch| (batch, row))
 }
@@ -108,15 +108,18 @@ pub(super) fn row_of(
 impl Repair<'_> {
     /// Tables of the attributes of a population, the oldest first: later ones are of greater
     /// numbers.
-    pub(super) fn tables(&self, population: usize) -> Vec<Rows<'_>> {
+    pub(super) fn tables(&self, population: usize) -> Vec<SalvagedTable<'_>> {
         let parts = self
-            .levels()
-            .flat_map(|(_, level)| level.footer.edges.iter().map(move |part| (level, part)));
+            .readers()
+            .flat_map(|(_, reader)| reader.footer.edges.iter().map(move |part| (reader, part)));
         let parts =
             parts.filter(|(_, part)| part.population == population && part.side == Side::Out);
         parts
-            .filter_map(|(level, part)| {
-                Some(Rows { level, table: Table::open_left(part.table.as_ref()?, &level.segment) })
+            .filter_map(|(reader, part)| {
+                Some(SalvagedTable {
+                    reader,
+                    table: TableReader::open_left(part.table.as_ref()?, &reader.segment),
+                })
             })
             .collect()
     }
@@ -125,18 +128,18 @@ impl Repair<'_> {
 /// Writes the attributes of edges that are there, out of tables and the log; how many have none,
 /// and get nulls. Then all attributes may be missing from here on, whatever their schema said.
 pub(super) fn edge_table(
-    tables: &[Rows<'_>],
+    tables: &[SalvagedTable<'_>],
     logged: &BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    alive: Sorter,
+    alive: EdgeSorter,
     schema: &mut SchemaRef,
     segment: &mut SegmentWriter,
 ) -> Result<(Option<TableMeta>, u64)> {
-    let is_whole = |rows: &Rows<'_>| {
+    let is_whole = |rows: &SalvagedTable<'_>| {
         let Some(table) = &rows.table else { return false };
-        let mut ids = Ids::new(&table.rows, &rows.level.segment);
+        let mut ids = SalvageIds::new(&table.rows, &rows.reader.segment);
         while ids.next().is_some() {}
         ids.holes.ranges.is_empty()
-            && (0..table.batches()).all(|number| table.batch(&rows.level.segment, number).is_ok())
+            && (0..table.batches()).all(|number| table.batch(&rows.reader.segment, number).is_ok())
     };
     if !tables.iter().all(is_whole) {
         let fields: Vec<_> =
@@ -148,17 +151,17 @@ pub(super) fn edge_table(
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     let missing =
         RecordBatch::try_new_with_options(schema.clone(), nulls, &options).ok().map(Arc::new);
-    let of_tables = tables.iter().filter_map(|rows| Some((rows.level, rows.table.as_ref()?)));
-    let of_tables = of_tables.flat_map(|(level, table)| {
-        let (mut ids, mut held) = (Ids::new(&table.rows, &level.segment), None);
+    let of_tables = tables.iter().filter_map(|rows| Some((rows.reader, rows.table.as_ref()?)));
+    let of_tables = of_tables.flat_map(|(reader, table)| {
+        let (mut ids, mut held) = (SalvageIds::new(&table.rows, &reader.segment), None);
         std::iter::from_fn(move || {
             let (number, place) = ids.next()?;
-            Some((number, row_of(table, level, &mut held, place)))
+            Some((number, row_of(table, reader, &mut held, place)))
         })
     });
     let mut rows =
         of_tables.chain(logged.iter().map(|(number, row)| (*number, Some(row.clone())))).peekable();
-    let (mut picked, mut lost) = (Picked::new(schema), 0);
+    let (mut picked, mut lost) = (SalvagedRowWriter::new(schema), 0);
     alive.drain(&mut |lists| {
         for number in &lists.keys {
             while rows.next_if(|(known, _)| known < number).is_some() {}

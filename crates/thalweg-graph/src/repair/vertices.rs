@@ -4,71 +4,83 @@ use std::collections::BTreeSet;
 
 use thalweg_io::Result;
 
-use super::left::{Holes, Ids, Left};
-use super::rows::{Picked, row_of};
-use super::{Kept, Lost, Repair};
-use crate::column::{Coding, Column, ColumnWriter};
-use crate::level::{Level, Side, VertexPart};
-use crate::segment::SegmentWriter;
-use crate::table::Table;
+use super::rows::{SalvagedRowWriter, row_of};
+use super::salvage::{SalvageIds, SalvagedSegment, VertexGaps};
+use super::{LostRecords, Repair, RepairSummary};
+use crate::storage::column::{Coding, ColumnReader, ColumnWriter};
+use crate::storage::footer::VertexSection;
+use crate::storage::schema::Side;
+use crate::storage::segment::SegmentWriter;
+use crate::storage::segment_reader::SegmentReader;
+use crate::storage::table::TableReader;
 
 /// What a column says of its vertices; in the order in which it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum VertexClaim {
     Removed,
     Added,
     Described,
 }
 
 /// A column that says something of vertices.
-struct Source<'a> {
-    level: &'a Left,
-    says: Says,
-    column: Option<Column>,
-    table: Option<Table>,
+struct ClaimSource<'a> {
+    reader: &'a SalvagedSegment,
+    says: VertexClaim,
+    column: Option<ColumnReader>,
+    table: Option<TableReader>,
     /// How many vertices it should have.
     len: u64,
 }
 
 /// Vertices that cannot be read of a column.
 #[derive(Default)]
-struct Missing {
-    holes: Holes,
+struct MissingVertices {
+    holes: VertexGaps,
     count: u64,
 }
 
 /// Those missing of a column of so many.
-fn missing(ids: Option<Ids<'_>>, len: u64) -> Missing {
-    let Some(mut ids) = ids else { return Missing { holes: Holes::all(), count: len } };
+fn missing(ids: Option<SalvageIds<'_>>, len: u64) -> MissingVertices {
+    let Some(mut ids) = ids else {
+        return MissingVertices { holes: VertexGaps::all(), count: len };
+    };
     let mut count = len;
     while ids.next().is_some() {
         count -= 1;
     }
-    Missing { holes: ids.holes, count }
+    MissingVertices { holes: ids.holes, count }
 }
 
-impl Source<'_> {
-    fn column(&self) -> Option<&Column> {
+impl ClaimSource<'_> {
+    fn column(&self) -> Option<&ColumnReader> {
         self.column.as_ref().or(self.table.as_ref().map(|table| &table.rows))
     }
 }
 
 impl Repair<'_> {
-    fn sources(&self, vertex_type: usize) -> Vec<Source<'_>> {
+    fn sources(&self, vertex_type: usize) -> Vec<ClaimSource<'_>> {
         let mut sources = Vec::new();
-        for (_, level) in self.levels() {
-            for part in level.footer.vertices.iter().filter(|part| part.vertex_type == vertex_type)
+        for (_, reader) in self.readers() {
+            for part in reader.footer.vertices.iter().filter(|part| part.vertex_type == vertex_type)
             {
-                for (says, meta) in [(Says::Removed, &part.removed), (Says::Added, &part.added)] {
+                for (says, meta) in
+                    [(VertexClaim::Removed, &part.removed), (VertexClaim::Added, &part.added)]
+                {
                     let Some(meta) = meta else { continue };
-                    let column = Column::open_left(meta, &level.segment);
-                    sources.push(Source { level, says, column, table: None, len: meta.len() });
+                    let column = ColumnReader::open_left(meta, &reader.segment);
+                    sources.push(ClaimSource {
+                        reader,
+                        says,
+                        column,
+                        table: None,
+                        len: meta.len(),
+                    });
                 }
                 if let Some(meta) = &part.table {
-                    let table = Table::open_left(meta, &level.segment);
-                    sources.push(Source {
-                        level,
-                        says: Says::Described,
+                    let table = TableReader::open_left(meta, &reader.segment);
+                    sources.push(ClaimSource {
+                        reader,
+                        says: VertexClaim::Described,
                         column: None,
                         table,
                         len: meta.len(),
@@ -84,23 +96,25 @@ impl Repair<'_> {
     pub(super) fn vertices(
         &self,
         segment: &mut SegmentWriter,
-        written: &Level,
+        written: &SegmentReader,
         vertex_type: usize,
-    ) -> Result<(VertexPart, Kept)> {
+    ) -> Result<(VertexSection, RepairSummary)> {
         let known = &self.old.types[vertex_type];
         let sources = self.sources(vertex_type);
         let mut streams: Vec<_> = sources
             .iter()
             .map(|source| {
-                let open = || source.column().map(|column| Ids::new(column, &source.level.segment));
+                let open = || {
+                    source.column().map(|column| SalvageIds::new(column, &source.reader.segment))
+                };
                 let mut ids = open();
-                let next = ids.as_mut().and_then(Ids::next);
+                let next = ids.as_mut().and_then(SalvageIds::next);
                 // Attributes that an older segment has may not be those that this one had in its
                 // place.
-                let unsure = if source.says == Says::Described {
+                let unsure = if source.says == VertexClaim::Described {
                     missing(open(), source.len)
                 } else {
-                    Missing::default()
+                    MissingVertices::default()
                 };
                 (source, ids, next, None, unsure)
             })
@@ -112,18 +126,18 @@ impl Repair<'_> {
             let lists =
                 written.edges(part.population, part.side)?.and_then(|edges| edges.added.as_ref());
             if let Some(lists) = lists.filter(|_| here == vertex_type) {
-                let mut ids = Ids::new(&lists.rows, &written.segment);
+                let mut ids = SalvageIds::new(&lists.rows, &written.segment);
                 ends.push((ids.next(), ids));
             }
         }
-        let logged = self.recent.vertices(vertex_type);
-        let of_log = |logged: &super::super::recent::VertexChanges| -> BTreeSet<u64> {
+        let logged = self.memtable.vertices(vertex_type);
+        let of_log = |logged: &crate::read::memtable::VertexChanges| -> BTreeSet<u64> {
             logged.is_there.keys().chain(logged.rows.keys()).copied().collect()
         };
         let mut of_log = logged.map(of_log).unwrap_or_default().into_iter().peekable();
         let mut added = ColumnWriter::new(Coding::Packed, true);
-        let mut rows =
-            (!known.attributes.fields().is_empty()).then(|| Picked::new(&known.attributes));
+        let mut rows = (!known.attributes.fields().is_empty())
+            .then(|| SalvagedRowWriter::new(&known.attributes));
         let mut attributes_lost = streams.iter().map(|stream| stream.4.count).sum::<u64>();
         let (mut restored, mut seen) = (0, 0_u64);
         loop {
@@ -145,12 +159,12 @@ impl Repair<'_> {
                     row = row.filter(|_| !unsure.holes.has(id));
                     continue;
                 };
-                *next = ids.as_mut().and_then(Ids::next);
-                is_there = source.says != Says::Removed;
-                if source.says == Says::Removed {
+                *next = ids.as_mut().and_then(SalvageIds::next);
+                is_there = source.says != VertexClaim::Removed;
+                if source.says == VertexClaim::Removed {
                     (row, is_lost) = (None, false);
                 } else if let Some(table) = &source.table {
-                    row = row_of(table, source.level, held, place);
+                    row = row_of(table, source.reader, held, place);
                     is_lost = row.is_none();
                 }
             }
@@ -187,20 +201,21 @@ impl Repair<'_> {
         let expected = self
             .is_complete
             .then(|| known.count.saturating_add_signed(logged.map_or(0, |changes| changes.more)));
-        let (mut lost, mut is_in_doubt): (Vec<Lost>, bool) =
+        let (mut lost, mut is_in_doubt): (Vec<LostRecords>, bool) =
             (self.gone().collect(), !self.has_all());
         for (source, ids, ..) in streams {
             let ranges = ids.map_or_else(|| vec![0..=u64::MAX], |ids| ids.holes.ranges);
             if ranges.is_empty() {
                 continue;
             }
-            is_in_doubt |= source.says == Says::Removed;
-            if source.says == Says::Added && expected.is_none_or(|expected| kept < expected) {
-                let file = source.level.file.clone();
-                lost.push(Lost { file, count: None, sources: ranges, targets: Vec::new() });
+            is_in_doubt |= source.says == VertexClaim::Removed;
+            if source.says == VertexClaim::Added && expected.is_none_or(|expected| kept < expected)
+            {
+                let file = source.reader.file.clone();
+                lost.push(LostRecords { file, count: None, sources: ranges, targets: Vec::new() });
             }
         }
-        let kept = Kept {
+        let kept = RepairSummary {
             name: known.name.clone(),
             kept,
             expected,
@@ -209,6 +224,6 @@ impl Repair<'_> {
             lost,
             is_in_doubt,
         };
-        Ok((VertexPart { vertex_type, added, removed: None, table }, kept))
+        Ok((VertexSection { vertex_type, added, removed: None, table }, kept))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Network;
+use super::SynthNetwork;
 
 /// Astrocytes, and neurons, that are made together.
 const ASTROCYTES_TOGETHER: u64 = 2;
@@ -10,7 +10,7 @@ const NEURONS_TOGETHER: u64 = 512;
 
 /// Lists that lie beside each other.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct SynthPart {
     /// Of astrocytes: their synapses; of neurons: nothing.
     pub(super) synapses: Vec<u64>,
     /// Of astrocytes: their neurons; of neurons: their astrocytes.
@@ -21,14 +21,14 @@ pub struct Piece {
     pub(super) is_of_neurons: bool,
 }
 
-impl Piece {
+impl SynthPart {
     /// Bytes of its lists.
     pub fn bytes(&self) -> u64 {
         8 * (self.synapses.len() + self.others.len()) as u64
     }
 }
 
-impl Network {
+impl SynthNetwork {
     /// How many pieces make the file.
     pub fn pieces(&self) -> u64 {
         self.astrocyte_pieces() + self.recipe().neurons.div_ceil(NEURONS_TOGETHER)
@@ -39,8 +39,8 @@ impl Network {
     }
 
     /// Makes a piece.
-    pub fn piece(&self, number: u64) -> Piece {
-        let mut piece = Piece::default();
+    pub fn piece(&self, number: u64) -> SynthPart {
+        let mut piece = SynthPart::default();
         let range = |number: u64, together: u64, all: u64| -> Range<u64> {
             (number * together).min(all)..((number + 1) * together).min(all)
         };

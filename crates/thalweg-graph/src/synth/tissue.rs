@@ -42,7 +42,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// A recipe made ready. Share one between threads.
 #[derive(Debug)]
-pub struct Network {
+pub struct SynthNetwork {
     recipe: Recipe,
     grid: Grid,
     /// The astrocyte of each cell, and the cell of each astrocyte.
@@ -140,7 +140,7 @@ fn led(rows: &[&[u32]; 3], step: [u8; 3]) -> usize {
     (rows[0][step[0] as usize] + rows[1][step[1] as usize] + rows[2][step[2] as usize]) as usize
 }
 
-impl Network {
+impl SynthNetwork {
     /// Checks the recipe and computes its tables: half a second, and 25 MB, for the largest circuit
     /// that is known.
     ///

@@ -6,9 +6,9 @@ use thalweg_hdf5::libhdf5::{Number, Vector, VectorOf, Writer};
 use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
-use super::{Network, Piece};
+use super::{SynthNetwork, SynthPart};
 
-/// A file of a [`Network`] being written; it appears when it is whole. Dropped unfinished, it is
+/// A file of a [`SynthNetwork`] being written; it appears when it is whole. Dropped unfinished, it is
 /// removed.
 #[derive(Debug)]
 pub struct NeuroglialWriter {
@@ -29,7 +29,7 @@ impl NeuroglialWriter {
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
-    pub fn create(path: &Path, network: &Network) -> Result<Self> {
+    pub fn create(path: &Path, network: &SynthNetwork) -> Result<Self> {
         let file = NewFile::create(path)?;
         let writer = Writer::create_for(file.temporary(), file.name(), false)?;
         let (astrocytes, neurons) =
@@ -67,7 +67,7 @@ impl NeuroglialWriter {
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
-    pub fn push(&mut self, piece: &Piece) -> Result<()> {
+    pub fn push(&mut self, piece: &SynthPart) -> Result<()> {
         let Self { synapse, neuron, astrocyte, offsets, writer, at, bytes, .. } = self;
         let mut put = |vector: &Vector, at: &mut u64, numbers: &mut dyn Iterator<Item = u64>| {
             bytes.clear();
@@ -106,7 +106,7 @@ impl NeuroglialWriter {
     ///
     /// # Errors
     /// As the other steps.
-    pub fn write(path: &Path, network: &Network) -> Result<()> {
+    pub fn write(path: &Path, network: &SynthNetwork) -> Result<()> {
         let mut out = Self::create(path, network)?;
         (0..network.pieces()).try_for_each(|number| out.push(&network.piece(number)))?;
         out.finish()

@@ -1,0 +1,234 @@
+//! Rows of attributes, wherever they lie.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{ArrowError, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::interleave::interleave;
+use arrow_select::take::take_record_batch;
+use thalweg_io::{Error, Fault, InFile, Result as OurResult};
+
+use crate::read::merge;
+use crate::read::network::Network;
+use crate::read::snapshot::Snapshot;
+use crate::storage::column::ColumnFinder;
+use crate::storage::schema::Side;
+use crate::storage::segment_reader::SegmentReader;
+use crate::storage::table::TableReader;
+
+/// Rows, by batch and place there, of batches of one schema.
+pub(crate) fn pick(
+    batches: &[&RecordBatch],
+    rows: &[(usize, usize)],
+) -> Result<RecordBatch, ArrowError> {
+    let Some(first) = batches.first() else {
+        return Err(ArrowError::InvalidArgumentError("no batches".into()));
+    };
+    let columns: Vec<ArrayRef> = (0..first.num_columns())
+        .map(|column| {
+            let arrays: Vec<&dyn Array> =
+                batches.iter().map(|batch| &**batch.column(column)).collect();
+            interleave(&arrays, rows)
+        })
+        .collect::<Result<_, _>>()?;
+    RecordBatch::try_new(first.schema(), columns)
+}
+
+/// Rows that are taken out of a batch before the next one comes, so that no more than one is held,
+/// and put in order at the end.
+struct RowGatherer {
+    schema: SchemaRef,
+    /// Which of the batches' columns are wanted; all, if it is not said.
+    columns: Option<Vec<usize>>,
+    /// The batch that the rows below are of.
+    batch: Option<Arc<RecordBatch>>,
+    rows: Vec<u64>,
+    taken: Vec<RecordBatch>,
+    /// Where each row belongs.
+    places: Vec<usize>,
+}
+
+impl RowGatherer {
+    fn new(schema: &SchemaRef, columns: Option<&[usize]>) -> Result<Self, ArrowError> {
+        let schema = match columns {
+            Some(columns) => Arc::new(schema.project(columns)?),
+            None => schema.clone(),
+        };
+        let columns = columns.map(<[usize]>::to_vec);
+        Ok(Self {
+            schema,
+            columns,
+            batch: None,
+            rows: Vec::new(),
+            taken: Vec::new(),
+            places: Vec::new(),
+        })
+    }
+
+    /// Adds a row that belongs in a place. The same batch should come in a row.
+    fn push(
+        &mut self,
+        batch: &Arc<RecordBatch>,
+        row: usize,
+        place: usize,
+    ) -> Result<(), ArrowError> {
+        if self.batch.as_ref().is_none_or(|known| !Arc::ptr_eq(known, batch)) {
+            self.take()?;
+            self.batch = Some(batch.clone());
+        }
+        self.rows.push(row as u64);
+        self.places.push(place);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<(), ArrowError> {
+        if let Some(batch) = self.batch.take() {
+            let rows = UInt64Array::from(std::mem::take(&mut self.rows));
+            self.taken.push(match &self.columns {
+                Some(columns) => take_record_batch(&batch.project(columns)?, &rows)?,
+                None => take_record_batch(&batch, &rows)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// The rows in the order of their places.
+    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+        self.take()?;
+        let all = concat_batches(&self.schema, &self.taken)?;
+        if self.places.is_sorted() {
+            return Ok(all);
+        }
+        let mut order: Vec<u64> = (0..self.places.len() as u64).collect();
+        order.sort_unstable_by_key(|row| self.places[*row as usize]);
+        take_record_batch(&all, &UInt64Array::from(order))
+    }
+}
+
+/// The places of numbers in ascending order of these.
+fn ascending(numbers: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    if !numbers.is_sorted() {
+        order.sort_by_key(|place| numbers[*place]);
+    }
+    order
+}
+
+impl Network {
+    /// The attributes of vertices: the places of those that have any, and a row for each of these.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Io`].
+    pub fn vertex_attributes(
+        &self,
+        vertex_type: usize,
+        ids: &[u64],
+    ) -> OurResult<(Vec<usize>, RecordBatch)> {
+        self.vertex_columns(vertex_type, ids, None)
+    }
+
+    /// The same of some columns.
+    pub(crate) fn vertex_columns(
+        &self,
+        vertex_type: usize,
+        ids: &[u64],
+        columns: Option<&[usize]>,
+    ) -> OurResult<(Vec<usize>, RecordBatch)> {
+        let Snapshot { readers, memtable, .. } = &self.state;
+        let failed = |e| self.failed(&e);
+        let mut rows = merge::MergedAttributes::new(readers, Some(memtable), vertex_type)?;
+        let mut found =
+            RowGatherer::new(&self.types()[vertex_type].attributes, columns).map_err(failed)?;
+        for place in ascending(ids) {
+            if let Some((batch, row)) = rows.of(ids[place])? {
+                found.push(&batch, row, place).map_err(failed)?;
+            }
+        }
+        let mut places = found.places.clone();
+        places.sort_unstable();
+        Ok((places, found.finish().map_err(failed)?))
+    }
+
+    /// The attributes of edges, by the numbers that [`Network::numbered_neighbours`] gives: a row
+    /// for each.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for a number that no edge has; [`Error::Malformed`], [`Error::Io`].
+    pub fn edge_attributes(&self, population: usize, numbers: &[u64]) -> OurResult<RecordBatch> {
+        self.edge_columns(population, numbers, None)
+    }
+
+    /// The same of some columns. Each stored batch that has a row of these is decoded once.
+    pub(crate) fn edge_columns(
+        &self,
+        population: usize,
+        numbers: &[u64],
+        columns: Option<&[usize]>,
+    ) -> OurResult<RecordBatch> {
+        let Snapshot { readers, memtable, .. } = &self.state;
+        let failed = |e| self.failed(&e);
+        let mut tables = Vec::new();
+        for reader in readers {
+            let table = reader.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref());
+            tables.extend(table.map(|table| TableRows::of(reader, table)));
+        }
+        let mut found =
+            RowGatherer::new(&self.populations()[population].population.attributes, columns)
+                .map_err(failed)?;
+        let lately = memtable.edges(population);
+        // Numbers that follow each other are mostly in the same table.
+        let mut last = 0;
+        for place in ascending(numbers) {
+            let number = numbers[place];
+            if let Some((batch, row)) = lately.and_then(|changes| changes.rows.get(&number)) {
+                found.push(batch, *row, place).map_err(failed)?;
+                continue;
+            }
+            let mut at = None;
+            for table in (last..tables.len()).chain(0..last.min(tables.len())) {
+                if let Ok(row) = tables[table].finder.find(number)? {
+                    at = Some((table, row));
+                    break;
+                }
+            }
+            let Some((table, row)) = at else {
+                let fault = Fault::new(0, "no attributes", "a row of them");
+                return Err(fault.in_file(self.disk.name(), 0, format!("edge {number}")));
+            };
+            tables[table].rows.push((row, place));
+            last = table;
+        }
+        for TableRows { reader, table, rows, .. } in tables {
+            let mut held: Option<(usize, Arc<RecordBatch>)> = None;
+            for (row, place) in rows {
+                let (number, row) = table.place(row);
+                let batch = match held.take().filter(|(known, _)| *known == number) {
+                    Some((_, batch)) => batch,
+                    None => Arc::new(table.batch(&reader.segment, number)?),
+                };
+                found.push(&batch, row, place).map_err(failed)?;
+                held = Some((number, batch));
+            }
+        }
+        found.finish().map_err(failed)
+    }
+
+    pub(crate) fn failed(&self, error: &ArrowError) -> Error {
+        Error::Usage(format!("{}: {error}", self.disk.name()).into())
+    }
+}
+
+/// Rows that are wanted of a table, ascending, and where they belong.
+struct TableRows<'a> {
+    reader: &'a SegmentReader,
+    table: &'a TableReader,
+    finder: ColumnFinder<'a>,
+    rows: Vec<(u64, usize)>,
+}
+
+impl<'a> TableRows<'a> {
+    fn of(reader: &'a SegmentReader, table: &'a TableReader) -> Self {
+        Self { reader, table, finder: table.rows.finder(&reader.segment), rows: Vec::new() }
+    }
+}

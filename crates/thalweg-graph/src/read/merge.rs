@@ -1,0 +1,349 @@
+//! All of a network's vertices or lists in order, out of the levels and the log together.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use thalweg_io::Result;
+
+use crate::read::memtable::{ListChange, Memtable};
+use crate::storage::column::ColumnReader;
+use crate::storage::lists::ListsCursor;
+use crate::storage::schema::Side;
+use crate::storage::segment_reader::SegmentReader;
+
+/// Ids that are shown at a time.
+pub(crate) const BATCH: usize = 8192;
+
+/// Ids of a column, one after the other.
+struct ColumnIds<'a> {
+    reader: &'a SegmentReader,
+    column: &'a ColumnReader,
+    /// The age of what they say, and whether they say that vertices are there.
+    says: (usize, bool),
+    next: u64,
+    end: u64,
+    held: Vec<u64>,
+    place: usize,
+}
+
+impl ColumnIds<'_> {
+    fn peek(&mut self) -> Result<Option<u64>> {
+        if self.place == self.held.len() {
+            if self.next >= self.end {
+                return Ok(None);
+            }
+            let last = (self.next + BATCH as u64).min(self.end);
+            self.held.resize((last - self.next) as usize, 0);
+            self.column.read(&self.reader.segment, self.next..last, &mut self.held)?;
+            (self.next, self.place) = (last, 0);
+        }
+        Ok(Some(self.held[self.place]))
+    }
+}
+
+/// Vertices of a type, ascending.
+pub(crate) struct MergedVertices<'a> {
+    columns: Vec<ColumnIds<'a>>,
+    memtable: Vec<(u64, bool)>,
+    /// How far in those.
+    place: usize,
+}
+
+impl<'a> MergedVertices<'a> {
+    pub(crate) fn new(
+        readers: &'a [Arc<SegmentReader>],
+        memtable: Option<&'a Memtable>,
+        vertex_type: usize,
+        ids: RangeInclusive<u64>,
+    ) -> Result<Self> {
+        let mut columns = Vec::new();
+        for (age, reader) in readers.iter().enumerate() {
+            let Some(vertices) = reader.vertices(vertex_type)? else { continue };
+            for (column, is_there) in [(&vertices.added, true), (&vertices.removed, false)] {
+                let Some(column) = column else { continue };
+                let next =
+                    column.find(&reader.segment, *ids.start())?.unwrap_or_else(|place| place);
+                let end = match *ids.end() {
+                    u64::MAX => column.len(),
+                    end => column
+                        .find(&reader.segment, end)?
+                        .map_or_else(|place| place, |place| place + 1),
+                };
+                columns.push(ColumnIds {
+                    reader,
+                    column,
+                    says: (age, is_there),
+                    next,
+                    end,
+                    held: Vec::new(),
+                    place: 0,
+                });
+            }
+        }
+        let memtable = memtable
+            .and_then(|memtable| memtable.vertices(vertex_type))
+            .map_or_else(Vec::new, |changes| {
+                changes.is_there.range(ids).map(|(id, is_there)| (*id, *is_there)).collect()
+            });
+        Ok(Self { columns, memtable, place: 0 })
+    }
+
+    /// Ids that are in any of some columns.
+    pub(crate) fn of(reader: &'a SegmentReader, columns: &[&'a ColumnReader]) -> Self {
+        let ids = |column: &&'a ColumnReader| ColumnIds {
+            reader,
+            column,
+            says: (0, true),
+            next: 0,
+            end: column.len(),
+            held: Vec::new(),
+            place: 0,
+        };
+        Self { columns: columns.iter().map(ids).collect(), memtable: Vec::new(), place: 0 }
+    }
+
+    /// Replaces `batch` by the next ids; false if there are no more.
+    pub(crate) fn next(&mut self, batch: &mut Vec<u64>) -> Result<bool> {
+        batch.clear();
+        if let ([only], true) = (self.columns.as_mut_slice(), self.place == self.memtable.len()) {
+            if only.says.1 && only.peek()?.is_some() {
+                batch.extend_from_slice(&only.held[only.place..]);
+                only.place = only.held.len();
+            }
+            return Ok(!batch.is_empty());
+        }
+        while batch.len() < BATCH {
+            let Some(verdict) = self.step()? else { break };
+            batch.extend(verdict.is_there.then_some(verdict.id));
+        }
+        Ok(!batch.is_empty())
+    }
+
+    /// The least id that anything is said of, and what was said last.
+    pub(crate) fn step(&mut self) -> Result<Option<VertexPresence>> {
+        let mut least: Option<u64> = self.memtable.get(self.place).map(|(id, _)| *id);
+        for column in &mut self.columns {
+            let id = column.peek()?;
+            least = least.into_iter().chain(id).min();
+        }
+        let Some(id) = least else { return Ok(None) };
+        let (mut says, mut was_removed): (Option<(usize, bool)>, bool) = (None, false);
+        for column in &mut self.columns {
+            if column.peek()? == Some(id) {
+                column.place += 1;
+                was_removed |= !column.says.1;
+                says = says.max(Some(column.says));
+            }
+        }
+        let recently = self
+            .memtable
+            .get(self.place)
+            .filter(|(known, _)| *known == id)
+            .map(|(_, is_there)| *is_there);
+        self.place += usize::from(recently.is_some());
+        let is_there = recently.or(says.map(|(_, is_there)| is_there)).unwrap_or(false);
+        Ok(Some(VertexPresence {
+            id,
+            is_there,
+            is_reborn: is_there && (was_removed || recently.is_some()),
+        }))
+    }
+}
+
+/// What is said of a vertex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VertexPresence {
+    pub(crate) id: u64,
+    pub(crate) is_there: bool,
+    /// Whether it may have been there before, with attributes that are not its own.
+    pub(crate) is_reborn: bool,
+}
+
+/// Attributes of a type's vertices, by id: those that count.
+pub(crate) struct MergedAttributes<'a> {
+    readers: &'a [Arc<SegmentReader>],
+    memtable: Option<&'a Memtable>,
+    vertex_type: usize,
+    columns: Vec<ColumnIds<'a>>,
+    /// Ids that the log describes, the last first.
+    described: Vec<u64>,
+    /// A batch of each level.
+    held: Vec<Option<(usize, Arc<RecordBatch>)>>,
+}
+
+impl<'a> MergedAttributes<'a> {
+    pub(crate) fn new(
+        readers: &'a [Arc<SegmentReader>],
+        memtable: Option<&'a Memtable>,
+        vertex_type: usize,
+    ) -> Result<Self> {
+        let mut columns = Vec::new();
+        for (age, reader) in readers.iter().enumerate() {
+            let Some(table) =
+                reader.vertices(vertex_type)?.and_then(|vertices| vertices.table.as_ref())
+            else {
+                continue;
+            };
+            let (column, end) = (&table.rows, table.rows.len());
+            columns.push(ColumnIds {
+                reader,
+                column,
+                says: (age, true),
+                next: 0,
+                end,
+                held: Vec::new(),
+                place: 0,
+            });
+        }
+        let changes = memtable.and_then(|memtable| memtable.vertices(vertex_type));
+        let described =
+            changes.map_or_else(Vec::new, |changes| changes.rows.keys().rev().copied().collect());
+        Ok(Self {
+            readers,
+            memtable,
+            vertex_type,
+            columns,
+            described,
+            held: vec![None; readers.len()],
+        })
+    }
+
+    /// The next vertex that has attributes, and where.
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, Arc<RecordBatch>, usize)>> {
+        loop {
+            let mut least = self.described.last().copied();
+            for column in &mut self.columns {
+                least = least.into_iter().chain(column.peek()?).min();
+            }
+            let Some(id) = least else { return Ok(None) };
+            self.described.pop_if(|known| *known == id);
+            for column in &mut self.columns {
+                if column.peek()? == Some(id) {
+                    column.place += 1;
+                }
+            }
+            if let Some((batch, row)) = self.of(id)? {
+                return Ok(Some((id, batch, row)));
+            }
+        }
+    }
+
+    /// The attributes of a vertex.
+    pub(crate) fn of(&mut self, id: u64) -> Result<Option<(Arc<RecordBatch>, usize)>> {
+        if let Some(changes) =
+            self.memtable.and_then(|memtable| memtable.vertices(self.vertex_type))
+        {
+            if let Some(row) = changes.rows.get(&id) {
+                return Ok(Some(row.clone()));
+            }
+            // What segments say is of another vertex, that went.
+            if changes.is_there.contains_key(&id) {
+                return Ok(None);
+            }
+        }
+        for (age, reader) in self.readers.iter().enumerate().rev() {
+            let Some(vertices) = reader.vertices(self.vertex_type)? else { continue };
+            if let Some(table) = &vertices.table
+                && let Ok(row) = table.rows.find(&reader.segment, id)?
+            {
+                let (number, row) = table.place(row);
+                if let Some((known, batch)) = &self.held[age]
+                    && *known == number
+                {
+                    return Ok(Some((batch.clone(), row)));
+                }
+                let batch = Arc::new(table.batch(&reader.segment, number)?);
+                self.held[age] = Some((number, batch.clone()));
+                return Ok(Some((batch, row)));
+            }
+            if let Some(removed) = &vertices.removed
+                && removed.find(&reader.segment, id)?.is_ok()
+            {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A cursor, and the vertex that it stands at.
+struct ListStream<'a> {
+    reader: &'a SegmentReader,
+    cursor: ListsCursor<'a>,
+    is_added: bool,
+    vertex: Option<u64>,
+}
+
+/// What levels, and the log if it is given, say of the lists of a population on one side, vertex
+/// after vertex.
+pub(crate) struct MergedLists<'a> {
+    /// By age.
+    streams: Vec<ListStream<'a>>,
+    memtable: Vec<(u64, &'a ListChange)>,
+    place: usize,
+    /// The vertex's change, from what was before the first of the levels.
+    pub(crate) change: ListChange,
+}
+
+impl<'a> MergedLists<'a> {
+    pub(crate) fn new(
+        readers: &'a [Arc<SegmentReader>],
+        memtable: Option<&'a Memtable>,
+        population: usize,
+        side: Side,
+    ) -> Result<Self> {
+        let mut streams = Vec::new();
+        for reader in readers {
+            let Some(edges) = reader.edges(population, side)? else { continue };
+            // What goes in a level is what was there before it.
+            for (lists, is_added) in [(&edges.removed, false), (&edges.added, true)] {
+                let Some(lists) = lists else { continue };
+                let mut cursor = lists.cursor();
+                let vertex = cursor.next(&reader.segment)?;
+                streams.push(ListStream { reader, cursor, is_added, vertex });
+            }
+        }
+        let changes = memtable.and_then(|memtable| memtable.edges(population));
+        let mut memtable: Vec<(u64, &ListChange)> = changes.map_or_else(Vec::new, |changes| {
+            changes.side(side).iter().map(|(id, change)| (*id, change)).collect()
+        });
+        memtable.sort_unstable_by_key(|(id, _)| *id);
+        Ok(Self { streams, memtable, place: 0, change: ListChange::default() })
+    }
+
+    /// The next vertex; its list's change is in [`MergedLists::change`].
+    pub(crate) fn next(&mut self) -> Result<Option<u64>> {
+        let memtable = self.memtable.get(self.place).map(|(id, _)| *id);
+        let Some(vertex) =
+            self.streams.iter().filter_map(|stream| stream.vertex).chain(memtable).min()
+        else {
+            return Ok(None);
+        };
+        self.change.added.clear();
+        self.change.removed.clear();
+        let mut ends = Vec::new();
+        for stream in self.streams.iter_mut().filter(|stream| stream.vertex == Some(vertex)) {
+            let (ids, numbers) = (stream.cursor.ids(), stream.cursor.numbers());
+            ends.clear();
+            if numbers.is_empty() {
+                ends.extend(ids.iter().map(|id| (*id, 0)));
+            } else {
+                ends.extend(ids.iter().copied().zip(numbers.iter().copied()));
+            }
+            if stream.is_added {
+                self.change.add(&ends);
+            } else {
+                self.change.remove(&ends);
+            }
+            stream.vertex = stream.cursor.next(&stream.reader.segment)?;
+        }
+        if memtable == Some(vertex) {
+            let change = self.memtable[self.place].1;
+            self.change.remove(&change.removed);
+            self.change.add(&change.added);
+            self.place += 1;
+        }
+        Ok(Some(vertex))
+    }
+}
