@@ -26,11 +26,11 @@
 //! - An astrocyte's neurons are those that own its synapses. All lists ascend.
 //!
 //! ```
-//! use thalweg_graph::synth::Network;
+//! use thalweg_graph::synth::SynthNetwork;
 //! use thalweg_graph::synth::Recipe;
 //!
 //! # fn main() -> thalweg_io::Result<()> {
-//! let network = Network::new(Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) })?;
+//! let network = SynthNetwork::new(Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) })?;
 //! let (mut synapses, mut neurons) = (Vec::new(), Vec::new());
 //! network.astrocyte(3, &mut synapses, &mut neurons);
 //! assert!(synapses.is_sorted() && synapses.len() > neurons.len());

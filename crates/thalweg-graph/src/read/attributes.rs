@@ -18,7 +18,7 @@ use crate::storage::segment_reader::SegmentReader;
 use crate::storage::table::TableReader;
 
 /// Rows, by batch and place there, of batches of one schema.
-pub(crate) fn pick(
+pub(crate) fn interleave_rows(
     batches: &[&RecordBatch],
     rows: &[(usize, usize)],
 ) -> Result<RecordBatch, ArrowError> {

@@ -90,7 +90,7 @@ impl<'a> MergedVertices<'a> {
     }
 
     /// Ids that are in any of some columns.
-    pub(crate) fn of(reader: &'a SegmentReader, columns: &[&'a ColumnReader]) -> Self {
+    pub(crate) fn of_columns(reader: &'a SegmentReader, columns: &[&'a ColumnReader]) -> Self {
         let ids = |column: &&'a ColumnReader| ColumnIds {
             reader,
             column,

@@ -10,7 +10,7 @@ use thalweg_io::{Error, Result};
 use super::Repair;
 use super::salvage::{SalvageIds, SalvagedSegment};
 use crate::external_sort::EdgeSorter;
-use crate::read::attributes;
+use crate::read::attributes::interleave_rows;
 use crate::storage::schema::Side;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::table::{TableMeta, TableReader, TableWriter};
@@ -67,7 +67,7 @@ impl<'a> SalvagedRowWriter<'a> {
         let batches =
             self.batches.iter().map(alike).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let batches: Vec<&RecordBatch> = batches.iter().collect();
-        let batch = attributes::pick(&batches, &self.rows).map_err(failed)?;
+        let batch = interleave_rows(&batches, &self.rows).map_err(failed)?;
         self.table.push(segment, &self.ids, &batch)?;
         self.ids.clear();
         self.rows.clear();

@@ -51,3 +51,10 @@ pub(crate) struct VertexSection {
     /// Attributes of vertices, whether or not they were there before.
     pub(crate) table: Option<TableMeta>,
 }
+
+impl VertexSection {
+    /// A section of vertices that were added, without attributes.
+    pub(crate) fn of_added(vertex_type: usize, added: ColumnMeta) -> Self {
+        Self { vertex_type, added: Some(added), removed: None, table: None }
+    }
+}

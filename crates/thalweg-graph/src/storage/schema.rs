@@ -91,7 +91,16 @@ impl PopulationEntry {
         self.population.is_multi || !self.population.attributes.fields().is_empty()
     }
 
-    /// Whether both ends of an edge are alike.
+    /// The number of the type of the vertices at one end of the edges.
+    pub(crate) fn type_at(&self, side: Side) -> usize {
+        match side {
+            Side::Out => self.source,
+            Side::In => self.target,
+        }
+    }
+
+    /// Whether edges have no direction and both ends are of one type: such an edge is kept once,
+    /// with its lesser end first.
     pub(crate) fn is_symmetric(&self) -> bool {
         !self.population.is_directed && self.source == self.target
     }

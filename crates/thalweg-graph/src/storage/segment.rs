@@ -58,7 +58,7 @@ impl SegmentWriter {
 
     /// Goes on with one after its first pages, which are durable, and whose checksums have this
     /// hash; `None` if they are not those.
-    pub(crate) fn go_on(
+    pub(crate) fn resume(
         disk: &dyn Disk,
         file: &str,
         pages: u64,

@@ -9,8 +9,9 @@ use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
 use thalweg_io::{Error, InFile, Result};
 
+use crate::read::attributes::interleave_rows;
 use crate::read::memtable::Memtable;
-use crate::read::{attributes, merge};
+use crate::read::merge;
 use crate::storage::column::{Coding, ColumnMeta, ColumnWriter};
 use crate::storage::footer::{EdgeSection, Footer, VERSION, VertexSection};
 use crate::storage::lists::ListsWriter;
@@ -178,7 +179,7 @@ impl Compaction<'_> {
         batches: &[&RecordBatch],
         rows: &[(usize, usize)],
     ) -> Result<RecordBatch> {
-        attributes::pick(batches, rows)
+        interleave_rows(batches, rows)
             .map_err(|e| Error::Usage(format!("{}: {e}", segment.name()).into()))
     }
 

@@ -13,23 +13,23 @@ use crate::write::writer::Writer;
 
 impl Writer {
     /// Removes all edges of a population.
-    pub(crate) fn clear_edges(&mut self, population: usize) -> Result<Committed> {
-        self.population_at(population)?;
-        self.clear(&[population], None)
+    pub(crate) fn truncate_population(&mut self, population: usize) -> Result<Committed> {
+        self.known_population(population)?;
+        self.truncate(&[population], None)
     }
 
     /// Removes all vertices of a type, and the edges of all populations that are from or to them.
-    pub(crate) fn clear_vertices(&mut self, vertex_type: usize) -> Result<Committed> {
-        self.type_at(vertex_type)?;
+    pub(crate) fn truncate_type(&mut self, vertex_type: usize) -> Result<Committed> {
+        self.known_type(vertex_type)?;
         let ends =
             |edges: &PopulationEntry| edges.source == vertex_type || edges.target == vertex_type;
         let populations = self.network.populations().iter().enumerate();
         let gone: Vec<usize> =
             populations.filter(|(_, edges)| ends(edges)).map(|(number, _)| number).collect();
-        self.clear(&gone, Some(vertex_type))
+        self.truncate(&gone, Some(vertex_type))
     }
 
-    fn clear(&mut self, populations: &[usize], vertex_type: Option<usize>) -> Result<Committed> {
+    fn truncate(&mut self, populations: &[usize], vertex_type: Option<usize>) -> Result<Committed> {
         if let Some(background) = self.background.take() {
             background.stop(&*self.network.disk);
         }

@@ -284,8 +284,8 @@ impl Writer {
     /// there shows when the network is opened again.
     pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
         match changes[..] {
-            [Change::ClearEdges { population }] => return self.clear_edges(population),
-            [Change::ClearVertices { vertex_type }] => return self.clear_vertices(vertex_type),
+            [Change::ClearEdges { population }] => return self.truncate_population(population),
+            [Change::ClearVertices { vertex_type }] => return self.truncate_type(vertex_type),
             _ => {}
         }
         let committed = self.push(changes)?;
@@ -307,7 +307,7 @@ impl Writer {
         let is_one = changes.len() == 1;
         let mut all = Vec::new();
         for change in changes {
-            match self.resolve(change) {
+            match self.records_for(change) {
                 Ok(records) if is_one => all = records,
                 Ok(records) => {
                     self.apply(&records);
