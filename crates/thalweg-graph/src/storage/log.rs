@@ -147,7 +147,7 @@ pub(crate) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
 /// What is left of a log: shows `f` the whole changes, those after damage too. Returns the bytes
 /// that held others: a damaged head, changes that `f` refuses or that later ones rely on, and the
 /// end, where nobody can tell a damaged change from what a crash leaves.
-pub(crate) fn replay_left(
+pub(crate) fn replay_damaged(
     disk: &dyn Disk,
     file: &str,
     f: &mut Take<'_>,

@@ -59,7 +59,7 @@ impl Manifest {
     }
 
     /// The one in a folder or, if that is damaged or gone, its copy; and what is wrong.
-    pub(crate) fn load_left(disk: &dyn Disk) -> Result<Option<(Self, Option<Error>)>> {
+    pub(crate) fn load_or_copy(disk: &dyn Disk) -> Result<Option<(Self, Option<Error>)>> {
         let damage = match Self::load(disk) {
             Ok(Some(manifest)) => return Ok(Some((manifest, None))),
             Ok(None) => Error::io(&disk.path_of(FILE), "opening", std::io::ErrorKind::NotFound),

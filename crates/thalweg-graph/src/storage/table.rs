@@ -143,9 +143,9 @@ impl TableReader {
     }
 
     /// The same, whatever pages of it are damaged. `None` if its parts do not fit each other.
-    pub(crate) fn open_left(meta: &TableMeta, segment: &SegmentPages) -> Option<Self> {
+    pub(crate) fn open_damaged(meta: &TableMeta, segment: &SegmentPages) -> Option<Self> {
         let table = Self {
-            rows: ColumnReader::open_left(&meta.rows, segment)?,
+            rows: ColumnReader::open_damaged(&meta.rows, segment)?,
             batches: meta.batches.clone(),
         };
         table.is_in_order().then_some(table)

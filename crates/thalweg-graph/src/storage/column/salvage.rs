@@ -10,7 +10,7 @@ use crate::storage::segment::SegmentPages;
 impl ColumnReader {
     /// Opens a column whose pages may be damaged. Where those are that say what is in which page,
     /// it is counted anew. `None` if its parts do not fit each other.
-    pub(crate) fn open_left(meta: &ColumnMeta, segment: &SegmentPages) -> Option<Self> {
+    pub(crate) fn open_damaged(meta: &ColumnMeta, segment: &SegmentPages) -> Option<Self> {
         if let Ok(whole) = Self::open(meta, segment) {
             return Some(whole);
         }
@@ -26,21 +26,21 @@ impl ColumnReader {
         let is_packed = meta.coding == Coding::Packed;
         let mut column = Self { meta: meta.clone(), places: Vec::new(), keys: Vec::new() };
         if is_packed {
-            column.places = column.places_left(segment, pages)?;
+            column.places = column.salvage_places(segment, pages)?;
         }
         Some(column)
     }
 
     /// Where pages begin, as far as it was written down or follows from what the page before holds.
     /// One of which neither is known holds nothing, and the one before it is damaged.
-    fn places_left(&self, segment: &SegmentPages, pages: u64) -> Option<Vec<u64>> {
+    fn salvage_places(&self, segment: &SegmentPages, pages: u64) -> Option<Vec<u64>> {
         let below = Self {
             meta: (**self.meta.places.as_ref()?).clone(),
             places: Vec::new(),
             keys: Vec::new(),
         };
         let (mut places, mut are_known) = (vec![0; pages as usize], vec![false; pages as usize]);
-        below.read_left(segment, 0..pages, &mut places, &mut are_known);
+        below.read_salvageable(segment, 0..pages, &mut places, &mut are_known);
         for page in 0..pages as usize {
             if are_known[page] {
                 continue;
@@ -73,7 +73,7 @@ impl ColumnReader {
 
     /// Reads what can be read of numbers, one after the other in the column, into as much room; and
     /// says which they are.
-    pub(crate) fn read_left(
+    pub(crate) fn read_salvageable(
         &self,
         segment: &SegmentPages,
         numbers: Range<u64>,

@@ -19,7 +19,7 @@ impl SegmentPages {
     ///
     /// # Errors
     /// If there is neither a footer nor its copy.
-    pub(crate) fn open_left<T: DeserializeOwned>(
+    pub(crate) fn open_damaged<T: DeserializeOwned>(
         store: Arc<dyn Store>,
     ) -> Result<(Self, T, Option<Error>)> {
         let (mut segment, footer, mut damage) = match Self::open(store.clone()) {
@@ -42,7 +42,7 @@ impl SegmentPages {
         for part in 0..segment.sums.len() {
             if let Err(wrong) = segment.read_sums(part..part + 1) {
                 damage.get_or_insert(wrong);
-                segment.sums[part] = OnceLock::from(segment.sums_left(part));
+                segment.sums[part] = OnceLock::from(segment.salvage_sums(part));
             }
         }
         Ok((segment, footer, damage))
@@ -50,7 +50,7 @@ impl SegmentPages {
 
     /// Checksums as they stand in the file. Where it ends before them, their pages count as
     /// damaged.
-    fn sums_left(&self, part: usize) -> Vec<u8> {
+    fn salvage_sums(&self, part: usize) -> Vec<u8> {
         let start = (self.pages as usize + part) as u64 * PAGE as u64;
         let there = self.store.size().saturating_sub(start).min(PAGE as u64);
         let mut sums = read(&*self.store, start, there).unwrap_or_default();

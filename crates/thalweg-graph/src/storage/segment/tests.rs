@@ -51,7 +51,8 @@ fn damaged_checksums_are_named_and_cost_only_their_own_pages() {
         Err(Error::Malformed { offset, .. }) => assert_eq!(offset, (2502 * PAGE) as u64),
         other => panic!("{other:?}"),
     }
-    let (left, _, damage) = SegmentPages::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+    let (left, _, damage) =
+        SegmentPages::open_damaged::<String>(disk.open("a.seg").unwrap()).unwrap();
     assert!(damage.is_some());
     for page in 0..2500 {
         assert_eq!(left.with(page..page + 1, |_| Ok(())).is_ok(), page != 1026, "{page}");
@@ -98,7 +99,7 @@ fn pages_are_told_whatever_byte_is_damaged() {
         let disk = written(3);
         disk.damage("a.seg", |bytes| bytes[at] ^= 0x10);
         let (segment, footer, damage) =
-            SegmentPages::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+            SegmentPages::open_damaged::<String>(disk.open("a.seg").unwrap()).unwrap();
         assert_eq!((footer.as_str(), damage.is_some()), ("footer", at >= 4 * PAGE), "byte {at}");
         for page in 0..3 {
             let same = |bytes: &[u8]| Ok(bytes == &expected[page * PAGE..(page + 1) * PAGE]);
@@ -114,6 +115,6 @@ fn pages_are_told_whatever_byte_is_damaged() {
     // The end is gone, up to the checksums.
     let disk = written(3);
     disk.damage("a.seg", |bytes| bytes.truncate(4 * PAGE + 4));
-    let (segment, ..) = SegmentPages::open_left::<String>(disk.open("a.seg").unwrap()).unwrap();
+    let (segment, ..) = SegmentPages::open_damaged::<String>(disk.open("a.seg").unwrap()).unwrap();
     assert!(segment.with(0..1, |_| Ok(())).is_ok() && segment.with(1..2, |_| Ok(())).is_err());
 }
