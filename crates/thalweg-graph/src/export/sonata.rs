@@ -1,8 +1,9 @@
-//! A network, or a part of it, as a SONATA file: `/edges/<population>` with both indices,
-//! `/nodes/<type>`, attributes in group `0`.
+//! Writing a network, or a part of it, as a SONATA file: `/edges/<population>` with both indices,
+//! `/nodes/<type>`, and attributes in their group `0`.
 
 mod column;
 mod index;
+mod indices;
 
 use std::path::{Path, PathBuf};
 
@@ -16,22 +17,22 @@ use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Result};
 
 use self::column::AttributeWriter;
-use self::index::EdgeIndex;
+use self::indices::EdgeIndices;
 use crate::external_sort::EdgeSorter;
 use crate::read::network::Network;
 use crate::read::rows::EdgeSelection;
 
-/// Rows of a chunk, at most.
+/// The most rows of a chunk.
 const CHUNK: u64 = 1 << 16;
 
-/// A SONATA file being written. Dropped unfinished, it is removed.
+/// Writes a SONATA file. The file is removed if the writer is dropped before it is finished.
 ///
-/// Edges and nodes are of type -1: a network keeps none. An edge without a direction leaves from
-/// the first of its two types, or from the lesser id. Nodes whose ids are not 0, 1, 2 and so on
-/// have these in `node_id`, which not every program reads.
+/// Edges and nodes have the type id -1, because a network has no type ids. An undirected edge
+/// leaves from the first of its two vertex types or, within one type, from the lesser id. Nodes
+/// whose ids are not 0, 1, 2 and so on have their ids in `node_id`, which not every program reads.
 #[derive(Debug)]
 pub struct SonataWriter {
-    // Before the file that it writes to, so that it is closed before that is removed.
+    // Declared before `file`, so that it is closed before the file is removed.
     writer: Writer,
     edges: Option<Group>,
     nodes: Option<Group>,
@@ -39,7 +40,7 @@ pub struct SonataWriter {
     file: NewFile,
 }
 
-/// The lists that say of each edge or node which type it is of, and where its attributes are.
+/// The datasets with each edge's or node's type, and the place of its attributes.
 struct TypeAndPlaceColumns {
     kinds: Rows,
     groups: Rows,
@@ -63,7 +64,7 @@ impl TypeAndPlaceColumns {
         let rows = chunk_for(rows);
         let list =
             |what: &str, kind, fill| writer.rows(group, &format!("{of}_{what}"), kind, fill, rows);
-        // Nothing is stored of the first two.
+        // The first two datasets consist of their fill value and store no chunks.
         let none = (-1_i64).to_le_bytes();
         let kinds = list("type_id", Number::I64, Some(&none))?;
         Ok(Self {
@@ -82,7 +83,7 @@ impl TypeAndPlaceColumns {
 }
 
 impl SonataWriter {
-    /// Starts a file. An existing one is replaced at the end, and only then.
+    /// Starts a file. An existing file of this name is replaced when the new one is finished.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
@@ -92,11 +93,11 @@ impl SonataWriter {
         Ok(Self { writer, edges: None, nodes: None, left_out: Vec::new(), file })
     }
 
-    /// Where a population goes.
+    /// The group of a population.
     fn group(&mut self, is_edges: bool, name: &str) -> Result<Group> {
         if !is_name(name) {
-            let (what, advice) =
-                (format!("a population named {name:?}"), "HDF5 has names without slashes");
+            let what = format!("a population named {name:?}");
+            let advice = "HDF5 has names without slashes";
             return Err(Error::Unsupported {
                 file: self.file.name().clone(),
                 what: what.into(),
@@ -111,12 +112,14 @@ impl SonataWriter {
         self.writer.group(slot.as_ref(), name)
     }
 
-    /// Writes the vertices of a type as nodes, or those for which a condition holds, as for
-    /// [`Network::described`]; how many. `progress` is told of each, some at a time.
+    /// Writes the vertices of a type as nodes: all, or those for which a condition holds (see
+    /// [`Network::vertex_rows`]). Returns how many. `progress` receives numbers of nodes as they
+    /// are written.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for attributes that SONATA does not have: other than numbers, truths
-    /// and strings, and missing numbers; [`Error::Io`], as on a full disk; those of the network.
+    /// [`Error::Unsupported`] for attributes that SONATA cannot hold: types other than numbers,
+    /// booleans and strings, and missing numbers; [`Error::Io`], as on a full disk; the errors of
+    /// reading the network.
     pub fn nodes(
         &mut self,
         network: &Network,
@@ -129,10 +132,10 @@ impl SonataWriter {
         let count = network.vertex_count(vertex_type);
         let mut heads = TypeAndPlaceColumns::new(&self.writer, &group, "node", count)?;
         let mut columns = self.columns(network, &group, kind.attributes.fields(), count)?;
-        // Only where one is not its own place: the ids up to there are made up for then.
+        // Ids are written only if one differs from its row; the ids of the rows before follow then.
         let mut named: Option<Rows> = None;
         let mut rows = 0;
-        network.described(vertex_type, condition, &mut |batch| {
+        network.vertex_rows(vertex_type, condition, &mut |batch| {
             let ids = ids(batch, 0);
             if named.is_none() && (rows..).zip(ids).any(|(place, id)| place != *id) {
                 let mut list =
@@ -156,8 +159,9 @@ impl SonataWriter {
         Ok(rows)
     }
 
-    /// Writes edges of a population, with both indices; how many. `progress` is told of each twice,
-    /// the second time for the index by target, which comes after all of them.
+    /// Writes edges of a population, with both indices. Returns how many edges. `progress` receives
+    /// each edge twice, some edges at a time: the second time for the index by target, which is
+    /// written last.
     ///
     /// # Errors
     /// As [`SonataWriter::nodes`].
@@ -170,87 +174,35 @@ impl SonataWriter {
     ) -> Result<u64> {
         let edges = &network.populations()[population].population;
         let group = self.group(true, &edges.name)?;
-        let (count, writer) = (network.edge_count(population), &self.writer);
+        let count = network.edge_count(population);
+        let writer = &self.writer;
         let list = |name: &str, kind: &str| -> Result<Rows> {
             let list = writer.rows(&group, name, Number::U64, None, chunk_for(count))?;
             writer.describe_rows(&list, "node_population", kind)?;
             Ok(list)
         };
-        let mut ends =
-            [list("source_node_id", &edges.source)?, list("target_node_id", &edges.target)?];
+        let mut source_ids = list("source_node_id", &edges.source)?;
+        let mut target_ids = list("target_node_id", &edges.target)?;
         let mut heads = TypeAndPlaceColumns::new(writer, &group, "edge", count)?;
         let mut columns = self.columns(network, &group, edges.attributes.fields(), count)?;
-        let indices = writer.group(Some(&group), "indices")?;
-        let mut left_out = Vec::new();
-        let mut index = |name: &str, kind: &str| -> Result<Option<EdgeIndex>> {
-            let ids =
-                last(network, network.type_of(kind)?)?.map_or(Some(0), |id| id.checked_add(1));
-            if let Some(ids) = ids.filter(|ids| *ids <= EdgeIndex::most(count)) {
-                return EdgeIndex::new(writer, &indices, name, ids, count).map(Some);
-            }
-            let path = format!("/edges/{}/indices/{name}", edges.name);
-            left_out
-                .push(format!("{path}: it has a row for each id of {kind:?} up to the greatest, and few have edges"));
-            Ok(None)
-        };
-        let mut by_source = index("source_to_target", &edges.source)?;
-        let mut by_target = index("target_to_source", &edges.target)?;
-        let mut sorter = EdgeSorter::new(network.fetcher.budget.memory / 2, true, self.beside());
-        // The vertex whose edges are being written, and the first of these.
-        let (mut run, mut rows): (Option<(u64, u64)>, u64) = (None, 0);
+        let memory = network.fetcher.budget.memory / 2;
+        let sorter = EdgeSorter::new(memory, true, self.spill_path());
+        let (mut indices, left_out) =
+            EdgeIndices::create(writer, &group, network, population, sorter)?;
         network.edges(population, wanted, &mut |batch| {
-            let (sources, targets) = (ids(batch, 0), ids(batch, 1));
-            writer.push(&mut ends[0], &bytes(sources))?;
-            writer.push(&mut ends[1], &bytes(targets))?;
+            let sources = ids(batch, 0);
+            let targets = ids(batch, 1);
+            writer.push(&mut source_ids, &bytes(sources))?;
+            writer.push(&mut target_ids, &bytes(targets))?;
             heads.push(writer, sources.len() as u64)?;
             columns.push(writer, batch, 2, &|row| {
                 format!("the edge from {} to {}", sources[row], targets[row])
             })?;
-            let mut at = 0;
-            for same in sources.chunk_by(|one, two| one == two) {
-                let (source, first) = (same[0], rows + at as u64);
-                if let Some((last, start)) = run.filter(|(last, _)| *last != source) {
-                    by_source.as_mut().map_or(Ok(()), |index| {
-                        index.push(writer, last, std::slice::from_ref(&(start..first)))
-                    })?;
-                    run = None;
-                }
-                run.get_or_insert((source, first));
-                if by_target.is_some() {
-                    let numbers: Vec<u64> = (first..first + same.len() as u64).collect();
-                    sorter.push(source, &targets[at..at + same.len()], &numbers)?;
-                }
-                at += same.len();
-            }
-            rows += at as u64;
-            progress(at as u64);
+            indices.push(writer, sources, targets)?;
+            progress(sources.len() as u64);
             Ok(())
         })?;
-        if let Some(mut index) = by_source {
-            if let Some((last, start)) = run {
-                index.push(writer, last, std::slice::from_ref(&(start..rows)))?;
-            }
-            index.finish(writer)?;
-        }
-        if let Some(mut index) = by_target.take() {
-            let mut ranges = Vec::new();
-            sorter.drain(&mut |lists| {
-                for (target, _, edges) in lists.lists() {
-                    ranges.clear();
-                    ranges.extend(
-                        edges
-                            .chunk_by(|one, two| one + 1 == *two)
-                            .map(|run| run[0]..run[0] + run.len() as u64),
-                    );
-                    index.push(writer, target, &ranges)?;
-                    progress(edges.len() as u64);
-                }
-                Ok(())
-            })?;
-            index.finish(writer)?;
-        } else {
-            progress(rows);
-        }
+        let rows = indices.finish(writer, progress)?;
         columns.finish(writer)?;
         self.left_out.extend(left_out);
         Ok(rows)
@@ -274,14 +226,14 @@ impl SonataWriter {
         )
     }
 
-    /// Where to sort what does not fit into memory.
-    fn beside(&self) -> PathBuf {
+    /// The file for edges that do not fit into memory while they are sorted.
+    fn spill_path(&self) -> PathBuf {
         let mut path = self.file.temporary().as_os_str().to_owned();
         path.push(".sort.tmp");
         path.into()
     }
 
-    /// Makes the file durable and gives it its name; what was left out of it, in words.
+    /// Makes the file durable and gives it its name. Returns descriptions of what was left out.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -292,14 +244,4 @@ impl SonataWriter {
         file.finish()?;
         Ok(left_out)
     }
-}
-
-/// The greatest id of a type.
-fn last(network: &Network, vertex_type: usize) -> Result<Option<u64>> {
-    let mut last = None;
-    network.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
-        last = ids.last().copied();
-        Ok(())
-    })?;
-    Ok(last)
 }

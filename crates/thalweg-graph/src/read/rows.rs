@@ -328,7 +328,7 @@ impl Network {
         show(&mut ends)
     }
 
-    /// The columns in which [`Network::described`] shows the vertices of a type: `id` and their
+    /// The columns in which [`Network::vertex_rows`] shows the vertices of a type: `id` and their
     /// attributes.
     pub fn vertex_schema(&self, vertex_type: usize) -> SchemaRef {
         let nullable = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_nullable(true));
@@ -344,7 +344,7 @@ impl Network {
     /// # Errors
     /// As [`Network::vertices`] and [`Network::vertex_attributes`]; a condition that does not suit;
     /// those of `f`.
-    pub fn described(
+    pub fn vertex_rows(
         &self,
         vertex_type: usize,
         condition: Option<&Condition>,

@@ -1,4 +1,4 @@
-//! What is left of a column some of whose pages are damaged.
+//! Reading a column some of whose pages are damaged.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use super::{Coding, ColumnMeta, ColumnReader, PageSpan, RAW, RUN};
 use crate::storage::segment::SegmentPages;
 
 impl ColumnReader {
-    /// Opens a column whose pages may be damaged. Where those are that say what is in which page,
-    /// it is counted anew. `None` if its parts do not fit each other.
+    /// Opens a column whose pages may be damaged. If the index of its pages cannot be read, the
+    /// numbers of each page are counted. `None` if the column's parts do not fit each other.
     pub(crate) fn open_damaged(meta: &ColumnMeta, segment: &SegmentPages) -> Option<Self> {
         if let Ok(whole) = Self::open(meta, segment) {
             return Some(whole);
@@ -31,16 +31,18 @@ impl ColumnReader {
         Some(column)
     }
 
-    /// Where pages begin, as far as it was written down or follows from what the page before holds.
-    /// One of which neither is known holds nothing, and the one before it is damaged.
+    /// The place of each page's first number: from the index, or from the count of numbers in the
+    /// page before. A page for which neither is known counts as empty, and the page before it as
+    /// damaged.
     fn salvage_places(&self, segment: &SegmentPages, pages: u64) -> Option<Vec<u64>> {
-        let below = Self {
+        let index = Self {
             meta: (**self.meta.places.as_ref()?).clone(),
             places: Vec::new(),
             keys: Vec::new(),
         };
-        let (mut places, mut are_known) = (vec![0; pages as usize], vec![false; pages as usize]);
-        below.read_salvageable(segment, 0..pages, &mut places, &mut are_known);
+        let mut places = vec![0; pages as usize];
+        let mut are_known = vec![false; pages as usize];
+        index.read_salvageable(segment, 0..pages, &mut places, &mut are_known);
         for page in 0..pages as usize {
             if are_known[page] {
                 continue;
@@ -71,8 +73,8 @@ impl ColumnReader {
             .then_some(places)
     }
 
-    /// Reads what can be read of numbers, one after the other in the column, into as much room; and
-    /// says which they are.
+    /// Reads those numbers at consecutive places that can be read, and marks them in `are_read`.
+    /// `out` and `are_read` have room for exactly these places.
     pub(crate) fn read_salvageable(
         &self,
         segment: &SegmentPages,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use thalweg_testing::{CrashDisk, Failing};
 
 use super::*;
+use crate::storage::segment::{SegmentPages, SegmentWriter};
 
 /// A column of these numbers, opened.
 fn column(
