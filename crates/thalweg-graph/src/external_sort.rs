@@ -1,8 +1,10 @@
-//! Edges grouped by the vertices at one end, however many there are: what does not fit into memory
-//! goes to a file, in buckets of vertices that are near each other.
+//! Sorting any number of edges by the vertices at one end, the *keys*, in bounded memory. Edges are
+//! collected in buckets of keys that are near each other; full buckets go to a file.
 //!
-//! A bucket holds runs of edges to the same vertex: `other u64, upper halves of the keys u32, count
-//! u32, their lower halves u32…, numbers u64…`.
+//! A bucket holds runs of edges to one other vertex: `other u64, upper half of the keys u32, count
+//! u32, lower halves of the keys u32…, numbers of the edges u64…`.
+
+mod grouping;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,28 +18,30 @@ use thalweg_io::disk::Disk;
 use thalweg_io::new_file::nameless;
 use thalweg_io::{Error, Result};
 
+use self::grouping::BucketEdges;
 use crate::storage::grouped_lists::GroupedLists;
 use crate::storage::lists::VisitList;
 
-/// Bytes of a bucket before they go to the file.
-const PIECE: usize = 64 << 10;
+/// Bytes of a bucket that go to the file together.
+const SPILL_BYTES: usize = 64 << 10;
 
-/// Bytes before a run's keys.
+/// Bytes of a run before its keys.
 const HEAD: usize = 16;
 
 #[derive(Debug, Default)]
 struct Bucket {
     buffer: Vec<u8>,
-    /// Where its pieces lie in the file.
-    pieces: Vec<(u64, usize)>,
+    /// Where its spilled parts lie in the file, and their lengths.
+    spilled: Vec<(u64, usize)>,
     len: u64,
 }
 
-/// Where to keep what memory does not hold.
+/// The file for what does not fit into memory. It is created when it is first needed, and has no
+/// name.
 #[derive(Debug)]
 struct Spill {
     file: Option<File>,
-    beside: PathBuf,
+    path: PathBuf,
     name: Arc<str>,
     written: u64,
 }
@@ -47,7 +51,7 @@ impl Spill {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(
-                nameless(&self.beside)
+                nameless(&self.path)
                     .map_err(|e| Error::io(&self.name, "creating a file to sort in, in", e))?,
             ),
         };
@@ -66,11 +70,11 @@ impl Spill {
     }
 }
 
-/// Edges being grouped.
+/// Collects edges, then groups them by key.
 #[derive(Debug)]
 pub(crate) struct EdgeSorter {
     buckets: BTreeMap<u64, Bucket>,
-    /// Bits of a key that do not choose its bucket.
+    /// The number of low bits of a key that do not select its bucket.
     shift: u32,
     spill: Spill,
     memory: usize,
@@ -78,20 +82,20 @@ pub(crate) struct EdgeSorter {
 }
 
 impl EdgeSorter {
-    /// One that keeps to so many bytes of memory, and puts the rest into a file without a name at
-    /// `beside`.
-    pub(crate) fn new(memory: usize, is_numbered: bool, beside: PathBuf) -> Self {
-        let name = beside.parent().unwrap_or(&beside).to_string_lossy().into();
-        let spill = Spill { file: None, beside, name, written: 0 };
+    /// Starts a sorter that uses `memory` bytes, and spills the rest to a file without a name that
+    /// is created at `path`.
+    pub(crate) fn new(memory: usize, is_numbered: bool, path: PathBuf) -> Self {
+        let name = path.parent().unwrap_or(&path).to_string_lossy().into();
+        let spill = Spill { file: None, path, name, written: 0 };
         Self { buckets: BTreeMap::new(), shift: 0, spill, memory, is_numbered }
     }
 
-    /// Adds edges of a vertex to others, `keys`, by which they will be grouped; `numbers` are
-    /// theirs, if they have any. Quickest where keys ascend.
+    /// Adds edges between the vertex `other` and the vertices `keys`, by which they will be grouped.
+    /// `numbers` are the edges' numbers, if they have any. Ascending keys are fastest.
     pub(crate) fn push(&mut self, other: u64, mut keys: &[u64], mut numbers: &[u64]) -> Result<()> {
         while let Some(first) = keys.first() {
             let number = first >> self.shift;
-            // Keys of a run have their upper half in common.
+            // The keys of a run share their upper half.
             let same = self.shift.min(32);
             let len = keys
                 .iter()
@@ -111,46 +115,44 @@ impl EdgeSorter {
             bucket.buffer.extend_from_slice(&(len as u32).to_le_bytes());
             bucket.buffer.extend(here.iter().flat_map(|key| (*key as u32).to_le_bytes()));
             bucket.buffer.extend(own.iter().flat_map(|number| number.to_le_bytes()));
-            if bucket.buffer.len() >= PIECE {
-                bucket.pieces.push(self.spill.push(&bucket.buffer)?);
+            if bucket.buffer.len() >= SPILL_BYTES {
+                bucket.spilled.push(self.spill.push(&bucket.buffer)?);
                 bucket.buffer.clear();
             }
         }
         Ok(())
     }
 
-    /// Makes buckets twice as wide until there is room for one more.
+    /// Doubles the width of all buckets until there is room for another one.
     fn make_room(&mut self) {
-        let most = (self.memory / 2 / (PIECE + PIECE / 2)).max(4);
+        let most = (self.memory / 2 / (SPILL_BYTES + SPILL_BYTES / 2)).max(4);
         while self.buckets.len() >= most {
             self.shift += 1;
             for (number, bucket) in std::mem::take(&mut self.buckets) {
                 let into = self.buckets.entry(number >> 1).or_default();
                 into.len += bucket.len;
-                into.pieces.extend(bucket.pieces);
+                into.spilled.extend(bucket.spilled);
                 into.buffer.extend_from_slice(&bucket.buffer);
             }
         }
     }
 
-    /// Shows `f` all lists, many at a time, ascending.
+    /// Passes all lists to `f`, many at a time, with ascending keys.
     pub(crate) fn drain(self, f: &mut dyn FnMut(&GroupedLists) -> Result<()>) -> Result<()> {
         let Self { buckets, shift, spill, memory, is_numbered } = self;
         let mut group = BucketEdges::default();
         for bucket in buckets.into_values() {
-            // An edge takes up to 24 bytes, and twice while they are sorted.
+            // An edge takes up to 24 bytes, and twice that while it is sorted.
             if bucket.len.saturating_mul(48) > memory as u64
                 && shift > 0
-                && bucket.len > PIECE as u64
+                && bucket.len > SPILL_BYTES as u64
             {
-                let beside = spill.beside.clone();
-                let mut finer = Self {
-                    shift: shift.saturating_sub(8),
-                    ..Self::new(memory, is_numbered, beside)
-                };
-                // Of what it has, more would be made wider at once.
+                let path = spill.path.clone();
+                let mut finer =
+                    Self { shift: shift.saturating_sub(8), ..Self::new(memory, is_numbered, path) };
+                // Split this bucket into finer ones, and sort those.
                 let mut bytes = Vec::new();
-                for piece in bucket.pieces.iter().map(Some).chain([None]) {
+                for piece in bucket.spilled.iter().map(Some).chain([None]) {
                     bytes.clear();
                     match piece {
                         Some(piece) => spill.read(*piece, &mut bytes)?,
@@ -164,7 +166,7 @@ impl EdgeSorter {
                 continue;
             }
             let mut bytes = bucket.buffer;
-            for piece in bucket.pieces {
+            for piece in bucket.spilled {
                 spill.read(piece, &mut bytes)?;
             }
             group.clear();
@@ -181,7 +183,7 @@ impl EdgeSorter {
     }
 }
 
-/// The runs in bytes of a bucket.
+/// Passes the runs in the bytes of a bucket to `f`.
 fn runs(bytes: &[u8], is_numbered: bool, f: &mut VisitList<'_>) -> Result<()> {
     let (mut keys, mut numbers) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -214,141 +216,7 @@ fn runs(bytes: &[u8], is_numbered: bool, f: &mut VisitList<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Edges of a bucket.
-#[derive(Debug, Default)]
-struct BucketEdges {
-    keys: Vec<u64>,
-    others: Vec<u64>,
-    numbers: Vec<u64>,
-    starts: Vec<u32>,
-    sorted: Vec<(u64, u64)>,
-    pairs: Vec<(u32, u32)>,
-    spare: Vec<(u32, u32)>,
-    out: GroupedLists,
-}
-
-impl BucketEdges {
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.others.clear();
-        self.numbers.clear();
-    }
-
-    /// Groups them by key.
-    fn grouped(&mut self) -> &GroupedLists {
-        let Self { keys, others, numbers, starts, sorted, pairs, spare, out } = self;
-        out.keys.clear();
-        out.ends.clear();
-        out.ids.clear();
-        out.numbers.clear();
-        let (least, most) =
-            keys.iter().fold((u64::MAX, 0), |(least, most), key| (least.min(*key), most.max(*key)));
-        if keys.is_empty() {
-            return out;
-        }
-        let span = most - least;
-        if span > SPARSE * keys.len() as u64
-            && span <= u32::MAX.into()
-            && numbers.is_empty()
-            && keys.len() <= u32::MAX as usize
-        {
-            pairs.clear();
-            pairs.extend(keys.iter().zip(0..).map(|(key, place)| ((key - least) as u32, place)));
-            by_key(pairs, spare, 64 - span.leading_zeros());
-            out.ids.extend(pairs.iter().map(|pair| others[pair.1 as usize]));
-            out.keys.reserve(pairs.len());
-            out.ends.reserve(pairs.len());
-            for (place, (key, _)) in pairs.iter().enumerate() {
-                if pairs.get(place + 1).is_none_or(|next| next.0 != *key) {
-                    out.keys.push(least + u64::from(*key));
-                    out.ends.push(place + 1);
-                }
-            }
-            out.sort_lists();
-            return out;
-        }
-        if span > SPARSE * keys.len() as u64 || keys.len() > u32::MAX as usize {
-            let number = |place: usize| numbers.get(place).copied().unwrap_or_default();
-            let mut edges: Vec<(u64, u64, u64)> =
-                (0..keys.len()).map(|i| (keys[i], others[i], number(i))).collect();
-            edges.sort_unstable();
-            for same in edges.chunk_by(|a, b| a.0 == b.0) {
-                out.ids.extend(same.iter().map(|edge| edge.1));
-                if !numbers.is_empty() {
-                    out.numbers.extend(same.iter().map(|edge| edge.2));
-                }
-                out.end_list(same[0].0);
-            }
-            return out;
-        }
-        // By counting: edges of a key keep their order.
-        starts.clear();
-        starts.resize(span as usize + 1, 0);
-        keys.iter().for_each(|key| starts[(key - least) as usize] += 1);
-        let mut sum = 0;
-        for (key, start) in (least..=most).zip(&mut *starts) {
-            let count = std::mem::replace(start, sum);
-            sum += count;
-            if count > 0 {
-                out.keys.push(key);
-                out.ends.push(sum as usize);
-            }
-        }
-        if numbers.is_empty() {
-            out.ids.resize(keys.len(), 0);
-            for (key, other) in keys.iter().zip(&*others) {
-                let start = &mut starts[(key - least) as usize];
-                out.ids[*start as usize] = *other;
-                *start += 1;
-            }
-        } else {
-            sorted.resize(keys.len(), (0, 0));
-            for ((key, other), number) in keys.iter().zip(&*others).zip(&*numbers) {
-                let start = &mut starts[(key - least) as usize];
-                sorted[*start as usize] = (*other, *number);
-                *start += 1;
-            }
-        }
-        if numbers.is_empty() {
-            out.sort_lists();
-        } else {
-            let mut from = 0;
-            for end in &out.ends {
-                sorted[std::mem::replace(&mut from, *end)..*end].sort_unstable();
-            }
-            out.ids.extend(sorted.iter().map(|edge| edge.0));
-            out.numbers.extend(sorted.iter().map(|edge| edge.1));
-        }
-        out
-    }
-}
-
-/// Keys that are sparser than one in so many are not counted one by one: going through the counts
-/// would take longer.
-const SPARSE: u64 = 4;
-
-/// Bits that a pass sorts by: its counts fit the first cache.
-const DIGIT: u32 = 11;
-
-/// Sorts pairs by their first numbers, of so many bits; those of the same keep their order.
-fn by_key(pairs: &mut Vec<(u32, u32)>, spare: &mut Vec<(u32, u32)>, bits: u32) {
-    spare.resize(pairs.len(), (0, 0));
-    for shift in (0..bits).step_by(DIGIT as usize) {
-        let digit = |pair: &(u32, u32)| (pair.0 >> shift) as usize & ((1 << DIGIT) - 1);
-        let mut starts = [0_u32; 1 << DIGIT];
-        pairs.iter().for_each(|pair| starts[digit(pair)] += 1);
-        let mut sum = 0;
-        starts.iter_mut().for_each(|start| sum += std::mem::replace(start, sum));
-        for pair in pairs.iter() {
-            let start = &mut starts[digit(pair)];
-            spare[*start as usize] = *pair;
-            *start += 1;
-        }
-        std::mem::swap(pairs, spare);
-    }
-}
-
-/// Where to sort what memory does not hold, on its way to a disk.
+/// The file for edges that do not fit into memory while they are sorted on their way to a disk.
 pub(crate) fn spill_path(disk: &dyn Disk) -> PathBuf {
     match disk.scratch() {
         Some(folder) => folder.join(format!("sort.{}.tmp", std::process::id())),
