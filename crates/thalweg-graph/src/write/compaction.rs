@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result};
 
 use crate::read::attributes::interleave_rows;
 use crate::read::memtable::Memtable;
-use crate::read::merge;
+use crate::read::merge::{MergedAttributes, MergedLists, MergedVertices};
 use crate::storage::column::{Coding, ColumnMeta, ColumnWriter};
 use crate::storage::footer::{EdgeSection, Footer, VERSION, VertexSection};
 use crate::storage::lists::ListsWriter;
@@ -19,7 +19,7 @@ use crate::storage::manifest::{Manifest, SegmentEntry};
 use crate::storage::schema::Side;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::segment_reader::SegmentReader;
-use crate::storage::table::{TableMeta, TableWriter};
+use crate::storage::table::{TableMeta, TableReader, TableWriter};
 
 /// Rows of attributes that are written together.
 const ROWS: usize = 1 << 16;
@@ -36,133 +36,89 @@ pub(crate) struct Compaction<'a> {
 }
 
 impl Compaction<'_> {
-    /// Writes a segment.
+    /// Writes the segment.
     pub(crate) fn write(&self, disk: &dyn Disk, file: &str) -> Result<SegmentEntry> {
         let mut segment = SegmentWriter::create(disk, file)?;
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
-        for (population, edges) in self.manifest.edges.iter().enumerate() {
+        for population in 0..self.manifest.edges.len() {
             for side in [Side::Out, Side::In] {
-                let mut added = ListsWriter::new(self.coding, edges.is_numbered());
-                let mut removed = ListsWriter::new(Coding::Packed, edges.is_numbered());
-                let mut gone = HashSet::new();
-                let mut lists =
-                    merge::MergedLists::new(self.readers, self.memtable, population, side)?;
-                let (mut ids, mut numbers) = (Vec::new(), Vec::new());
-                let mut since = 0;
-                while let Some(vertex) = lists.next()? {
-                    for (ends, writer) in
-                        [(&lists.change.added, &mut added), (&lists.change.removed, &mut removed)]
-                    {
-                        if ends.is_empty() {
-                            continue;
-                        }
-                        ids.clear();
-                        numbers.clear();
-                        ids.extend(ends.iter().map(|end| end.0));
-                        if edges.is_numbered() {
-                            numbers.extend(ends.iter().map(|end| end.1));
-                        }
-                        writer.push(&mut segment, vertex, &ids, &numbers)?;
-                        since += ends.len();
-                    }
-                    if side == Side::Out {
-                        gone.extend(lists.change.removed.iter().map(|end| end.1));
-                    }
-                    if since > ROWS {
-                        since = 0;
-                        self.look(disk)?;
-                    }
-                }
-                let removed = removed.finish(&mut segment)?;
-                if self.is_lowest && removed.is_some() {
-                    let what =
-                        format!("edges of {:?} that went and never were", edges.population.name);
-                    return Err(thalweg_io::Fault::new(0, what, "edges that were").in_file(
-                        disk.name(),
-                        0,
-                        "segments",
-                    ));
-                }
-                let added = added.finish(&mut segment)?;
-                let table = if side == Side::Out && edges.is_numbered() {
-                    self.edge_table(&mut segment, population, &gone)?
-                } else {
-                    None
-                };
-                if added.is_some() || removed.is_some() || table.is_some() {
-                    footer.edges.push(EdgeSection { population, side, added, removed, table });
+                let section = self.edges(disk, &mut segment, population, side)?;
+                if section.added.is_some() || section.removed.is_some() || section.table.is_some() {
+                    footer.edges.push(section);
                 }
             }
         }
         for vertex_type in 0..self.manifest.types.len() {
-            let part = self.vertices(&mut segment, vertex_type)?;
-            if part.added.is_some() || part.removed.is_some() || part.table.is_some() {
-                footer.vertices.push(part);
+            let section = self.vertices(&mut segment, vertex_type)?;
+            if section.added.is_some() || section.removed.is_some() || section.table.is_some() {
+                footer.vertices.push(section);
             }
         }
         Ok(SegmentEntry { file: file.to_owned(), bytes: segment.finish(&footer)? })
     }
 
-    fn look(&self, disk: &dyn Disk) -> Result<()> {
-        if self.control.is_cancelled() {
-            let _ = disk;
-            return Err(Error::Cancelled);
-        }
-        Ok(())
+    fn check_cancelled(&self) -> Result<()> {
+        if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Attributes of edges, by their numbers: those of later levels are greater.
+    /// Writes the merged lists of a population on one side and, with the outgoing ones, the table
+    /// of attributes.
+    fn edges(
+        &self,
+        disk: &dyn Disk,
+        segment: &mut SegmentWriter,
+        population: usize,
+        side: Side,
+    ) -> Result<EdgeSection> {
+        let entry = &self.manifest.edges[population];
+        let is_numbered = entry.is_numbered();
+        let mut added = EndsWriter::new(self.coding, is_numbered);
+        let mut removed = EndsWriter::new(Coding::Packed, is_numbered);
+        let mut removed_numbers = HashSet::new();
+        let mut lists = MergedLists::new(self.readers, self.memtable, population, side)?;
+        let mut since_check = 0;
+        while let Some(vertex) = lists.next()? {
+            let change = &lists.change;
+            added.push(segment, vertex, &change.added)?;
+            removed.push(segment, vertex, &change.removed)?;
+            if side == Side::Out {
+                removed_numbers.extend(change.removed.iter().map(|end| end.1));
+            }
+            since_check += change.added.len() + change.removed.len();
+            if since_check > ROWS {
+                since_check = 0;
+                self.check_cancelled()?;
+            }
+        }
+        let removed = removed.lists.finish(segment)?;
+        if self.is_lowest && removed.is_some() {
+            let what = format!("edges of {:?} that went and never were", entry.population.name);
+            return Err(Fault::new(0, what, "edges that were").in_file(disk.name(), 0, "segments"));
+        }
+        let added = added.lists.finish(segment)?;
+        let table = if side == Side::Out && is_numbered {
+            self.edge_table(segment, population, removed_numbers)?
+        } else {
+            None
+        };
+        Ok(EdgeSection { population, side, added, removed, table })
+    }
+
+    /// Writes the attributes of edges by their numbers, which are greater in later segments.
+    /// `removed` are the numbers of edges that the merged lists remove.
     fn edge_table(
         &self,
         segment: &mut SegmentWriter,
         population: usize,
-        gone: &HashSet<u64>,
+        mut removed: HashSet<u64>,
     ) -> Result<Option<TableMeta>> {
+        self.add_removed_numbers(population, &mut removed)?;
         let mut out = TableWriter::new();
-        // An edge that came and went within these levels is in none of the merged lists.
-        let mut dead = gone.clone();
         for reader in self.readers {
-            if let Some(removed) =
-                reader.edges(population, Side::Out)?.and_then(|edges| edges.removed.as_ref())
-            {
-                removed.each(&reader.segment, &mut |_, _, numbers| {
-                    dead.extend(numbers);
-                    Ok(())
-                })?;
-            }
-        }
-        if let Some(changes) = self.memtable.and_then(|memtable| memtable.edges(population)) {
-            dead.extend(
-                changes
-                    .side(Side::Out)
-                    .values()
-                    .flat_map(|change| change.removed.iter().map(|end| end.1)),
-            );
-        }
-        for reader in self.readers {
-            let Some(table) =
-                reader.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref())
-            else {
-                continue;
-            };
+            let edges = reader.edges(population, Side::Out)?;
+            let Some(table) = edges.and_then(|edges| edges.table.as_ref()) else { continue };
             for number in 0..table.batches() {
-                let batch = table.batch(&reader.segment, number)?;
-                let mut ids = vec![0; batch.num_rows()];
-                table.rows.read(
-                    &reader.segment,
-                    table.first(number)..table.first(number + 1),
-                    &mut ids,
-                )?;
-                let rows: Vec<(usize, usize)> = (0..ids.len())
-                    .filter(|row| !dead.contains(&ids[*row]))
-                    .map(|row| (0, row))
-                    .collect();
-                if rows.len() == ids.len() {
-                    out.push(segment, &ids, &batch)?;
-                } else if !rows.is_empty() {
-                    ids.retain(|id| !dead.contains(id));
-                    out.push(segment, &ids, &self.pick(segment, &[&batch], &rows)?)?;
-                }
+                self.copy_batch(segment, &mut out, (reader, table), number, &removed)?;
             }
         }
         if let Some(changes) = self.memtable.and_then(|memtable| memtable.edges(population)) {
@@ -171,6 +127,50 @@ impl Compaction<'_> {
             self.push_rows(segment, &mut out, &rows)?;
         }
         out.finish(segment)
+    }
+
+    /// Adds the numbers of edges that were added and removed within these segments: none of the
+    /// merged lists has them.
+    fn add_removed_numbers(&self, population: usize, removed: &mut HashSet<u64>) -> Result<()> {
+        for reader in self.readers {
+            let edges = reader.edges(population, Side::Out)?;
+            if let Some(lists) = edges.and_then(|edges| edges.removed.as_ref()) {
+                lists.each(&reader.segment, &mut |_, _, numbers| {
+                    removed.extend(numbers);
+                    Ok(())
+                })?;
+            }
+        }
+        if let Some(changes) = self.memtable.and_then(|memtable| memtable.edges(population)) {
+            let lists = changes.side(Side::Out).values();
+            removed.extend(lists.flat_map(|list| list.removed.iter().map(|end| end.1)));
+        }
+        Ok(())
+    }
+
+    /// Copies the rows of a batch whose edges are not removed.
+    fn copy_batch(
+        &self,
+        segment: &mut SegmentWriter,
+        out: &mut TableWriter,
+        (reader, table): (&SegmentReader, &TableReader),
+        number: usize,
+        removed: &HashSet<u64>,
+    ) -> Result<()> {
+        let batch = table.batch(&reader.segment, number)?;
+        let mut ids = vec![0; batch.num_rows()];
+        let places = table.first(number)..table.first(number + 1);
+        table.rows.read(&reader.segment, places, &mut ids)?;
+        let kept = (0..ids.len()).filter(|row| !removed.contains(&ids[*row]));
+        let rows: Vec<(usize, usize)> = kept.map(|row| (0, row)).collect();
+        if rows.len() == ids.len() {
+            return out.push(segment, &ids, &batch);
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        ids.retain(|id| !removed.contains(id));
+        out.push(segment, &ids, &self.pick(segment, &[&batch], &rows)?)
     }
 
     fn pick(
@@ -212,7 +212,7 @@ impl Compaction<'_> {
         let mut columns =
             [ColumnWriter::new(Coding::Packed, true), ColumnWriter::new(Coding::Packed, true)];
         let mut verdicts =
-            merge::MergedVertices::new(self.readers, self.memtable, vertex_type, 0..=u64::MAX)?;
+            MergedVertices::new(self.readers, self.memtable, vertex_type, 0..=u64::MAX)?;
         let has_attributes = !self.manifest.types[vertex_type].attributes.fields().is_empty();
         while let Some(verdict) = verdicts.step()? {
             let [added, removed] = &mut columns;
@@ -237,7 +237,7 @@ impl Compaction<'_> {
         vertex_type: usize,
     ) -> Result<Option<TableMeta>> {
         let mut out = TableWriter::new();
-        let mut rows = merge::MergedAttributes::new(self.readers, self.memtable, vertex_type)?;
+        let mut rows = MergedAttributes::new(self.readers, self.memtable, vertex_type)?;
         let mut held: Vec<(u64, Arc<RecordBatch>, usize)> = Vec::new();
         loop {
             let next = rows.next()?;
@@ -253,6 +253,44 @@ impl Compaction<'_> {
                 return out.finish(segment);
             }
         }
+    }
+}
+
+/// Writes the lists of one kind of change, added or removed edges.
+struct EndsWriter {
+    lists: ListsWriter,
+    is_numbered: bool,
+    ids: Vec<u64>,
+    numbers: Vec<u64>,
+}
+
+impl EndsWriter {
+    fn new(coding: Coding, is_numbered: bool) -> Self {
+        Self {
+            lists: ListsWriter::new(coding, is_numbered),
+            is_numbered,
+            ids: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Writes the list of a vertex, unless it is empty.
+    fn push(
+        &mut self,
+        segment: &mut SegmentWriter,
+        vertex: u64,
+        ends: &[(u64, u64)],
+    ) -> Result<()> {
+        if ends.is_empty() {
+            return Ok(());
+        }
+        self.ids.clear();
+        self.numbers.clear();
+        self.ids.extend(ends.iter().map(|end| end.0));
+        if self.is_numbered {
+            self.numbers.extend(ends.iter().map(|end| end.1));
+        }
+        self.lists.push(segment, vertex, &self.ids, &self.numbers)
     }
 }
 
