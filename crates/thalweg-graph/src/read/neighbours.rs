@@ -1,6 +1,5 @@
 //! The neighbours of many vertices at once.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,37 +8,35 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 use thalweg_io::{Error, InFile, Result};
 
-use crate::read::memtable::ListChange;
+use self::combine::MergeBuffers;
+use self::locate::LocatedLists;
 use crate::read::network::{Adjacency, Network};
-use crate::storage::column::ColumnReader;
-use crate::storage::lists::ListsReader;
-use crate::storage::schema::Side;
-use crate::storage::segment_reader::SegmentReader;
 
+mod combine;
 mod list;
+mod locate;
 
-use list::{EdgeEnd, SortedEnds};
-
-/// Numbers that are not worth another thread.
+/// Fewer neighbours than this are read on one thread: starting another takes longer.
 const FEW: usize = 1 << 16;
 
-/// Neighbours that are read at a time, where lists are shorter: they stay in the first cache.
+/// The most neighbours of several lists that are read together: 16 KiB, which stay in the L1 cache.
 const TOGETHER: u64 = 2048;
 
-/// Neighbours of vertices, in the order in which the vertices were asked for. Used again, it keeps
-/// its memory.
+/// Neighbours of vertices, in the order of the query. A value that is used for several queries
+/// reuses its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
-    /// Where each vertex's neighbours begin, and where the last one's end.
+    /// Where each vertex's neighbours begin in [`Neighbours::ids`]; the last element is where the
+    /// last vertex's end.
     pub offsets: Vec<u64>,
-    /// The neighbours, ascending for each vertex. One that several edges lead to comes as often.
+    /// The neighbours, ascending for each vertex. A neighbour that several edges lead to is repeated.
     pub ids: Vec<u64>,
-    /// The number of the edge to each of them, where they were asked for.
+    /// The number of the edge to each neighbour, if the query asks for numbers; else empty.
     pub numbers: Vec<u64>,
 }
 
 impl Neighbours {
-    /// The neighbours of the vertex that was asked for in this place.
+    /// The neighbours of the vertex at this place of the query.
     pub fn of(&self, place: usize) -> &[u64] {
         let range = self.offsets.get(place).zip(self.offsets.get(place + 1));
         range
@@ -47,11 +44,11 @@ impl Neighbours {
             .unwrap_or_default()
     }
 
-    /// The same as an Arrow column: a list of `u64` for each vertex that was asked for. The numbers
-    /// of edges are left behind.
+    /// The neighbours as an Arrow column: a list of `u64` for each vertex of the query, without the
+    /// numbers of edges.
     ///
     /// # Errors
-    /// [`Error::Usage`] for offsets that were changed to what they cannot be.
+    /// [`Error::Usage`] if the caller changed the offsets so that they do not ascend from 0.
     pub fn into_arrow(self) -> Result<LargeListArray> {
         let offsets = self.offsets.into_iter().map(|offset| offset as i64).collect::<Vec<_>>();
         let offsets = if offsets.is_empty() { vec![0] } else { offsets };
@@ -65,121 +62,20 @@ impl Neighbours {
             .map_err(|e| Error::Usage(format!("neighbours: {e}").into()))
     }
 
-    /// How many vertices were asked for.
+    /// How many vertices the query had.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Whether there were none.
+    /// Whether the query had no vertices.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A part of a vertex's list, in a level.
-#[derive(Debug, Clone)]
-struct ListPart<'a> {
-    vertex: usize,
-    adjacency: usize,
-    reader: &'a Arc<SegmentReader>,
-    added: Option<(&'a ListsReader, Range<u64>)>,
-    removed: Option<(&'a ListsReader, Range<u64>)>,
-}
-
-impl ListPart<'_> {
-    fn more(&self) -> u64 {
-        self.added.as_ref().map_or(0, |(_, range)| range.end - range.start)
-    }
-
-    fn fewer(&self) -> u64 {
-        self.removed.as_ref().map_or(0, |(_, range)| range.end - range.start)
-    }
-}
-
-/// What is known of the lists of many vertices before any is read.
-struct LocatedLists<'a> {
-    adjacencies: &'a [Adjacency],
-    vertices: &'a [u64],
-    /// By vertex, then way, then age.
-    pieces: Vec<ListPart<'a>>,
-    /// For each way, what the log says.
-    memtable: Vec<Option<&'a HashMap<u64, ListChange>>>,
-    /// For each way, whether edges from a vertex to itself come the other way already.
-    skips_loops: Vec<bool>,
-}
-
-impl LocatedLists<'_> {
-    fn changes(&self, vertex: usize) -> impl Iterator<Item = (usize, &ListChange)> {
-        let id = self.vertices[vertex];
-        self.memtable
-            .iter()
-            .enumerate()
-            .filter_map(move |(adjacency, lists)| Some((adjacency, lists.as_ref()?.get(&id)?)))
-    }
-
-    fn pieces(&self, vertex: usize) -> &[ListPart<'_>] {
-        let start = self.pieces.partition_point(|piece| piece.vertex < vertex);
-        let len = self.pieces[start..].iter().take_while(|piece| piece.vertex == vertex).count();
-        &self.pieces[start..start + len]
-    }
-
-    /// Where the list of a vertex is, if nothing has to be put together.
-    fn only<'p>(
-        &self,
-        vertex: usize,
-        pieces: &'p [ListPart<'_>],
-    ) -> Option<(&'p SegmentReader, &'p ListsReader, Range<u64>)> {
-        match pieces {
-            [ListPart { reader, added: Some((lists, range)), removed: None, adjacency, .. }]
-                if !self.skips_loops[*adjacency] && self.changes(vertex).next().is_none() =>
-            {
-                Some((reader, lists, range.clone()))
-            }
-            _ => None,
-        }
-    }
-
-    /// How many vertices from one on, of which `pieces` are, have lists that lie one after the
-    /// other with nothing to put together, and where.
-    fn run<'p>(
-        &self,
-        vertices: Range<usize>,
-        pieces: &'p [ListPart<'_>],
-    ) -> Option<(usize, &'p SegmentReader, &'p ListsReader, Range<u64>)> {
-        let one = |vertex: usize, pieces: &'p [ListPart<'_>]| {
-            let own = pieces.iter().take(2).take_while(|piece| piece.vertex == vertex).count();
-            self.only(vertex, &pieces[..own])
-        };
-        let (reader, lists, mut range) = one(vertices.start, pieces)?;
-        let mut count = 1;
-        while vertices.start + count < vertices.end {
-            match one(vertices.start + count, &pieces[count..]) {
-                Some((_, next, more))
-                    if std::ptr::eq(lists, next)
-                        && more.start == range.end
-                        && more.end - range.start <= TOGETHER =>
-                {
-                    range.end = more.end;
-                }
-                _ => break,
-            }
-            count += 1;
-        }
-        Some((count, reader, lists, range))
-    }
-
-    /// Edges of a vertex, if there were no loops to skip.
-    fn degree(&self, vertex: usize, pieces: &[ListPart<'_>]) -> u64 {
-        let (more, fewer) =
-            pieces.iter().fold((0, 0), |(a, r), piece| (a + piece.more(), r + piece.fewer()));
-        self.changes(vertex).fold(more.saturating_sub(fewer), |sum, (_, change)| {
-            (sum + change.added.len() as u64).saturating_sub(change.removed.len() as u64)
-        })
-    }
-}
-
 impl Network {
-    /// The neighbours of vertices along some ways; of a vertex that there is not, none.
+    /// Reads the neighbours of vertices along some adjacencies. A vertex that does not exist has no
+    /// neighbours.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
@@ -190,8 +86,8 @@ impl Network {
         out: &mut Neighbours,
     ) -> Result<()> {
         let found = self.find(adjacencies, vertices)?;
-        self.lay(&found, out)?;
-        self.fetch(&found, |lists| vec![&lists.ids])?;
+        self.make_room(&found, out)?;
+        self.fetch_lists(&found, |lists| vec![&lists.ids])?;
         out.numbers.clear();
         let total = out.ids.len();
         let threads = if total < FEW { 1 } else { self.fetcher.budget.threads.max(1) };
@@ -219,9 +115,9 @@ impl Network {
         Ok(())
     }
 
-    /// Shows the neighbours of each vertex to a visitor while they are in its core's cache: each
-    /// thread has a visitor of its own, and vertices that follow each other. The visitors, in the
-    /// order of their vertices.
+    /// Passes each vertex and its neighbours to a visitor, while they are in the cache of the core
+    /// that read them. Each thread has a visitor of its own, made by `visitor`, and visits
+    /// consecutive vertices. Returns the visitors in the order of their vertices.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
@@ -232,14 +128,14 @@ impl Network {
         visitor: impl Fn() -> V + Sync,
     ) -> Result<Vec<V>> {
         let found = self.find(adjacencies, vertices)?;
-        self.fetch(&found, |lists| vec![&lists.ids])?;
+        self.fetch_lists(&found, |lists| vec![&lists.ids])?;
         let mut ends = Vec::with_capacity(vertices.len());
-        let (mut total, mut rest) = (0, found.pieces.as_slice());
+        let (mut total, mut rest) = (0, found.parts.as_slice());
         for vertex in 0..vertices.len() {
-            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
-            let (pieces, more) = rest.split_at(own);
+            let own = rest.iter().take_while(|part| part.vertex == vertex).count();
+            let (parts, more) = rest.split_at(own);
             rest = more;
-            total += found.degree(vertex, pieces);
+            total += found.degree(vertex, parts);
             ends.push(total);
         }
         let threads = if total < FEW as u64 { 1 } else { self.fetcher.budget.threads.max(1) };
@@ -269,19 +165,20 @@ impl Network {
         })
     }
 
+    /// Passes the neighbours of a range of the vertices to a visitor.
     fn show(
         &self,
         found: &LocatedLists<'_>,
         vertices: Range<usize>,
         visitor: &mut impl FnMut(u64, &[u64]),
     ) -> Result<()> {
-        let (mut list, mut memory) = (Vec::new(), MergeBuffers::default());
-        let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
-        let mut rest = &found.pieces[first..];
+        let (mut list, mut buffers) = (Vec::new(), MergeBuffers::default());
+        let first = found.parts.partition_point(|part| part.vertex < vertices.start);
+        let mut rest = &found.parts[first..];
         let mut vertex = vertices.start;
         while vertex < vertices.end {
             if let Some((count, reader, lists, range)) = found.run(vertex..vertices.end, rest) {
-                // Longer than it was: what was there is overwritten.
+                // The buffer only grows; its old contents are overwritten.
                 let len = (range.end - range.start) as usize;
                 if list.len() < len {
                     list.resize(len, 0);
@@ -289,24 +186,25 @@ impl Network {
                 lists.ids.read(&reader.segment, range, &mut list[..len])?;
                 let (here, more) = rest.split_at(count);
                 let mut at = 0;
-                for piece in here {
-                    let end = at + piece.more() as usize;
-                    visitor(found.vertices[piece.vertex], &list[at..end]);
+                for part in here {
+                    let end = at + part.more() as usize;
+                    visitor(found.vertices[part.vertex], &list[at..end]);
                     at = end;
                 }
                 rest = more;
                 vertex += count;
                 continue;
             }
-            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            let own = rest.iter().take_while(|part| part.vertex == vertex).count();
             rest = &rest[own..];
-            visitor(found.vertices[vertex], self.combine(found, vertex, &mut memory)?);
+            visitor(found.vertices[vertex], self.combine(found, vertex, &mut buffers)?);
             vertex += 1;
         }
         Ok(())
     }
 
-    /// The same with the numbers of the edges, 0 where they have none.
+    /// Reads the neighbours of vertices along some adjacencies, with the numbers of the edges: 0 for
+    /// an edge without a number.
     ///
     /// # Errors
     /// As [`Network::neighbours`].
@@ -317,14 +215,14 @@ impl Network {
         out: &mut Neighbours,
     ) -> Result<()> {
         let found = self.find(adjacencies, vertices)?;
-        self.fetch(&found, |lists| [&lists.ids].into_iter().chain(&lists.edges).collect())?;
+        self.fetch_lists(&found, |lists| [&lists.ids].into_iter().chain(&lists.edges).collect())?;
         out.offsets.clear();
         out.ids.clear();
         out.numbers.clear();
         out.offsets.push(0);
-        let mut memory = MergeBuffers::default();
+        let mut buffers = MergeBuffers::default();
         for vertex in 0..vertices.len() {
-            let list: &[(u64, u64)] = self.combine(&found, vertex, &mut memory)?;
+            let list: &[(u64, u64)] = self.combine(&found, vertex, &mut buffers)?;
             out.ids.extend(list.iter().map(|end| end.0));
             out.numbers.extend(list.iter().map(|end| end.1));
             out.offsets.push(out.ids.len() as u64);
@@ -332,7 +230,7 @@ impl Network {
         Ok(())
     }
 
-    /// How many neighbours vertices have along some ways. No list is read.
+    /// How many neighbours vertices have along some adjacencies. No list is read.
     ///
     /// # Errors
     /// As [`Network::neighbours`].
@@ -342,7 +240,7 @@ impl Network {
     }
 
     fn degree(&self, found: &LocatedLists<'_>, vertex: usize) -> Result<u64> {
-        let mut degree = found.degree(vertex, found.pieces(vertex));
+        let mut degree = found.degree(vertex, found.parts(vertex));
         let id = found.vertices[vertex];
         for (adjacency, skips) in found.adjacencies.iter().zip(&found.skips_loops) {
             if *skips {
@@ -352,157 +250,17 @@ impl Network {
         Ok(degree)
     }
 
-    /// Where the lists of vertices lie.
-    fn find<'a>(
-        &'a self,
-        adjacencies: &'a [Adjacency],
-        vertices: &'a [u64],
-    ) -> Result<LocatedLists<'a>> {
-        let mut pieces = Vec::new();
-        for (number, adjacency) in adjacencies.iter().enumerate() {
-            for reader in &self.state.readers {
-                let Some(edges) = reader.edges(adjacency.population, adjacency.side)? else {
-                    continue;
-                };
-                let added = edges
-                    .added
-                    .as_ref()
-                    .map(|lists| self.places(reader, lists, vertices))
-                    .transpose()?;
-                let removed = edges
-                    .removed
-                    .as_ref()
-                    .map(|lists| self.places(reader, lists, vertices))
-                    .transpose()?;
-                for vertex in 0..vertices.len() {
-                    let of = |lists: &'a Option<ListsReader>, places: &Option<Vec<Range<u64>>>| {
-                        let range = places.as_ref()?[vertex].clone();
-                        lists.as_ref().filter(|_| !range.is_empty()).map(|lists| (lists, range))
-                    };
-                    let (added, removed) = (of(&edges.added, &added), of(&edges.removed, &removed));
-                    if added.is_some() || removed.is_some() {
-                        pieces.push(ListPart { vertex, adjacency: number, reader, added, removed });
-                    }
-                }
-            }
-        }
-        if !pieces.is_sorted_by_key(|piece: &ListPart<'_>| piece.vertex) {
-            pieces.sort_by_key(|piece| piece.vertex);
-        }
-        let memtable = adjacencies
-            .iter()
-            .map(|adjacency| {
-                Some(self.state.memtable.edges(adjacency.population)?.side(adjacency.side))
-            })
-            .collect();
-        let twice = |adjacency: &Adjacency| {
-            let other = Adjacency { side: adjacency.side.other(), ..*adjacency };
-            adjacency.side == Side::In
-                && self.populations()[adjacency.population].source
-                    == self.populations()[adjacency.population].target
-                && adjacencies.contains(&other)
-        };
-        Ok(LocatedLists {
-            adjacencies,
-            vertices,
-            pieces,
-            memtable,
-            skips_loops: adjacencies.iter().map(twice).collect(),
-        })
-    }
-
-    /// Where the list of each vertex lies; an empty range where it has none.
-    fn places(
-        &self,
-        reader: &Arc<SegmentReader>,
-        lists: &ListsReader,
-        vertices: &[u64],
-    ) -> Result<Vec<Range<u64>>> {
-        let segment = &reader.segment;
-        let many = vertices.len() > 1;
-        if many {
-            self.fetcher.fetch(
-                reader,
-                vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect(),
-            )?;
-        }
-        let mut finder = lists.rows.finder(segment);
-        let rows =
-            vertices.iter().map(|id| Ok(finder.find(*id)?.ok())).collect::<Result<Vec<_>>>()?;
-        if many {
-            let spans = |row: &Option<u64>| {
-                row.map(|row| lists.offsets.spans(row..row + 2).map(|span| span.pages))
-            };
-            self.fetcher.fetch(reader, rows.iter().filter_map(spans).flatten().collect())?;
-        }
-        let mut offsets = lists.offsets.finder(segment);
-        let mut range =
-            |row: u64| lists.checked(segment, [offsets.get(row)?, offsets.get(row + 1)?]);
-        rows.iter()
-            .map(|row| {
-                row.map_or(
-                    Ok(0..0),
-                    |row| if many { range(row) } else { lists.range(segment, row) },
-                )
-            })
-            .collect()
-    }
-
-    /// Brings in the columns' pages that hold the lists.
-    fn fetch<'a>(
-        &'a self,
-        found: &'a LocatedLists<'_>,
-        columns: impl Fn(&'a ListsReader) -> Vec<&'a ColumnReader>,
-    ) -> Result<()> {
-        self.pages_of(found, columns)
-            .into_iter()
-            .try_for_each(|(reader, pages)| self.fetcher.fetch(reader, pages))
-    }
-
-    /// The pages of columns that hold the lists, by level.
-    fn pages_of<'a>(
-        &'a self,
-        found: &'a LocatedLists<'_>,
-        columns: impl Fn(&'a ListsReader) -> Vec<&'a ColumnReader>,
-    ) -> Vec<(&'a Arc<SegmentReader>, Vec<Range<u64>>)> {
-        let of = |reader: &'a Arc<SegmentReader>| {
-            let mut pages = Vec::new();
-            for piece in found.pieces.iter().filter(|piece| Arc::ptr_eq(piece.reader, reader)) {
-                for (lists, range) in piece.added.iter().chain(&piece.removed) {
-                    pages.extend(
-                        columns(lists)
-                            .into_iter()
-                            .flat_map(|c| c.spans(range.clone()).map(|span| span.pages)),
-                    );
-                }
-            }
-            (reader, pages)
-        };
-        self.state.readers.iter().map(of).collect()
-    }
-
-    /// The pages that hold the neighbours of vertices, by segment.
-    pub(crate) fn pages(
-        &self,
-        adjacencies: &[Adjacency],
-        vertices: &[u64],
-    ) -> Result<Vec<(String, Vec<Range<u64>>)>> {
-        let found = self.find(adjacencies, vertices)?;
-        let pages = self.pages_of(&found, |lists| vec![&lists.ids]);
-        Ok(pages.into_iter().map(|(reader, pages)| (reader.file.clone(), pages)).collect())
-    }
-
-    /// Makes room for the lists.
-    fn lay(&self, found: &LocatedLists<'_>, out: &mut Neighbours) -> Result<()> {
+    /// Computes the offsets of the lists, and makes room for their neighbours.
+    fn make_room(&self, found: &LocatedLists<'_>, out: &mut Neighbours) -> Result<()> {
         out.offsets.clear();
         out.offsets.push(0);
-        let (mut total, mut rest) = (0_u64, found.pieces.as_slice());
+        let (mut total, mut rest) = (0_u64, found.parts.as_slice());
         let loops = found.skips_loops.contains(&true);
         for vertex in 0..found.vertices.len() {
-            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
-            let (pieces, more) = rest.split_at(own);
+            let own = rest.iter().take_while(|part| part.vertex == vertex).count();
+            let (parts, more) = rest.split_at(own);
             rest = more;
-            total += if loops { self.degree(found, vertex)? } else { found.degree(vertex, pieces) };
+            total += if loops { self.degree(found, vertex)? } else { found.degree(vertex, parts) };
             out.offsets.push(total);
         }
         let len = usize::try_from(total)
@@ -517,6 +275,7 @@ impl Network {
         Ok(())
     }
 
+    /// Reads the lists of a range of the vertices into `out`.
     fn fill(
         &self,
         found: &LocatedLists<'_>,
@@ -525,9 +284,9 @@ impl Network {
         out: &mut [u64],
     ) -> Result<()> {
         let base = offsets[vertices.start];
-        let mut memory = MergeBuffers::default();
-        let first = found.pieces.partition_point(|piece| piece.vertex < vertices.start);
-        let mut rest = &found.pieces[first..];
+        let mut buffers = MergeBuffers::default();
+        let first = found.parts.partition_point(|part| part.vertex < vertices.start);
+        let mut rest = &found.parts[first..];
         let mut vertex = vertices.start;
         while vertex < vertices.end {
             if let Some((count, reader, lists, range)) = found.run(vertex..vertices.end, rest) {
@@ -538,11 +297,11 @@ impl Network {
                 vertex += count;
                 continue;
             }
-            let own = rest.iter().take_while(|piece| piece.vertex == vertex).count();
+            let own = rest.iter().take_while(|part| part.vertex == vertex).count();
             rest = &rest[own..];
             let out =
                 &mut out[(offsets[vertex] - base) as usize..(offsets[vertex + 1] - base) as usize];
-            let list = self.combine(found, vertex, &mut memory)?;
+            let list = self.combine(found, vertex, &mut buffers)?;
             if list.len() != out.len() {
                 let found =
                     format!("{} neighbours of vertex {}", list.len(), found.vertices[vertex]);
@@ -558,62 +317,6 @@ impl Network {
         }
         Ok(())
     }
-
-    /// The list of a vertex, from all levels and the log.
-    fn combine<'m, T: EdgeEnd>(
-        &self,
-        found: &LocatedLists<'_>,
-        vertex: usize,
-        memory: &'m mut MergeBuffers<T>,
-    ) -> Result<&'m [T]> {
-        let pieces = found.pieces(vertex);
-        let MergeBuffers { list, own, more } = memory;
-        list.len = 0;
-        for (number, skips) in found.skips_loops.iter().enumerate() {
-            own.len = 0;
-            for ListPart { reader, added, removed, .. } in
-                pieces.iter().filter(|piece| piece.adjacency == number)
-            {
-                if let Some((lists, range)) = removed {
-                    T::read(lists, &reader.segment, range.clone(), more)?;
-                    own.subtract(more.all());
-                }
-                if let Some((lists, range)) = added {
-                    if own.len == 0 {
-                        T::read(lists, &reader.segment, range.clone(), own)?;
-                    } else {
-                        T::read(lists, &reader.segment, range.clone(), more)?;
-                        own.merge(more.all());
-                    }
-                }
-            }
-            if let Some((_, change)) =
-                found.changes(vertex).find(|(adjacency, _)| *adjacency == number)
-            {
-                own.subtract(more.set(&change.removed));
-                own.merge(more.set(&change.added));
-            }
-            if *skips {
-                own.retain(|end| end.id() != found.vertices[vertex]);
-            }
-            if list.len == 0 {
-                std::mem::swap(list, own);
-            } else {
-                list.merge(own.all());
-            }
-        }
-        Ok(list.all())
-    }
-}
-
-/// Room to put a list together, kept from one list to the next.
-#[derive(Default)]
-struct MergeBuffers<T> {
-    list: SortedEnds<T>,
-    /// What comes along one way.
-    own: SortedEnds<T>,
-    /// What is put in there, or taken away.
-    more: SortedEnds<T>,
 }
 
 fn joined<T>(job: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
