@@ -1,12 +1,13 @@
 //! Changing a network: commits, imports, flushes and compactions.
 //!
 //! ```text
-//! change, compaction ──> writer ──> change_records, flush, import, truncate
+//! change, compaction ──> writer ──> definitions, change_records, flush, import, truncate
 //! ```
 
 pub(crate) mod change;
 pub(crate) mod change_records;
 pub(crate) mod compaction;
+pub(crate) mod definitions;
 pub(crate) mod flush;
 pub(crate) mod import;
 pub(crate) mod truncate;

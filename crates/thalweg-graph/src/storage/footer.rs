@@ -7,10 +7,10 @@ use crate::storage::lists::ListsMeta;
 use crate::storage::schema::Side;
 use crate::storage::table::TableMeta;
 
-/// The number of this layout.
+/// The version of the layout.
 pub(crate) const VERSION: u32 = 2;
 
-/// What stands at the end of a segment.
+/// The footer of a segment.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Footer {
     pub(crate) version: u32,
@@ -19,36 +19,36 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    /// What it says of a population's edges on a side.
+    /// The section of a population's edges on a side, if there is one.
     pub(crate) fn edges(&self, population: usize, side: Side) -> Option<&EdgeSection> {
         self.edges.iter().find(|edges| edges.population == population && edges.side == side)
     }
 
-    /// What it says of a type's vertices.
+    /// The section of a type's vertices, if there is one.
     pub(crate) fn vertices(&self, vertex_type: usize) -> Option<&VertexSection> {
         self.vertices.iter().find(|vertices| vertices.vertex_type == vertex_type)
     }
 }
 
-/// Edges of a population, by their vertices on one side.
+/// The edges of a population that a segment adds and removes, by their vertices on one side.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EdgeSection {
     pub(crate) population: usize,
     pub(crate) side: Side,
     pub(crate) added: Option<ListsMeta>,
     pub(crate) removed: Option<ListsMeta>,
-    /// Attributes of those added, with those that go out.
+    /// The attributes of added edges. Only the section of the outgoing side has them.
     pub(crate) table: Option<TableMeta>,
 }
 
-/// Vertices of a type.
+/// The vertices of a type that a segment adds and removes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct VertexSection {
     #[serde(rename = "type")]
     pub(crate) vertex_type: usize,
     pub(crate) added: Option<ColumnMeta>,
     pub(crate) removed: Option<ColumnMeta>,
-    /// Attributes of vertices, whether or not they were there before.
+    /// Attributes of vertices that the segment adds, or that existed before.
     pub(crate) table: Option<TableMeta>,
 }
 

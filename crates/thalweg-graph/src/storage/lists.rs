@@ -9,20 +9,20 @@ use crate::storage::column::{Coding, ColumnMeta, ColumnReader, ColumnWriter};
 use crate::storage::grouped_lists::GroupedLists;
 use crate::storage::segment::{SegmentPages, SegmentWriter};
 
-/// Lists of neighbours, as the footer describes them.
+/// Neighbour lists as the footer describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ListsMeta {
-    /// Vertices, ascending.
+    /// The vertices that have a list, ascending.
     pub(crate) rows: ColumnMeta,
-    /// Where each vertex's list begins, and the last one's end.
+    /// The place in `ids` where each vertex's list begins, and where the last list ends.
     pub(crate) offsets: ColumnMeta,
-    /// The vertices at the other ends, list after list, ascending in each.
+    /// The vertices at the other ends, list after list, ascending in each list.
     pub(crate) ids: ColumnMeta,
-    /// Numbers of the edges, where the population's have any.
+    /// The numbers of the edges, if edges of the population have numbers.
     pub(crate) edges: Option<ColumnMeta>,
 }
 
-/// Lists being written, vertex after vertex.
+/// Writes lists, vertex by vertex.
 pub(crate) struct ListsWriter {
     rows: ColumnWriter,
     offsets: ColumnWriter,
@@ -33,7 +33,7 @@ pub(crate) struct ListsWriter {
 }
 
 impl ListsWriter {
-    /// No lists. `numbered`: the edges have numbers.
+    /// Starts without lists. `numbered`: the edges have numbers.
     pub(crate) fn new(ids: Coding, numbered: bool) -> Self {
         Self {
             rows: ColumnWriter::new(Coding::Packed, true),
@@ -45,13 +45,13 @@ impl ListsWriter {
         }
     }
 
-    /// How many edges so far.
+    /// How many edges were written so far.
     pub(crate) fn len(&self) -> u64 {
         self.ids.len()
     }
 
-    /// Appends the list of a vertex that comes after all those before: `ids` ascend, `edges` are as
-    /// many if they have numbers.
+    /// Appends the list of a vertex, which is greater than all before. `ids` ascend; `edges` are the
+    /// numbers of the edges, if they have any.
     pub(crate) fn push(
         &mut self,
         segment: &mut SegmentWriter,
@@ -72,7 +72,7 @@ impl ListsWriter {
         }
     }
 
-    /// The same for many lists.
+    /// Appends the lists of many vertices, which are greater than all before.
     pub(crate) fn push_all(
         &mut self,
         segment: &mut SegmentWriter,
@@ -110,7 +110,7 @@ impl ListsWriter {
         self.offsets.push(segment, self.ids.len())
     }
 
-    /// Ends the lists; `None` if there are none.
+    /// Ends the lists. `None` if there are none.
     pub(crate) fn finish(mut self, segment: &mut SegmentWriter) -> Result<Option<ListsMeta>> {
         if self.last.is_none() {
             return Ok(None);
@@ -125,7 +125,7 @@ impl ListsWriter {
     }
 }
 
-/// Is shown a vertex, its neighbours, and the numbers of its edges.
+/// Receives a vertex, its neighbours, and the numbers of its edges.
 pub(crate) type VisitList<'a> = dyn FnMut(u64, &[u64], &[u64]) -> Result<()> + 'a;
 
 /// Lists, open for reading.
@@ -165,13 +165,14 @@ impl ListsReader {
         Ok(lists)
     }
 
-    /// Where in the list of all ids those of a row are.
+    /// The places of a row's list in the column of ids.
     pub(crate) fn range(&self, segment: &SegmentPages, row: u64) -> Result<Range<u64>> {
         let mut ends = [0; 2];
         self.offsets.read(segment, row..row + 2, &mut ends)?;
         self.checked(segment, ends)
     }
 
+    /// The range between two offsets, if they make sense.
     pub(crate) fn checked(
         &self,
         segment: &SegmentPages,
@@ -188,7 +189,7 @@ impl ListsReader {
         Ok(start..end)
     }
 
-    /// The same for a vertex; `None` if it has no list.
+    /// The places of a vertex's list in the column of ids; `None` if it has no list.
     pub(crate) fn of(&self, segment: &SegmentPages, vertex: u64) -> Result<Option<Range<u64>>> {
         match self.rows.find(segment, vertex)? {
             Ok(row) => self.range(segment, row).map(Some),
@@ -196,7 +197,7 @@ impl ListsReader {
         }
     }
 
-    /// The numbers of the edges from a vertex to another one; 0 for each without.
+    /// The numbers of the edges between a vertex and another one; 0 for an edge without a number.
     pub(crate) fn between(&self, segment: &SegmentPages, vertex: u64, id: u64) -> Result<Vec<u64>> {
         let Some(range) = self.of(segment, vertex)? else { return Ok(Vec::new()) };
         let found = self.ids.find_in(segment, range, id)?;
@@ -207,7 +208,7 @@ impl ListsReader {
         Ok(numbers)
     }
 
-    /// Shows `f` all lists, in order: the vertex, its neighbours, the numbers of the edges.
+    /// Passes all lists to `f` in order: the vertex, its neighbours, the numbers of the edges.
     pub(crate) fn each(&self, segment: &SegmentPages, f: &mut VisitList<'_>) -> Result<()> {
         let mut cursor = self.cursor();
         while let Some(vertex) = cursor.next(segment)? {
@@ -216,7 +217,7 @@ impl ListsReader {
         Ok(())
     }
 
-    /// Goes through all lists in order.
+    /// A cursor before the first list.
     pub(crate) fn cursor(&self) -> ListsCursor<'_> {
         ListsCursor {
             lists: self,
@@ -232,28 +233,30 @@ impl ListsReader {
     }
 }
 
-/// Rows that a cursor reads at a time, and ids, unless one list has more.
+/// Rows that a cursor reads at a time.
 const ROWS: u64 = 8192;
+
+/// Ids that a cursor reads at a time, unless a single list has more.
 const IDS: u64 = 1 << 16;
 
-/// A way through lists.
+/// Goes through lists in order.
 pub(crate) struct ListsCursor<'a> {
     lists: &'a ListsReader,
-    /// The first of the rows below.
+    /// The number of the first row in `rows`.
     first: u64,
     rows: Vec<u64>,
     ends: Vec<u64>,
-    /// The next of these rows, and up to which their lists are held.
+    /// The next row, and the first row whose list is not in memory.
     place: usize,
     until: usize,
-    /// The place of the first id that is held among all.
+    /// The place of the first id in `ids`.
     base: u64,
     ids: Vec<u64>,
     numbers: Vec<u64>,
 }
 
 impl ListsCursor<'_> {
-    /// The next vertex.
+    /// Moves to the next list. Returns its vertex.
     pub(crate) fn next(&mut self, segment: &SegmentPages) -> Result<Option<u64>> {
         let lists = self.lists;
         if self.place == self.rows.len() {
@@ -288,12 +291,12 @@ impl ListsCursor<'_> {
         Ok(Some(self.rows[self.place - 1]))
     }
 
-    /// Neighbours of the vertex that came last.
+    /// The neighbours in the current list.
     pub(crate) fn ids(&self) -> &[u64] {
         &self.ids[self.held()]
     }
 
-    /// Numbers of its edges; none if they have none.
+    /// The numbers of the edges of the current list; empty if they have none.
     pub(crate) fn numbers(&self) -> &[u64] {
         self.numbers.get(self.held()).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! 128 numbers in as few bits as the widest of them needs: over the least of them, or, where they
-//! ascend, each over the one before.
+//! Packing 128 numbers with as few bits each as the widest needs. A number is stored as its
+//! difference from the least number of the group or, if the numbers ascend, from the one before.
 //!
 //! ```text
-//! byte 0        bits 0-6: width, 0 to 64; bit 7: each over the one before
+//! byte 0        bits 0-6: width, 0 to 64; bit 7: differences from the number before
 //! bytes 1-8     the least number, or the first
 //! 16 · width    the differences, little-endian, the first in the lowest bits
 //! ```
@@ -12,13 +12,14 @@ use thalweg_io::Fault;
 /// Numbers of a group.
 pub(crate) const GROUP: usize = 128;
 
-/// Bytes before the differences.
+/// Bytes of a group before the differences.
 pub(crate) const HEAD: usize = 9;
 
 /// Bytes that must follow the last group, so that differences can be loaded eight bytes at a time.
 pub(crate) const SLACK: usize = 8;
 
-const OVER_THE_LAST: u8 = 0x80;
+/// This bit is set in byte 0 if differences are from the number before.
+const FROM_PREVIOUS: u8 = 0x80;
 
 /// Bytes of the longest group.
 #[cfg(test)]
@@ -26,20 +27,24 @@ const LONGEST: usize = HEAD + GROUP / 8 * 64;
 
 /// Appends a group.
 pub(crate) fn pack(values: &[u64; GROUP], out: &mut Vec<u8>) {
-    let (mut least, mut most, mut step, mut ascends) = (values[0], values[0], 0, true);
+    let mut least = values[0];
+    let mut most = values[0];
+    let mut step = 0;
+    let mut ascends = true;
     for pair in values.windows(2) {
         least = least.min(pair[1]);
         most = most.max(pair[1]);
         ascends &= pair[0] <= pair[1];
         step |= pair[1].wrapping_sub(pair[0]);
     }
-    let (flat, steep) = (width(most - least), width(step));
+    let flat = width(most - least);
+    let steep = width(step);
     let mut differences = [0; GROUP];
     let (mode, bits, base) = if ascends && steep < flat {
         for (difference, pair) in differences[1..].iter_mut().zip(values.windows(2)) {
             *difference = pair[1] - pair[0];
         }
-        (OVER_THE_LAST, steep, values[0])
+        (FROM_PREVIOUS, steep, values[0])
     } else {
         for (difference, value) in differences.iter_mut().zip(values) {
             *difference = value - least;
@@ -56,7 +61,7 @@ pub(crate) fn pack(values: &[u64; GROUP], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes differences of up to 56 bits, eight of which take `W` bytes.
+/// Writes differences of up to 56 bits: eight differences of `W` bits take `W` bytes.
 fn pack_narrow<const W: usize>(differences: &[u64; GROUP], out: &mut [u8]) {
     for (eight, out) in differences.as_chunks::<8>().0.iter().zip(out.chunks_exact_mut(W.max(1))) {
         let mut words = [0; 8];
@@ -73,16 +78,18 @@ fn pack_narrow<const W: usize>(differences: &[u64; GROUP], out: &mut [u8]) {
     }
 }
 
-/// The same for any number of bits.
+/// Writes differences of any number of bits.
 fn pack_wide(differences: &[u64; GROUP], bits: u32, out: &mut [u8]) {
-    let (mut word, mut filled, mut out) = (0, 0, out.as_chunks_mut().0.iter_mut());
+    let mut word = 0;
+    let mut filled = 0;
+    let mut out = out.as_chunks_mut().0.iter_mut();
     for difference in differences {
         word |= difference << filled;
         filled += bits;
         if filled >= 64 {
             out.next().into_iter().for_each(|out| *out = word.to_le_bytes());
             filled -= 64;
-            // What did not fit; of one that fitted just so, nothing.
+            // The bits that did not fit; none if the difference ended with the word.
             word = difference.checked_shr(bits - filled).unwrap_or(0);
         }
     }
@@ -92,21 +99,22 @@ fn width(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
-/// Bytes of the group that starts with `bytes`.
+/// The length of the group that starts with `bytes`.
 pub(crate) fn packed_len(bytes: &[u8]) -> Result<usize, Fault> {
-    let bits = usize::from(bytes.first().copied().unwrap_or_default() & !OVER_THE_LAST);
+    let bits = usize::from(bytes.first().copied().unwrap_or_default() & !FROM_PREVIOUS);
     if bits > 64 {
         return Err(Fault::new(0, format!("numbers of {bits} bits"), "at most 64"));
     }
     Ok(HEAD + GROUP / 8 * bits)
 }
 
-/// The least number of the group that starts with `bytes`; where they ascend, the first.
+/// The least number of the group that starts with `bytes` or, if they ascend, the first.
 pub(crate) fn base(bytes: &[u8]) -> u64 {
     thalweg_codec::splitmix::word(bytes.get(1..HEAD).unwrap_or_default())
 }
 
-/// Reads the group that starts with `bytes`, which go on for [`SLACK`] bytes after it.
+/// Unpacks the group that starts with `bytes`, which must continue for [`SLACK`] bytes after it.
+/// Returns the length of the group.
 pub(crate) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Fault> {
     let len = packed_len(bytes)?;
     if bytes.len() < len + SLACK {
@@ -116,14 +124,14 @@ pub(crate) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
             format!("a group of {len} and {SLACK} more"),
         ));
     }
-    let bits = usize::from(bytes[0] & !OVER_THE_LAST);
+    let bits = usize::from(bytes[0] & !FROM_PREVIOUS);
     let base = base(bytes);
     let packed = &bytes[HEAD..];
     match UNPACKERS.get(bits) {
         Some(kernel) => kernel(packed, out),
         None => unpack_wide(packed, bits, out),
     }
-    if bytes[0] & OVER_THE_LAST == 0 {
+    if bytes[0] & FROM_PREVIOUS == 0 {
         out.iter_mut().for_each(|value| *value = value.wrapping_add(base));
     } else {
         let mut last = base;
@@ -135,7 +143,7 @@ pub(crate) fn unpack(bytes: &[u8], out: &mut [u64; GROUP]) -> Result<usize, Faul
     Ok(len)
 }
 
-/// Reads differences of up to 56 bits: eight of `W` bits begin at a byte, and any of them lies
+/// Reads differences of up to 56 bits: every eighth difference begins at a byte, and each lies
 /// within eight bytes.
 fn unpack_narrow<const W: usize>(packed: &[u8], out: &mut [u64; GROUP]) {
     let mask = (1 << W) - 1;
@@ -149,7 +157,7 @@ fn unpack_narrow<const W: usize>(packed: &[u8], out: &mut [u64; GROUP]) {
     }
 }
 
-/// The same for more bits, of which a ninth byte may hold some.
+/// Reads differences of more than 56 bits: a ninth byte may hold some of their bits.
 fn unpack_wide(packed: &[u8], bits: usize, out: &mut [u64; GROUP]) {
     let mask = u64::MAX >> (64 - bits);
     for (i, value) in out.iter_mut().enumerate() {
@@ -171,10 +179,10 @@ macro_rules! kernels {
 type Unpack = fn(&[u8], &mut [u64; GROUP]);
 type Pack = fn(&[u64; GROUP], &mut [u8]);
 
-/// A reader for each width.
+/// The reader for each width.
 const UNPACKERS: [Unpack; 57] = kernels!(unpack_narrow);
 
-/// A writer for each width.
+/// The writer for each width.
 const PACKERS: [Pack; 57] = kernels!(pack_narrow);
 
 #[cfg(test)]

@@ -3,18 +3,18 @@
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-/// Which end of its edges a vertex is.
+/// The end of its edges at which a vertex is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The one that they leave.
+    /// The source: edges leave from it.
     Out,
-    /// The one that they lead to.
+    /// The target: edges lead to it.
     In,
 }
 
 impl Side {
-    /// The other one.
+    /// The other end.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -24,58 +24,58 @@ impl Side {
     }
 }
 
-/// An edge: where it leaves, where it leads, and its number; 0 where edges have none.
+/// An edge: its source, its target, and its number, which is 0 if edges have no numbers.
 pub(crate) type Edge = (u64, u64, u64);
 
-/// Edges of one kind: between vertices of two types.
+/// A population: edges of one kind between two types of vertices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Population {
-    /// Its name; unique within a store.
+    /// The name; unique within a network.
     pub name: String,
-    /// The type of the vertices that its edges leave from.
+    /// The name of the type that edges leave from.
     #[serde(rename = "from")]
     pub source: String,
-    /// The type of the vertices that they lead to.
+    /// The name of the type that edges lead to.
     #[serde(rename = "to")]
     pub target: String,
-    /// Whether an edge can be followed in its direction only, unless it is asked for otherwise.
+    /// Whether edges have a direction. Queries follow them in this direction by default.
     pub is_directed: bool,
-    /// Whether two vertices may have several edges; else an edge that is there already is not added
-    /// again.
+    /// Whether two vertices may have several edges. If not, adding an edge that exists has no
+    /// effect.
     pub is_multi: bool,
-    /// Attributes of an edge.
+    /// The attributes of an edge.
     pub attributes: SchemaRef,
 }
 
 /// A type of vertices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VertexType {
-    /// Its name; unique within a network.
+    /// The name; unique within a network.
     pub name: String,
-    /// Attributes of a vertex.
+    /// The attributes of a vertex.
     pub attributes: SchemaRef,
-    /// How many there are in the segments.
+    /// How many the segments hold.
     pub(crate) count: u64,
-    /// What segments before this number say of them is gone.
+    /// Segments with a number below this one no longer count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) since: u64,
 }
 
-/// A population of edges, and what there is of it.
+/// A population of a network, with its counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PopulationEntry {
-    /// What they are.
+    /// The definition of the population.
     #[serde(flatten)]
     pub population: Population,
-    /// The number of the type that they leave from.
+    /// The number of the type that edges leave from.
     pub(crate) source: usize,
-    /// And of the one that they lead to.
+    /// The number of the type that edges lead to.
     pub(crate) target: usize,
-    /// How many there are in the segments.
+    /// How many the segments hold.
     pub(crate) count: u64,
-    /// The number of the next edge, where edges have numbers.
+    /// The number of the next edge, if edges have numbers.
     pub(crate) next: u64,
-    /// What segments before this number say of them is gone.
+    /// Segments with a number below this one no longer count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) since: u64,
 }
@@ -85,8 +85,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl PopulationEntry {
-    /// Whether edges have numbers: where there may be several between two vertices, and where they
-    /// have attributes.
+    /// Whether edges have numbers: they do if two vertices may have several edges, or if edges have
+    /// attributes.
     pub fn is_numbered(&self) -> bool {
         self.population.is_multi || !self.population.attributes.fields().is_empty()
     }

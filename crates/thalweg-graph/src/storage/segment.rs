@@ -1,17 +1,17 @@
-//! A file of pages that is written once: columns and tables of a network, and at its end what is in
-//! it.
+//! A segment: a file of checksummed pages that is written once and ends with a footer.
 //!
 //! ```text
-//! pages      4096 bytes each; the last ones hold the footer once more: "THALWFTR", number u64 of the first of them, footer's
-//!            bytes u64, XXH3 of footer u64, footer
+//! pages      4096 bytes each; the last ones hold a copy of the footer: "THALWFTR", number u64 of
+//!            the first of them, length of the footer u64, XXH3 of the footer u64, footer
 //! sums       a u32 for each page: the lower half of its XXH3 hash
-//! hashes     the same for each 4096 bytes of these sums
-//! footer     JSON: see [`crate::storage::reader::Footer`]
-//! trailer    40 bytes: pages u64, footer's bytes u64, XXH3 of hashes u64, XXH3 of footer u64, "THALWSG2"
+//! hashes     a u32 for each 4096 bytes of the sums: the lower half of their XXH3 hash
+//! footer     JSON: see `footer.rs`
+//! trailer    40 bytes: pages u64, length of the footer u64, XXH3 of the hashes u64,
+//!            XXH3 of the footer u64, "THALWSG2"
 //! ```
 //!
-//! A page is checked when it is first used after the file was opened, and its part of the sums is
-//! read then. The footer's copy is for mending only.
+//! A page is checked when it is first used, and its part of the sums is read then. The copy of the
+//! footer serves repair only.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,10 +28,10 @@ use twox_hash::XxHash3_64;
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
 
-/// Pages whose checksums are read together.
+/// Pages whose checksums are read together: the checksums fill a page.
 pub(crate) const TOGETHER: u64 = PAGE as u64 / 4;
 
-/// Parts of the checksums with fewer than so many others between are read in one.
+/// Parts of the checksums with fewer than this many parts between them are read together.
 const NEAR: usize = 16;
 
 const MAGIC: &[u8; 8] = b"THALWSG2";
@@ -43,7 +43,7 @@ fn sum(page: &[u8]) -> u32 {
     XxHash3_64::oneshot(page) as u32
 }
 
-/// A segment being written.
+/// Writes a segment.
 pub(crate) struct SegmentWriter {
     sink: Box<dyn Sink>,
     name: Arc<str>,
@@ -56,8 +56,8 @@ impl SegmentWriter {
         Ok(Self { sink: disk.create(file)?, name: disk.path_of(file), sums: Vec::new() })
     }
 
-    /// Goes on with one after its first pages, which are durable, and whose checksums have this
-    /// hash; `None` if they are not those.
+    /// Continues a file after its first `pages` pages, which are durable. `hash` is the hash of their
+    /// checksums; `None` if the file does not have them.
     pub(crate) fn resume(
         disk: &dyn Disk,
         file: &str,
@@ -68,7 +68,8 @@ impl SegmentWriter {
         if pages.checked_mul(PAGE as u64).is_none_or(|bytes| bytes > store.size()) {
             return Ok(None);
         }
-        let (mut sums, mut bytes) = (Vec::new(), Vec::new());
+        let mut sums = Vec::new();
+        let mut bytes = Vec::new();
         for first in (0..pages).step_by(256) {
             bytes.resize((pages - first).min(256) as usize * PAGE, 0);
             store.read_at(first * PAGE as u64, &mut bytes)?;
@@ -84,23 +85,23 @@ impl SegmentWriter {
         }))
     }
 
-    /// Makes the pages so far durable; the hash of their checksums.
+    /// Makes the pages so far durable. Returns the hash of their checksums.
     pub(crate) fn sync(&mut self) -> Result<u64> {
         self.sink.sync()?;
         Ok(XxHash3_64::oneshot(&self.sums))
     }
 
-    /// What messages call it.
+    /// The name of the file, for messages.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Pages so far.
+    /// How many pages were written so far.
     pub(crate) fn pages(&self) -> u64 {
         self.sums.len() as u64 / 4
     }
 
-    /// Appends whole pages; the number of the first.
+    /// Appends whole pages. Returns the number of the first.
     pub(crate) fn append(&mut self, pages: &[u8]) -> Result<u64> {
         let first = self.pages();
         self.sums.extend(pages.chunks(PAGE).flat_map(|page| sum(page).to_le_bytes()));
@@ -108,7 +109,7 @@ impl SegmentWriter {
         Ok(first)
     }
 
-    /// Ends the file; its bytes. It is durable then, but for its name.
+    /// Ends the file, and makes it durable except for its name. Returns its length in bytes.
     pub(crate) fn finish(mut self, footer: &impl Serialize) -> Result<u64> {
         let footer = serde_json::to_vec(footer)
             .map_err(|e| Error::io(&self.name, "writing the footer of", e))?;
@@ -135,80 +136,51 @@ impl SegmentWriter {
     }
 }
 
-/// A segment, open for reading.
+/// The pages of a segment, open for reading.
 #[derive(Debug)]
 pub(crate) struct SegmentPages {
     store: Arc<dyn Store>,
     pages: u64,
-    /// Checksums of the pages, in parts that are read when they are first needed, and of each part.
+    /// The checksums of the pages, in parts that are read when they are first needed.
     sums: Vec<OnceLock<Vec<u8>>>,
+    /// The checksum of each part of `sums`.
     hashes: Vec<u8>,
-    /// A bit for each page that was found as it was written.
+    /// A bit for each page whose checksum was verified.
     seen: Vec<AtomicU64>,
 }
 
 impl SegmentPages {
-    /// Opens a file; what its footer says.
+    /// Opens a file. Also returns its footer.
     pub(crate) fn open<T: DeserializeOwned>(store: Arc<dyn Store>) -> Result<(Self, T)> {
-        let (name, size) = (store.name().clone(), store.size());
+        let name = store.name().clone();
         let wrong = |what: &'static str, at: u64, found: String, expected: &'static str| {
             Fault::new(0, found, expected).in_file(&name, at, what)
         };
-        let Some(at) = size.checked_sub(TRAILER as u64) else {
-            return Err(Error::Truncated {
-                file: name,
-                what: "a segment".into(),
-                offset: 0,
-                size,
-                advice: ADVICE,
-            });
-        };
-        let mut trailer = [0; TRAILER];
-        store.read_at(at, &mut trailer)?;
-        if &trailer[32..] != MAGIC {
-            let expected =
-                "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: import it anew";
-            return Err(wrong(
-                "trailer of a segment",
-                at + 32,
-                format!("{:?}", trailer[32..].escape_ascii().to_string()),
-                expected,
-            ));
-        }
-        let [pages, footer, hash, footer_hash] =
-            std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
-        if tail_of(pages).and_then(|tail| tail.end.checked_add(footer)) != Some(at) {
-            return Err(wrong(
-                "trailer of a segment",
-                at,
-                format!("{pages} pages"),
-                "as many as the file has room for",
-            ));
-        }
-        let tail = tail_of(pages).unwrap_or_default();
-        let mut hashes = vec![0; (at - tail.start) as usize];
-        store.read_at(tail.start, &mut hashes)?;
-        let footer = hashes.split_off((tail.end - tail.start) as usize);
-        if XxHash3_64::oneshot(&hashes) != hash {
+        let trailer = Trailer::read(&*store)?;
+        let hashes_at = tail_of(trailer.pages).unwrap_or_default();
+        let mut hashes = vec![0; (trailer.at - hashes_at.start) as usize];
+        store.read_at(hashes_at.start, &mut hashes)?;
+        let footer = hashes.split_off((hashes_at.end - hashes_at.start) as usize);
+        if XxHash3_64::oneshot(&hashes) != trailer.hash {
             return Err(wrong(
                 "hashes of the checksums",
-                tail.start,
+                hashes_at.start,
                 "others".into(),
                 "those that were written",
             ));
         }
-        if XxHash3_64::oneshot(&footer) != footer_hash {
+        if XxHash3_64::oneshot(&footer) != trailer.footer_hash {
             return Err(wrong(
                 "footer of a segment",
-                tail.end,
+                hashes_at.end,
                 "another checksum".into(),
                 "that of what was written",
             ));
         }
         let footer = serde_json::from_slice(&footer).map_err(|e| {
-            wrong("footer of a segment", tail.end, e.to_string(), "what this version writes")
+            wrong("footer of a segment", hashes_at.end, e.to_string(), "what this version writes")
         })?;
-        Ok((Self::new(store, pages, hashes), footer))
+        Ok((Self::new(store, trailer.pages, hashes), footer))
     }
 
     fn new(store: Arc<dyn Store>, pages: u64, hashes: Vec<u8>) -> Self {
@@ -219,19 +191,18 @@ impl SegmentPages {
         Self { store, pages, sums, hashes, seen }
     }
 
-    /// Where its bytes come from.
+    /// The store that the pages are read from.
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Pages that it has.
+    /// How many pages the segment has.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The bytes of these pages, checked. Those that were not used before are read rather than
-    /// touched in a map: a fault would bring in what the kernel reads around it, many times as
-    /// much.
+    /// Passes the verified bytes of these pages to `f`. Pages that were not used before are read
+    /// rather than touched in a map: a page fault would make the kernel read many pages around them.
     pub(crate) fn with<R>(
         &self,
         pages: Range<u64>,
@@ -251,7 +222,7 @@ impl SegmentPages {
         f(&own)
     }
 
-    /// Where these pages lie in the file.
+    /// The byte range of these pages in the file.
     pub(crate) fn bytes(&self, pages: &Range<u64>) -> Result<Range<usize>> {
         if pages.start > pages.end || pages.end > self.pages() {
             let found = format!("pages {pages:?}");
@@ -261,7 +232,7 @@ impl SegmentPages {
         Ok(pages.start as usize * PAGE..pages.end as usize * PAGE)
     }
 
-    /// Whether all of these pages were used before.
+    /// Whether all of these pages were verified before.
     pub(crate) fn is_seen(&self, mut pages: Range<u64>) -> bool {
         pages.all(|page| self.bit(page).0.load(Ordering::Relaxed) & self.bit(page).1 != 0)
     }
@@ -270,7 +241,7 @@ impl SegmentPages {
         (&self.seen[page as usize / 64], 1 << (page % 64))
     }
 
-    /// Checks those of these pages, which hold `bytes`, that were not used before.
+    /// Verifies those of these pages that were not verified before. `bytes` is their contents.
     pub(crate) fn check(&self, pages: Range<u64>, bytes: &[u8]) -> Result<()> {
         for (page, bytes) in pages.zip(bytes.chunks_exact(PAGE)) {
             let (word, bit) = self.bit(page);
@@ -282,7 +253,7 @@ impl SegmentPages {
         Ok(())
     }
 
-    /// The same, whether or not they were used before: they were read anew.
+    /// Verifies all of these pages: `bytes` was read again.
     fn check_all(&self, pages: Range<u64>, bytes: &[u8]) -> Result<()> {
         pages
             .zip(bytes.chunks_exact(PAGE))
@@ -309,9 +280,8 @@ impl SegmentPages {
         Ok(self.sums[part].get().map_or(&[], |sums| sums))
     }
 
-    /// Reads what is not known of the checksums of pages that will be used, which are in order:
-    /// each part when its first page is checked would be one read after the other. What cannot be
-    /// read is told then.
+    /// Reads the missing checksums of pages that will be used, in few requests; `pages` are in
+    /// order. Checksums that cannot be read are an error when their pages are verified.
     pub(crate) fn expect(&self, pages: &[Range<u64>]) {
         let mut missing: Vec<Range<usize>> = Vec::new();
         let parts = pages.iter().filter(|pages| !pages.is_empty());
@@ -330,7 +300,7 @@ impl SegmentPages {
         }
     }
 
-    /// Reads parts of the checksums; those that are as they were written are known then.
+    /// Reads parts of the checksums, and keeps those that are intact.
     fn read_sums(&self, parts: Range<usize>) -> Result<()> {
         let start = self.pages * PAGE as u64 + (parts.start * PAGE) as u64;
         let mut bytes =
@@ -353,14 +323,52 @@ impl SegmentPages {
                 )));
                 continue;
             }
-            // Another thread may have read the same.
+            // Another thread may have set it already.
             let _ = self.sums[part].set(sums.to_vec());
         }
         damage
     }
 }
 
-/// Where the hashes of the checksums of so many pages lie.
+/// The last bytes of a segment.
+struct Trailer {
+    /// Its offset in the file.
+    at: u64,
+    pages: u64,
+    /// The XXH3 hash of the hashes of the checksums.
+    hash: u64,
+    footer_hash: u64,
+}
+
+impl Trailer {
+    fn read(store: &dyn Store) -> Result<Self> {
+        let name = store.name().clone();
+        let size = store.size();
+        let wrong = |at: u64, found: String, expected: &'static str| {
+            Fault::new(0, found, expected).in_file(&name, at, "trailer of a segment")
+        };
+        let Some(at) = size.checked_sub(TRAILER as u64) else {
+            let what = "a segment".into();
+            return Err(Error::Truncated { file: name, what, offset: 0, size, advice: ADVICE });
+        };
+        let mut trailer = [0; TRAILER];
+        store.read_at(at, &mut trailer)?;
+        if &trailer[32..] != MAGIC {
+            let found = format!("{:?}", trailer[32..].escape_ascii().to_string());
+            let expected = "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: import \
+                            it anew";
+            return Err(wrong(at + 32, found, expected));
+        }
+        let [pages, footer, hash, footer_hash] =
+            std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
+        if tail_of(pages).and_then(|tail| tail.end.checked_add(footer)) != Some(at) {
+            return Err(wrong(at, format!("{pages} pages"), "as many as the file has room for"));
+        }
+        Ok(Self { at, pages, hash, footer_hash })
+    }
+}
+
+/// The byte range of the hashes of the checksums in a file of so many pages.
 fn tail_of(pages: u64) -> Option<Range<u64>> {
     let start = pages.checked_mul(PAGE as u64 + 4)?;
     Some(start..start.checked_add(pages.div_ceil(TOGETHER) * 4)?)

@@ -2,49 +2,49 @@
 
 use arrow_array::RecordBatch;
 
-/// Something to be done to a network.
+/// A change to a network.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Adds vertices of a type that are not there. Those that are keep their attributes.
+    /// Adds vertices of a type. Vertices that exist keep their attributes.
     AddVertices {
         /// The number of the type.
         vertex_type: usize,
-        /// Their ids.
+        /// The ids.
         ids: Vec<u64>,
-        /// Their attributes, a row for each.
+        /// The attributes, a row for each element.
         attributes: Option<RecordBatch>,
     },
-    /// Gives vertices other attributes, and adds those that are not there.
+    /// Sets the attributes of vertices, and adds those that do not exist.
     SetVertices {
         /// The number of the type.
         vertex_type: usize,
-        /// Their ids.
+        /// The ids.
         ids: Vec<u64>,
-        /// Their attributes, a row for each.
+        /// The attributes, a row for each element.
         attributes: RecordBatch,
     },
-    /// Removes vertices of a type, and all edges from and to them.
+    /// Removes vertices of a type, and all their edges.
     RemoveVertices {
         /// The number of the type.
         vertex_type: usize,
-        /// Their ids. Those that are not there are left out.
+        /// The ids. Vertices that do not exist are ignored.
         ids: Vec<u64>,
     },
-    /// Adds edges, and the vertices at their ends that are not there. Where the population knows
-    /// one edge between two vertices only, those that are there stay as they are.
+    /// Adds edges, and the vertices at their ends that do not exist. In a population with at most one
+    /// edge between two vertices, edges that exist keep their attributes.
     AddEdges {
         /// The number of the population.
         population: usize,
-        /// Pairs of where an edge leaves and where it leads.
+        /// Pairs of source and target.
         edges: Vec<(u64, u64)>,
-        /// Their attributes, a row for each.
+        /// The attributes, a row for each element.
         attributes: Option<RecordBatch>,
     },
     /// Removes all edges between pairs of vertices.
     RemoveEdges {
         /// The number of the population.
         population: usize,
-        /// Pairs of where an edge leaves and where it leads. Those that are not there are left out.
+        /// Pairs of source and target. Edges that do not exist are ignored.
         edges: Vec<(u64, u64)>,
     },
     /// Removes all edges of a population.
@@ -52,22 +52,22 @@ pub enum Change {
         /// The number of the population.
         population: usize,
     },
-    /// Removes all vertices of a type, and all edges from and to them.
+    /// Removes all vertices of a type, and all their edges.
     ClearVertices {
         /// The number of the type.
         vertex_type: usize,
     },
 }
 
-/// What a commit did.
+/// How many vertices and edges a commit added and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Vertices that are new.
+    /// Vertices added.
     pub vertices_added: u64,
-    /// Vertices that are gone.
+    /// Vertices removed.
     pub vertices_removed: u64,
-    /// Edges that are new.
+    /// Edges added.
     pub edges_added: u64,
-    /// Edges that are gone.
+    /// Edges removed.
     pub edges_removed: u64,
 }

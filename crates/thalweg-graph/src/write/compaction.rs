@@ -1,4 +1,4 @@
-//! Segments made of the log, and one segment made of several.
+//! Writing one segment from several segments, from the log, or from both.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::storage::table::{TableMeta, TableReader, TableWriter};
 /// Rows of attributes that are written together.
 const ROWS: usize = 1 << 16;
 
-/// Levels, and what the log says if it is given, as one.
+/// Segments, and the log's changes if they are given, to be written as one segment.
 pub(crate) struct Compaction<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) readers: &'a [Arc<SegmentReader>],
     pub(crate) memtable: Option<&'a Memtable>,
-    /// Whether there is nothing below them, that something could be taken away from.
+    /// Whether these are the oldest segments: then removals need not be kept.
     pub(crate) is_lowest: bool,
     pub(crate) coding: Coding,
     pub(crate) control: &'a Control,
@@ -207,7 +207,7 @@ impl Compaction<'_> {
         Ok(())
     }
 
-    /// Vertices of a type and their attributes.
+    /// Writes the vertices of a type and their attributes.
     fn vertices(&self, segment: &mut SegmentWriter, vertex_type: usize) -> Result<VertexSection> {
         let mut columns =
             [ColumnWriter::new(Coding::Packed, true), ColumnWriter::new(Coding::Packed, true)];
@@ -219,7 +219,7 @@ impl Compaction<'_> {
             if verdict.is_there {
                 added.push(segment, verdict.id)?;
             }
-            // Attributes that one had that went before are not its own.
+            // A vertex that was removed and added again must not get its old attributes back.
             if !self.is_lowest && (!verdict.is_there || has_attributes && verdict.is_reborn) {
                 removed.push(segment, verdict.id)?;
             }
@@ -294,18 +294,18 @@ impl EndsWriter {
     }
 }
 
-/// One segment being made of several, while the log goes on.
+/// A compaction on a thread of its own. Meanwhile the writer adds to the log.
 pub(crate) struct BackgroundCompaction {
     pub(crate) thread: JoinHandle<Result<SegmentEntry>>,
-    /// The file that it is in.
+    /// The file of the new segment.
     pub(crate) file: String,
-    /// How many segments, from the oldest on.
+    /// How many segments it replaces, from the oldest on.
     pub(crate) count: usize,
     pub(crate) control: Control,
 }
 
 impl BackgroundCompaction {
-    /// Stops it; what it wrote is of no use.
+    /// Stops the compaction, and removes its file.
     pub(crate) fn stop(self, disk: &dyn Disk) {
         self.control.cancel();
         let _ = self.thread.join();

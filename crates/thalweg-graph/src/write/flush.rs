@@ -12,24 +12,25 @@ use crate::storage::segment_reader::SegmentReader;
 use crate::write::compaction::{BackgroundCompaction, Compaction};
 use crate::write::writer::Writer;
 
-/// Segments beyond which they are made one: each costs a reader a look.
-const MANY: usize = 6;
+/// A compaction starts if there are more segments than this: a reader searches each of them.
+const MOST_SEGMENTS: usize = 6;
 
 impl Writer {
-    /// Begins to make one segment of many, or installs the one that was made.
-    pub(crate) fn tidy(&mut self) -> Result<()> {
+    /// Installs the result of a compaction that has finished, or starts one if there are many
+    /// segments.
+    pub(crate) fn advance_compaction(&mut self) -> Result<()> {
         if let Some(done) = self.background.take_if(|background| background.thread.is_finished()) {
             let part = match done.thread.join() {
                 Ok(Ok(part)) => part,
-                // It goes on as it is; the next one may come further.
+                // The network stays as it is; the next compaction may succeed.
                 Ok(Err(_)) | Err(_) => {
                     let _ = self.network.disk.remove(&done.file);
                     return Ok(());
                 }
             };
-            return self.exchange(done.count, part);
+            return self.replace_oldest(done.count, part);
         }
-        if self.background.is_some() || self.network.state.readers.len() <= MANY {
+        if self.background.is_some() || self.network.state.readers.len() <= MOST_SEGMENTS {
             return Ok(());
         }
         let file = Arc::make_mut(&mut self.network.state.manifest).new_file("seg");
@@ -55,8 +56,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts a segment in the place of the oldest ones, whose sum it is. The log stays.
-    fn exchange(&mut self, count: usize, part: SegmentEntry) -> Result<()> {
+    /// Replaces the `count` oldest segments by one with the same contents. The log stays.
+    fn replace_oldest(&mut self, count: usize, part: SegmentEntry) -> Result<()> {
         let disk = self.network.disk.clone();
         let mut manifest = (*self.network.state.manifest).clone();
         let reader = SegmentReader::open(&*disk, &part.file, &manifest)?;
@@ -67,10 +68,10 @@ impl Writer {
         old.iter().try_for_each(|part| disk.remove(&part.file))
     }
 
-    /// Moves what is in the log to a segment.
+    /// Moves the changes in the log to a segment.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk: the network is as it was.
+    /// [`Error::Io`], as on a full disk: the network stays as it was.
     pub fn flush(&mut self) -> Result<()> {
         self.log.check()?;
         if self.network.state.memtable.is_empty() {
@@ -90,14 +91,14 @@ impl Writer {
             control: &self.network.fetcher.control,
         };
         let part = merged.write(&*self.network.disk, &file)?;
-        self.settle(first, vec![part], manifest.next, &memtable)?;
-        self.tidy()
+        self.install_flushed(first, vec![part], manifest.next, &memtable)?;
+        self.advance_compaction()
     }
 
-    /// Makes one segment of all, and of the log.
+    /// Writes all segments and the log as one segment.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk: the network is as it was.
+    /// [`Error::Io`], as on a full disk: the network stays as it was.
     pub fn compact(&mut self) -> Result<()> {
         self.log.check()?;
         if let Some(background) = self.background.take() {
@@ -123,11 +124,11 @@ impl Writer {
             control: &self.network.fetcher.control,
         };
         let part = merged.write(&*self.network.disk, &file)?;
-        self.settle(0, vec![part], manifest.next, &memtable)
+        self.install_flushed(0, vec![part], manifest.next, &memtable)
     }
 
-    /// Installs segments that hold what the log said.
-    fn settle(
+    /// Installs segments that hold the log's changes, and counts these.
+    fn install_flushed(
         &mut self,
         first: usize,
         parts: Vec<SegmentEntry>,

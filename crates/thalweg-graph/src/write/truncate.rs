@@ -1,5 +1,5 @@
-//! All edges of a population or vertices of a type, gone at once: the manifest says from which
-//! segment on they count, and nothing that was there is read. Compaction gives back the room.
+//! Removing all edges of a population, or all vertices of a type, at once: the manifest says from
+//! which segment on they count, and no list is read. Compaction frees the room.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ impl Writer {
         self.truncate(&[population], None)
     }
 
-    /// Removes all vertices of a type, and the edges of all populations that are from or to them.
+    /// Removes all vertices of a type, and all edges of the populations that leave from this type or
+    /// lead to it.
     pub(crate) fn truncate_type(&mut self, vertex_type: usize) -> Result<Committed> {
         self.known_type(vertex_type)?;
         let ends =
@@ -33,11 +34,12 @@ impl Writer {
         if let Some(background) = self.background.take() {
             background.stop(&*self.network.disk);
         }
-        // What the log says of them would come after.
+        // Records of the log would count as newer than the removal.
         self.flush()?;
         let disk = self.network.disk.clone();
         let mut manifest = (*self.network.state.manifest).clone();
-        let (mut done, since) = (Committed::default(), manifest.next);
+        let mut done = Committed::default();
+        let since = manifest.next;
         manifest.next += 1;
         for population in populations {
             let edges = &mut manifest.edges[*population];

@@ -1,4 +1,4 @@
-//! Changes to a network.
+//! The writer of a network: opening, committing, and replacing the manifest.
 
 use crate::write::change::Change;
 use crate::write::change::Committed;
@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_schema::SchemaRef;
 use thalweg_io::disk::{Disk, Folder};
 use thalweg_io::{Error, Result};
 
@@ -16,18 +15,17 @@ use crate::read::snapshot::Snapshot;
 use crate::storage::log::LogWriter;
 use crate::storage::log_record::{self, LogRecord};
 use crate::storage::manifest::{Manifest, SegmentEntry};
-use crate::storage::schema::{Population, PopulationEntry, VertexType};
 use crate::storage::segment_reader::SegmentReader;
 use crate::write::compaction::BackgroundCompaction;
 
-/// The only one who may change a network. Others see a change when it is committed and they open
-/// the network again.
+/// Changes a network. There is one writer at a time. Readers see a change when they open the
+/// network after it was committed.
 pub struct Writer {
     pub(crate) network: Network,
     pub(crate) log: LogWriter,
     pub(crate) coding: crate::storage::column::Coding,
     pub(crate) background: Option<BackgroundCompaction>,
-    /// How long an import works before it makes sure that it need not do so again.
+    /// The time between two checkpoints of an import.
     pub(crate) keep_every: Duration,
     _lock: Box<dyn Any + Send + Sync>,
 }
@@ -46,27 +44,27 @@ impl Drop for Writer {
     }
 }
 
-/// Changes in the log, by edges and vertices, beyond which they go to a segment: what a reader has
-/// to keep in memory, about 100 bytes each.
-const LONG_LOG: usize = 1 << 20;
+/// A commit moves the log to a segment if it holds more changed edges and vertices than this: every
+/// reader keeps them in memory, at about 100 bytes each.
+const MOST_LOGGED: usize = 1 << 20;
 
-/// The same, of a log that nobody goes on with: reading it again takes each reader some
-/// milliseconds.
-const LEFT_LOG: usize = 1 << 14;
+/// A finished writer moves the log to a segment if it holds more changed edges and vertices than
+/// this: replaying it takes each reader some milliseconds.
+const MOST_LOGGED_AT_END: usize = 1 << 14;
 
-/// What making sure takes is little beside that.
-const KEEP_EVERY: Duration = Duration::from_secs(1);
+/// The default time between two checkpoints of an import. A checkpoint takes much less than this.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Writer {
-    /// Opens the network in a folder to change it, and makes one if there is none.
+    /// Opens the network in a folder for changes. An empty network is created if there is none.
     ///
     /// # Errors
-    /// [`Error::Usage`] while another one writes; else as [`Network::open`].
+    /// [`Error::Usage`] while another process has a writer; else as [`Network::open`].
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
 
-    /// The same on any disk.
+    /// Opens the network on a disk for changes: [`Writer::open`] for disks other than folders.
     ///
     /// # Errors
     /// As [`Writer::open`].
@@ -83,12 +81,12 @@ impl Writer {
         }
         let network = Network::open_on(disk.clone(), options)?;
         let manifest = &network.state.manifest;
-        // What the manifest came to replace must not go before it is there for good.
+        // The manifest must be durable before the files that only an older one names are removed.
         disk.sync()?;
         for stray in manifest.strays(&*disk)? {
             disk.remove(&stray)?;
         }
-        // Once more, for what was whole at its end.
+        // The log is replayed once more, to find where its whole changes end.
         let (_, whole) = Snapshot::open(&*disk, (**manifest).clone())?;
         let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
         Ok(Self {
@@ -96,173 +94,36 @@ impl Writer {
             log,
             coding: crate::storage::column::Coding::Packed,
             background: None,
-            keep_every: KEEP_EVERY,
+            keep_every: CHECKPOINT_INTERVAL,
             _lock: lock,
         })
     }
 
-    /// The network as it is now.
+    /// The network with all changes of this writer.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// How the ids of neighbours are kept in segments from now on: packed, unless this says
-    /// otherwise.
+    /// Sets how segments store the ids of neighbours from now on. The default is packed.
     pub fn set_coding(&mut self, coding: crate::storage::column::Coding) {
         self.coding = coding;
     }
 
-    /// How long an import of a file works, at least, before it keeps what it has for one that is to
-    /// go on; a second, unless this says otherwise. It does so between populations only.
+    /// Sets the least time between two checkpoints of an import. The default is a second.
+    /// Checkpoints are made between two populations only.
     pub fn set_keep_every(&mut self, time: Duration) {
         self.keep_every = time;
     }
 
-    /// The number of the type of a name, which is made if there is none.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it has other attributes; [`Error::Io`].
-    pub fn vertex_type(&mut self, name: &str, attributes: &SchemaRef) -> Result<usize> {
-        let mut manifest = (*self.network.state.manifest).clone();
-        let number = self.type_in(&mut manifest, name, attributes)?;
-        self.define(manifest)?;
-        Ok(number)
-    }
-
-    /// The same in a manifest that is not saved yet.
-    pub(crate) fn type_in(
-        &self,
-        manifest: &mut Manifest,
-        name: &str,
-        attributes: &SchemaRef,
-    ) -> Result<usize> {
-        self.check_plain(attributes)?;
-        let Some(number) = manifest.type_of(name) else {
-            manifest.types.push(VertexType {
-                name: name.to_owned(),
-                attributes: attributes.clone(),
-                count: 0,
-                since: 0,
-            });
-            return Ok(manifest.types.len() - 1);
-        };
-        let known = &mut manifest.types[number].attributes;
-        if known.fields() == attributes.fields() || attributes.fields().is_empty() {
-            return Ok(number);
-        }
-        if !known.fields().is_empty() {
-            return Err(self.differs(&format!("vertices of type {name:?}"), known, attributes));
-        }
-        known.clone_from(attributes);
-        Ok(number)
-    }
-
-    /// The number of a population, which is made if there is none of its name; so are the types of
-    /// its vertices.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there is another one of its name; [`Error::Io`].
-    pub fn population(&mut self, population: &Population) -> Result<usize> {
-        let mut manifest = (*self.network.state.manifest).clone();
-        let number = self.population_in(&mut manifest, population)?;
-        self.define(manifest)?;
-        Ok(number)
-    }
-
-    /// The same in a manifest that is not saved yet.
-    pub(crate) fn population_in(
-        &self,
-        manifest: &mut Manifest,
-        population: &Population,
-    ) -> Result<usize> {
-        self.check_plain(&population.attributes)?;
-        if let Some(number) = manifest.population(&population.name) {
-            let known = &manifest.edges[number].population;
-            let same = Population { attributes: population.attributes.clone(), ..known.clone() }
-                == *population;
-            if !same {
-                let what = format!(
-                    "{}: there is a population {known:?}, other than {population:?}",
-                    self.name()
-                );
-                return Err(Error::Usage(what.into()));
-            }
-            if known.attributes.fields() != population.attributes.fields() {
-                let what = format!("edges of {:?}", known.name);
-                return Err(self.differs(&what, &known.attributes, &population.attributes));
-            }
-            return Ok(number);
-        }
-        let none = Arc::new(arrow_schema::Schema::empty());
-        let source = self.type_in(manifest, &population.source, &none)?;
-        let target = self.type_in(manifest, &population.target, &none)?;
-        manifest.edges.push(PopulationEntry {
-            population: population.clone(),
-            source,
-            target,
-            count: 0,
-            next: 0,
-            since: 0,
-        });
-        Ok(manifest.edges.len() - 1)
-    }
-
-    pub(crate) fn differs(&self, what: &str, known: &SchemaRef, given: &SchemaRef) -> Error {
-        let names = |schema: &SchemaRef| {
-            schema
-                .fields()
-                .iter()
-                .map(|f| format!("{} {}", f.name(), f.data_type()))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        Error::Usage(
-            format!(
-                "{}: {what} have the attributes [{}], not [{}]",
-                self.name(),
-                names(known),
-                names(given)
-            )
-            .into(),
-        )
-    }
-
-    /// Attributes are kept as one batch of values, without dictionaries beside it.
-    fn check_plain(&self, schema: &SchemaRef) -> Result<()> {
-        let has_dictionary = |field: &&arrow_schema::FieldRef| {
-            matches!(field.data_type(), arrow_schema::DataType::Dictionary(..))
-        };
-        match schema.fields().iter().find(has_dictionary) {
-            None => Ok(()),
-            Some(field) => {
-                let what = format!(
-                    "{}: attribute {:?} is {}; cast it to its values",
-                    self.name(),
-                    field.name(),
-                    field.data_type()
-                );
-                Err(Error::Usage(what.into()))
-            }
-        }
-    }
-
-    fn define(&mut self, mut manifest: Manifest) -> Result<()> {
-        if manifest != *self.network.state.manifest {
-            self.save(&mut manifest)?;
-            self.network.state.manifest = Arc::new(manifest);
-        }
-        Ok(())
-    }
-
-    /// Puts a manifest in the place of the one that is there. Where that fails, either may be what
-    /// others find: nothing must be added to what only one of them names.
+    /// Replaces the manifest. After an error, readers may find the old one or the new one, so the
+    /// writer rejects further changes.
     pub(crate) fn save(&mut self, manifest: &mut Manifest) -> Result<()> {
-        // What was brought in was new to the network as it was.
+        // The checkpoint of an import is valid only for the network as it was.
         manifest.unfinished = None;
         self.replace(manifest)
     }
 
-    /// The same, with an import that is not finished.
+    /// Replaces the manifest, and keeps the checkpoint of an import.
     pub(crate) fn replace(&mut self, manifest: &mut Manifest) -> Result<()> {
         self.log.check()?;
         let outcome = manifest.save(&*self.network.disk);
@@ -276,12 +137,11 @@ impl Writer {
         self.network.disk.name()
     }
 
-    /// Makes changes, in their order, all of them or none. Once it returns, they are there for
-    /// good.
+    /// Makes changes in their order, all of them or none. They are durable when this returns.
     ///
     /// # Errors
-    /// [`Error::Usage`] for what cannot be done: nothing is. [`Error::Io`]: whether the changes are
-    /// there shows when the network is opened again.
+    /// [`Error::Usage`] for a change that is not possible: nothing is changed then. [`Error::Io`]:
+    /// opening the network again shows whether the changes were made.
     pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
         match changes[..] {
             [Change::ClearEdges { population }] => return self.truncate_population(population),
@@ -290,20 +150,21 @@ impl Writer {
         }
         let committed = self.push(changes)?;
         self.log.sync()?;
-        if self.network.state.memtable.weight > LONG_LOG {
+        if self.network.state.memtable.weight > MOST_LOGGED {
             self.flush()?;
         } else if self.background.is_some() {
-            self.tidy()?;
+            self.advance_compaction()?;
         }
         Ok(committed)
     }
 
-    /// The same, durable only once [`Writer::commit`] or [`Writer::sync`] has returned.
+    /// Makes changes in their order, all of them or none. They are durable once [`Writer::commit`] or
+    /// [`Writer::sync`] has returned.
     ///
     /// # Errors
     /// As [`Writer::commit`].
     pub fn push(&mut self, changes: Vec<Change>) -> Result<Committed> {
-        // Each sees what those before it did.
+        // Each change sees the effects of those before it.
         let is_one = changes.len() == 1;
         let mut all = Vec::new();
         for change in changes {
@@ -350,7 +211,7 @@ impl Writer {
         records.iter().for_each(|record| memtable.apply(record));
     }
 
-    /// Undoes what was done in memory only: reads the log again.
+    /// Undoes changes that were made in memory only, by replaying the log.
     fn restore(&mut self, done: &[LogRecord]) -> Result<()> {
         if !done.is_empty() {
             let (state, _) =
@@ -360,7 +221,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes all changes durable.
+    /// Makes all changes so far durable.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -368,17 +229,17 @@ impl Writer {
         self.log.sync()
     }
 
-    /// Leaves the network so that it is opened quickly: what is in the log goes to a segment, if it
-    /// is much. Without it nothing is lost.
+    /// Moves the log to a segment if it is long, so that the network opens quickly. Without this
+    /// call nothing is lost.
     ///
     /// # Errors
-    /// [`Error::Io`]: what was committed is there all the same.
+    /// [`Error::Io`]: the committed changes remain in the log.
     pub fn finish(&mut self) -> Result<()> {
-        if self.network.state.memtable.weight > LEFT_LOG { self.flush() } else { Ok(()) }
+        if self.network.state.memtable.weight > MOST_LOGGED_AT_END { self.flush() } else { Ok(()) }
     }
 
-    /// Replaces the segments from the `first` on, and the log, by a segment that is written
-    /// already.
+    /// Replaces the segments from number `first` on, and the log, by segments that are written
+    /// already. `change` updates the new manifest.
     pub(crate) fn install(
         &mut self,
         first: usize,
@@ -410,7 +271,7 @@ impl Writer {
         self.sweep()
     }
 
-    /// Removes files that are no part of the network.
+    /// Removes files that are not part of the network.
     pub(crate) fn sweep(&self) -> Result<()> {
         let Self { network: Network { disk, state, .. }, background, .. } = self;
         let busy = background.as_ref().map(|background| &background.file);

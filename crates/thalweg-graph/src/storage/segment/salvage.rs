@@ -1,4 +1,4 @@
-//! What is left of a segment whose end is damaged.
+//! Opening a segment whose end is damaged.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,15 +10,15 @@ use twox_hash::XxHash3_64;
 
 use super::{COPY, COPY_HEAD, MAGIC, PAGE, SegmentPages, TOGETHER, TRAILER, tail_of};
 
-/// A footer longer than this is none.
-const MOST: u64 = 1 << 30;
+/// The greatest length of a footer that is looked for.
+const MOST_FOOTER: u64 = 1 << 30;
 
 impl SegmentPages {
-    /// Opens a file whose end may be damaged, and says what of it is. Checksums of pages that are
-    /// not all as they were written still tell a sound page: it has the one that stands there.
+    /// Opens a file whose end may be damaged. Also returns the footer and the damage. A damaged part
+    /// of the checksums is still used: a page that matches its checksum there is intact.
     ///
     /// # Errors
-    /// If there is neither a footer nor its copy.
+    /// If neither the footer nor its copy can be read.
     pub(crate) fn open_damaged<T: DeserializeOwned>(
         store: Arc<dyn Store>,
     ) -> Result<(Self, T, Option<Error>)> {
@@ -28,7 +28,8 @@ impl SegmentPages {
                 return Err(Error::Unsupported { file, what, advice });
             }
             Err(damage) => {
-                let Some((pages, json)) = at_the_end(&*store).or_else(|| copied(&*store)) else {
+                let Some((pages, json)) = footer_at_end(&*store).or_else(|| footer_copy(&*store))
+                else {
                     return Err(damage);
                 };
                 let footer = serde_json::from_slice(&json).map_err(|e| {
@@ -48,8 +49,8 @@ impl SegmentPages {
         Ok((segment, footer, damage))
     }
 
-    /// Checksums as they stand in the file. Where it ends before them, their pages count as
-    /// damaged.
+    /// The checksums as they are in the file, without verification. Pages whose checksums are
+    /// beyond the end of the file count as damaged.
     fn salvage_sums(&self, part: usize) -> Vec<u8> {
         let start = (self.pages as usize + part) as u64 * PAGE as u64;
         let there = self.store.size().saturating_sub(start).min(PAGE as u64);
@@ -61,15 +62,15 @@ impl SegmentPages {
 
 fn read(store: &dyn Store, at: u64, len: u64) -> Option<Vec<u8>> {
     let end = at.checked_add(len)?;
-    if end > store.size() || len > MOST {
+    if end > store.size() || len > MOST_FOOTER {
         return None;
     }
     let mut bytes = vec![0; len as usize];
     store.read_at(at, &mut bytes).ok().map(|()| bytes)
 }
 
-/// How many pages there are, and the footer: as the trailer says.
-fn at_the_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
+/// The number of pages and the footer, as the trailer gives them.
+fn footer_at_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
     let at = store.size().checked_sub(TRAILER as u64)?;
     let trailer = read(store, at, TRAILER as u64)?;
     let [pages, len, _, hash] = std::array::from_fn(|i| word(&trailer[i * 8..i * 8 + 8]));
@@ -79,8 +80,8 @@ fn at_the_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
         .then_some((pages, footer))
 }
 
-/// The same, as the copy in the last pages says.
-fn copied(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
+/// The number of pages and the footer, as the copy in the last pages gives them.
+fn footer_copy(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
     for page in (0..store.size() / PAGE as u64).rev() {
         let at = page * PAGE as u64;
         let head = read(store, at, COPY_HEAD as u64)?;
