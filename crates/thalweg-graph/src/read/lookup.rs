@@ -6,17 +6,17 @@ use crate::read::neighbours::Neighbours;
 use crate::read::network::{Adjacency, Network};
 use crate::storage::schema::Side;
 
-/// Neighbours that are as quickly read as one is looked for among many.
-const WORTH: u64 = 1024;
+/// A list with this many neighbours is read as quickly as one edge is searched in a longer list.
+const NEIGHBOURS_PER_SEARCH: u64 = 1024;
 
 impl Network {
-    /// Whether there is a vertex.
+    /// Whether a vertex exists.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
     pub fn has_vertex(&self, vertex_type: usize, id: u64) -> Result<bool> {
         let memtable = self.state.memtable.vertices(vertex_type);
-        if let Some(is_there) = memtable.and_then(|changes| changes.is_there.get(&id)) {
+        if let Some(is_there) = memtable.and_then(|changes| changes.exists.get(&id)) {
             return Ok(*is_there);
         }
         for reader in self.state.readers.iter().rev() {
@@ -32,7 +32,7 @@ impl Network {
         Ok(false)
     }
 
-    /// The numbers of the edges between two vertices, by a population; a 0 for an edge without.
+    /// The numbers of a population's edges between two vertices; 0 for an edge without a number.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
@@ -60,7 +60,7 @@ impl Network {
         Ok(found)
     }
 
-    /// Whether there is an edge between two vertices, by a population.
+    /// Whether a population has an edge between two vertices.
     ///
     /// # Errors
     /// As [`Network::edges_between`].
@@ -68,15 +68,17 @@ impl Network {
         Ok(!self.edges_between(population, source, target)?.is_empty())
     }
 
-    /// Which of these edges, ascending and with their ends in order, there are.
+    /// Which of these edges exist. The edges ascend, and their ends are in stored order.
     pub(crate) fn has_edges(&self, population: usize, edges: &[(u64, u64)]) -> Result<Vec<bool>> {
         let adjacencies = [Adjacency { population, side: Side::Out }];
         let groups: Vec<&[(u64, u64)]> = edges.chunk_by(|a, b| a.0 == b.0).collect();
         let sources: Vec<u64> = groups.iter().map(|group| group[0].0).collect();
         let degrees = self.degrees(&adjacencies, &sources)?;
-        let (mut out, mut list) = (Vec::with_capacity(edges.len()), Neighbours::default());
+        let mut out = Vec::with_capacity(edges.len());
+        let mut list = Neighbours::default();
         for (group, degree) in groups.into_iter().zip(degrees) {
-            let (source, is_long) = (group[0].0, degree > group.len() as u64 * WORTH);
+            let source = group[0].0;
+            let is_long = degree > group.len() as u64 * NEIGHBOURS_PER_SEARCH;
             if !is_long {
                 self.neighbours(&adjacencies, &[source], &mut list)?;
             }
@@ -91,14 +93,14 @@ impl Network {
         Ok(out)
     }
 
-    /// Which of these vertices, ascending, there are.
+    /// Which of these vertices, which ascend, exist.
     pub(crate) fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
         let mut there = vec![None; ids.len()];
         if let Some(changes) = self.state.memtable.vertices(vertex_type) {
             there
                 .iter_mut()
                 .zip(ids)
-                .for_each(|(there, id)| *there = changes.is_there.get(id).copied());
+                .for_each(|(there, id)| *there = changes.exists.get(id).copied());
         }
         for reader in self.state.readers.iter().rev() {
             let Some(vertices) = reader.vertices(vertex_type)? else { continue };

@@ -1,4 +1,4 @@
-//! What the log says, in memory, as it is asked for: by vertex, on both sides.
+//! The memtable: the changes in the log, in memory, by vertex and on both sides.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,11 +9,12 @@ use smallvec::SmallVec;
 use crate::storage::log_record::LogRecord;
 use crate::storage::schema::{Edge, Side};
 
-/// Ends of edges and their numbers, ascending. Most lists of a log have one, which takes no
-/// allocation.
+/// The other ends of edges and the edges' numbers, ascending. Most lists in a log have one element,
+/// which takes no allocation.
 pub(crate) type EdgeEnds = SmallVec<[(u64, u64); 1]>;
 
-/// Changes to the list of a vertex: of what is in the segments, `removed` is gone; `added` came.
+/// Changes to the list of a vertex: `removed` is taken from the lists in the segments, then `added`
+/// is added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListChange {
     pub(crate) added: EdgeEnds,
@@ -31,7 +32,7 @@ impl ListChange {
             self.added.extend_from_slice(ends);
             return;
         }
-        // What was removed and comes back is as if nothing had been.
+        // An edge that was removed and is added again is as it was in the segments.
         let mut back = Vec::new();
         self.removed.retain(|end| {
             let is_back = ends.binary_search(end).is_ok();
@@ -47,35 +48,36 @@ impl ListChange {
         self.added.sort();
     }
 
-    /// Takes ends away, ascending.
+    /// Removes ends, ascending.
     pub(crate) fn remove(&mut self, ends: &[(u64, u64)]) {
-        // What came lately was never in a segment.
-        let mut lately = Vec::new();
+        // An edge that was added since the last segment is in no segment.
+        let mut unstored = Vec::new();
         self.added.retain(|end| {
             let is_gone = ends.binary_search(end).is_ok();
-            lately.extend(is_gone.then_some(*end));
+            unstored.extend(is_gone.then_some(*end));
             !is_gone
         });
-        self.removed.extend(ends.iter().copied().filter(|end| lately.binary_search(end).is_err()));
+        self.removed
+            .extend(ends.iter().copied().filter(|end| unstored.binary_search(end).is_err()));
         self.removed.sort();
     }
 }
 
-/// Changes to a population.
+/// The changes to a population.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EdgeChanges {
     out: HashMap<u64, ListChange>,
     into: HashMap<u64, ListChange>,
-    /// Which row of which batch an edge's attributes are.
+    /// The attributes of edges, by number: a batch, and the row in it.
     pub(crate) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    /// Edges more than in the segments, or fewer.
+    /// Edges added less edges removed.
     pub(crate) more: i64,
-    /// One more than the greatest number of an edge.
+    /// One more than the greatest number of an added edge.
     pub(crate) next: u64,
 }
 
 impl EdgeChanges {
-    /// Changes by vertex.
+    /// The changes by vertex.
     pub(crate) fn side(&self, side: Side) -> &HashMap<u64, ListChange> {
         match side {
             Side::Out => &self.out,
@@ -102,15 +104,15 @@ impl EdgeChanges {
     }
 }
 
-/// Changes to a type's vertices.
+/// The changes to a type's vertices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct VertexChanges {
-    /// Whether they are there now.
-    pub(crate) is_there: BTreeMap<u64, bool>,
-    /// Which row of which batch a vertex's attributes are. One that came and is not here has none,
-    /// whatever segments say.
+    /// Whether a vertex that was added or removed exists.
+    pub(crate) exists: BTreeMap<u64, bool>,
+    /// The attributes of vertices: a batch, and the row in it. A vertex in `exists` that is not here
+    /// has none, whatever the segments hold.
     pub(crate) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    /// Vertices more than in the segments, or fewer.
+    /// Vertices added less vertices removed.
     pub(crate) more: i64,
 }
 
@@ -119,17 +121,17 @@ pub(crate) struct VertexChanges {
 pub(crate) struct Memtable {
     edges: Vec<EdgeChanges>,
     vertices: Vec<VertexChanges>,
-    /// How many edges and vertices changed.
+    /// How many changes of edges and vertices the log holds.
     pub(crate) weight: usize,
 }
 
 impl Memtable {
-    /// Changes to a population, if there are any.
+    /// The changes to a population, if there are any.
     pub(crate) fn edges(&self, population: usize) -> Option<&EdgeChanges> {
         self.edges.get(population)
     }
 
-    /// Changes to a type's vertices, if there are any.
+    /// The changes to a type's vertices, if there are any.
     pub(crate) fn vertices(&self, vertex_type: usize) -> Option<&VertexChanges> {
         self.vertices.get(vertex_type)
     }
@@ -153,7 +155,7 @@ impl Memtable {
         &mut self.vertices[vertex_type]
     }
 
-    /// Makes a change.
+    /// Applies a log record.
     pub(crate) fn apply(&mut self, record: &LogRecord) {
         match record {
             LogRecord::EdgesAdded { population, edges, attributes } => {
@@ -181,7 +183,7 @@ impl Memtable {
                 let changes = self.of_vertices(*vertex_type);
                 changes.more += ids.len() as i64;
                 for id in ids {
-                    changes.is_there.insert(*id, true);
+                    changes.exists.insert(*id, true);
                 }
             }
             LogRecord::VerticesRemoved { vertex_type, ids } => {
@@ -189,7 +191,7 @@ impl Memtable {
                 let changes = self.of_vertices(*vertex_type);
                 changes.more -= ids.len() as i64;
                 for id in ids {
-                    changes.is_there.insert(*id, false);
+                    changes.exists.insert(*id, false);
                     changes.rows.remove(id);
                 }
             }

@@ -84,7 +84,7 @@ impl<'a> MergedVertices<'a> {
         let memtable = memtable
             .and_then(|memtable| memtable.vertices(vertex_type))
             .map_or_else(Vec::new, |changes| {
-                changes.is_there.range(ids).map(|(id, is_there)| (*id, *is_there)).collect()
+                changes.exists.range(ids).map(|(id, is_there)| (*id, *is_there)).collect()
             });
         Ok(Self { columns, memtable, place: 0 })
     }
@@ -238,7 +238,7 @@ impl<'a> MergedAttributes<'a> {
                 return Ok(Some(row.clone()));
             }
             // What segments say is of another vertex, that went.
-            if changes.is_there.contains_key(&id) {
+            if changes.exists.contains_key(&id) {
                 return Ok(None);
             }
         }

@@ -1,4 +1,4 @@
-//! A network as it was at one moment, to be asked.
+//! A network open for reading.
 
 use crate::read::merge::{BATCH, MergedVertices};
 use crate::read::snapshot::Snapshot;
@@ -16,17 +16,17 @@ use crate::read::fetch::Fetcher;
 use crate::storage::manifest::Manifest;
 use crate::storage::schema::{PopulationEntry, Side, VertexType};
 
-/// How to read a network.
+/// Options for opening a network.
 #[derive(Debug, Clone)]
 pub struct NetworkOptions {
     /// Threads and memory.
     pub budget: Budget,
-    /// Stops what takes long, from elsewhere.
+    /// Cancels long operations from another thread.
     pub control: Control,
-    /// What the store can do, where it is known better than from its device.
+    /// The model of the store; `None` for the model of the device that holds the network.
     pub model: Option<StoreModel>,
-    /// Whether files are mapped into memory. They are never changed once written; but on file
-    /// systems where somebody else may shorten them all the same, say no.
+    /// Whether files are mapped into memory. They never change once written. Set this to `false` on
+    /// file systems where another program may shorten them.
     pub is_mapped: bool,
 }
 
@@ -36,7 +36,7 @@ impl Default for NetworkOptions {
     }
 }
 
-/// A network, as it was when it was opened: what others write since does not show.
+/// A network as it was when it was opened. Later changes of a writer are not visible.
 #[derive(Debug, Clone)]
 pub struct Network {
     pub(crate) disk: Arc<dyn Disk>,
@@ -44,35 +44,35 @@ pub struct Network {
     pub(crate) fetcher: Fetcher,
 }
 
-/// One way to go from a vertex: along the edges of a population, from one of their ends.
+/// The edges of a population as seen from one of their ends: which neighbour lists a query reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adjacency {
     /// The number of the population.
     pub population: usize,
-    /// The end at which the vertices are that one goes from.
+    /// The end at which the vertices of the query are.
     pub side: Side,
 }
 
-/// Which edges are followed.
+/// Which edges a query follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Those that leave, and undirected ones; where there are none of that kind between the two
-    /// types, those that arrive.
+    /// Edges that leave the vertices, and undirected edges; if the two types have no such population,
+    /// edges that arrive.
     #[default]
     Auto,
-    /// Those that leave, and undirected ones.
+    /// Edges that leave the vertices, and undirected edges.
     Out,
-    /// Those that arrive, and undirected ones.
+    /// Edges that arrive at the vertices, and undirected edges.
     In,
-    /// All.
+    /// All edges.
     Both,
 }
 
-/// Whether edges are followed.
-type Wanted = fn(&PopulationEntry) -> bool;
+/// Whether a population's edges are followed.
+type IsFollowed = fn(&PopulationEntry) -> bool;
 
-/// A manifest may be replaced, and its files removed, while they are opened: then there is a newer
-/// one, this many times at most.
+/// How often opening is tried again with a newer manifest: a writer may replace the manifest and
+/// remove files while they are opened.
 const TRIES: usize = 20;
 
 impl Network {
@@ -84,7 +84,7 @@ impl Network {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
 
-    /// The same on any disk.
+    /// Opens the network on a disk: [`Network::open`] for disks other than folders.
     ///
     /// # Errors
     /// As [`Network::open`].
@@ -126,35 +126,36 @@ impl Network {
         }
     }
 
-    /// What a state says, read with what is the default.
+    /// A network of a snapshot, with default options.
     pub(crate) fn of_state(disk: Arc<dyn Disk>, state: Snapshot) -> Self {
         let NetworkOptions { budget, control, .. } = NetworkOptions::default();
         Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
     }
 
-    /// The types of its vertices.
+    /// The vertex types, by number.
     pub fn types(&self) -> &[VertexType] {
         &self.state.manifest.types
     }
 
-    /// Its populations of edges.
+    /// The populations of edges, by number.
     pub fn populations(&self) -> &[PopulationEntry] {
         &self.state.manifest.edges
     }
 
-    /// The number of the type of this name; capitals do not matter where that leaves one.
+    /// The number of the type with this name. Capitals are ignored if that leaves a single type.
     ///
     /// # Errors
-    /// [`Error::NotFound`], which names those that there are.
+    /// [`Error::NotFound`], with the names that exist.
     pub fn type_of(&self, name: &str) -> Result<usize> {
         let names: Vec<&str> = self.types().iter().map(|known| known.name.as_str()).collect();
         self.named(name, &names, "a type")
     }
 
-    /// The number of the population of this name; capitals do not matter where that leaves one.
+    /// The number of the population with this name. Capitals are ignored if that leaves a single
+    /// population.
     ///
     /// # Errors
-    /// [`Error::NotFound`], which names those that there are.
+    /// [`Error::NotFound`], with the names that exist.
     pub fn population_of(&self, name: &str) -> Result<usize> {
         let names: Vec<&str> =
             self.populations().iter().map(|known| known.population.name.as_str()).collect();
@@ -180,26 +181,26 @@ impl Network {
         })
     }
 
-    /// How many vertices of a type there are.
+    /// How many vertices a type has.
     pub fn vertex_count(&self, vertex_type: usize) -> u64 {
         let more = self.state.memtable.vertices(vertex_type).map_or(0, |changes| changes.more);
         self.types()[vertex_type].count.saturating_add_signed(more)
     }
 
-    /// How many edges of a population there are.
+    /// How many edges a population has.
     pub fn edge_count(&self, population: usize) -> u64 {
         let more = self.state.memtable.edges(population).map_or(0, |changes| changes.more);
         self.populations()[population].count.saturating_add_signed(more)
     }
 
-    /// The ways from one type to another (any, if none is named).
+    /// The adjacencies from one type to another, or to any type if `to` is `None`.
     pub fn adjacencies(
         &self,
         from: usize,
         to: Option<usize>,
         direction: Direction,
     ) -> Vec<Adjacency> {
-        let along = |side: Side, wanted: Wanted| {
+        let along = |side: Side, wanted: IsFollowed| {
             let fits = move |edges: &PopulationEntry| {
                 let (here, there) = match side {
                     Side::Out => (edges.source, edges.target),
@@ -211,7 +212,8 @@ impl Network {
             all.filter(move |(_, edges)| fits(edges))
                 .map(move |(population, _)| Adjacency { population, side })
         };
-        let (any, undirected): (Wanted, Wanted) = (|_| true, |edges| !edges.population.is_directed);
+        let (any, undirected): (IsFollowed, IsFollowed) =
+            (|_| true, |edges| !edges.population.is_directed);
         let adjacencies =
             |out, into| along(Side::Out, out).chain(along(Side::In, into)).collect::<Vec<_>>();
         match direction {
@@ -225,10 +227,10 @@ impl Network {
         }
     }
 
-    /// Shows `f` the ids of a type's vertices in a range, ascending, some at a time.
+    /// Passes the ids of a type's vertices in a range to `f`, ascending, up to 8,192 at a time.
     ///
     /// # Errors
-    /// [`Error::Malformed`], [`Error::Io`]; those of `f`.
+    /// [`Error::Malformed`], [`Error::Io`]; the errors of `f`.
     pub fn vertices(
         &self,
         vertex_type: usize,
@@ -244,14 +246,13 @@ impl Network {
         Ok(())
     }
 
-    /// The ends of an edge as they are kept: where it does not matter which is which, the lesser
-    /// first.
+    /// The ends of an edge as they are stored: in a symmetric population, the lesser first.
     pub(crate) fn in_order(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
         let swap = self.populations()[population].is_symmetric() && source > target;
         if swap { (target, source) } else { (source, target) }
     }
 
-    /// What its files take, and how many changes are in the log.
+    /// The size of the network's files, and how many changes are in the log.
     pub fn storage(&self) -> StorageUse {
         let Manifest { segments, .. } = &*self.state.manifest;
         StorageUse {
@@ -262,13 +263,13 @@ impl Network {
     }
 }
 
-/// What a network's files take.
+/// The size of a network's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageUse {
-    /// Segments.
+    /// How many segments there are.
     pub segments: usize,
-    /// Bytes of the segments.
+    /// The bytes of all segments.
     pub bytes: u64,
-    /// Edges and vertices in the log, which came or went since the last segment.
+    /// Changes of edges and vertices in the log, since the last segment.
     pub changes_in_log: usize,
 }

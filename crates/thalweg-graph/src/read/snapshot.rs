@@ -11,7 +11,7 @@ use crate::storage::manifest::{self, Manifest};
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::{log, log_record};
 
-/// What there was at one moment. Cheap to clone.
+/// The state of a network at one moment. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) manifest: Arc<Manifest>,
@@ -20,7 +20,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens what a manifest names; and the log's bytes that are whole.
+    /// Opens the files that a manifest names. Also returns the length of the log up to the end of its
+    /// last whole change.
     pub(crate) fn open(disk: &dyn Disk, manifest: Manifest) -> Result<(Self, u64)> {
         let readers = manifest
             .segments

@@ -110,7 +110,7 @@ impl VertexFacts {
 
     /// Applies the records of the log.
     fn apply_log(&mut self, id: u64, logged: &VertexChanges) {
-        if let Some(exists) = logged.is_there.get(&id) {
+        if let Some(exists) = logged.exists.get(&id) {
             *self = Self { exists: *exists, row: None, is_row_lost: false };
         }
         if let Some(row) = logged.rows.get(&id) {
@@ -242,7 +242,7 @@ impl DamagedNetwork<'_> {
         }
         let logged = self.memtable.vertices(vertex_type);
         let logged_ids: BTreeSet<u64> = logged
-            .map(|logged| logged.is_there.keys().chain(logged.rows.keys()).copied().collect())
+            .map(|logged| logged.exists.keys().chain(logged.rows.keys()).copied().collect())
             .unwrap_or_default();
         Ok(VertexMerge {
             streams: sources.iter().map(RecordStream::new).collect(),

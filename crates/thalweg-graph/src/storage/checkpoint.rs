@@ -10,22 +10,22 @@ use thalweg_io::Result;
 use crate::storage::lists::ListsMeta;
 use crate::storage::table::TableMeta;
 
-/// Which file an input is of, and how it is read: an import that was stopped goes on only with the
-/// same.
+/// The file that an input is read from, and how. An interrupted import continues only with an equal
+/// origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The file.
+    /// The canonical path of the file.
     pub path: String,
-    /// Its bytes.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// When it was changed last, in nanoseconds since 1970.
+    /// The time of its last change, in nanoseconds since 1970.
     pub modified: u64,
-    /// How it is read, in any words.
+    /// The options that it is read with, as any text.
     pub options: String,
 }
 
 impl Origin {
-    /// That of a file.
+    /// The origin of a file.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io).
@@ -43,32 +43,34 @@ impl Origin {
     }
 }
 
-/// What an import did.
+/// How many edges and vertices an import read and added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
-    /// Edges that were read.
+    /// Edges read.
     pub read: u64,
-    /// Edges that are new.
+    /// Edges added.
     pub edges: u64,
-    /// Vertices that are new.
+    /// Vertices added.
     pub vertices: u64,
-    /// Populations of which an earlier call, that was stopped, had read the edges.
+    /// Populations whose edges an earlier, interrupted call had read.
     pub resumed: u64,
 }
 
-/// An import that is not finished: what it was of, and the pages and populations that it has.
+/// The checkpoint of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImportCheckpoint {
     pub(crate) origin: Origin,
+    /// The segment being written.
     pub(crate) file: String,
+    /// The pages that are durable.
     pub(crate) pages: u64,
-    /// The hash of the pages' checksums.
+    /// The hash of the checksums of these pages.
     pub(crate) hash: u64,
     pub(crate) written: Vec<PopulationCheckpoint>,
     pub(crate) done: Imported,
 }
 
-/// Edges of a population, as written.
+/// The edges of a population that were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PopulationCheckpoint {
     pub(crate) population: usize,

@@ -3,18 +3,18 @@
 /// Neighbour lists of many vertices. The vertices ascend.
 #[derive(Debug, Default)]
 pub(crate) struct GroupedLists {
-    /// The vertices.
+    /// The vertices, ascending.
     pub(crate) keys: Vec<u64>,
-    /// Where each one's list ends in those below.
+    /// Where each vertex's list ends in `ids`.
     pub(crate) ends: Vec<usize>,
     /// The vertices at the other ends, ascending in each list.
     pub(crate) ids: Vec<u64>,
-    /// Numbers of the edges, if they have any.
+    /// The numbers of the edges, if they have any.
     pub(crate) numbers: Vec<u64>,
 }
 
 impl GroupedLists {
-    /// The lists, one after the other: the vertex, the others, the numbers.
+    /// The lists in order: the vertex, its neighbours, the numbers of the edges.
     pub(crate) fn lists(&self) -> impl Iterator<Item = (u64, &[u64], &[u64])> {
         let mut from = 0;
         self.keys.iter().zip(&self.ends).map(move |(key, end)| {
@@ -23,7 +23,7 @@ impl GroupedLists {
         })
     }
 
-    /// Puts each list in order.
+    /// Sorts the ids of each list.
     pub(crate) fn sort_lists(&mut self) {
         let mut from = 0;
         for end in &self.ends {
@@ -34,6 +34,7 @@ impl GroupedLists {
         }
     }
 
+    /// Ends the list of a vertex after the ids so far.
     pub(crate) fn end_list(&mut self, key: u64) {
         self.keys.push(key);
         self.ends.push(self.ids.len());

@@ -1,4 +1,4 @@
-//! The log: changes since the last segment, each whole or not at all.
+//! The log: the changes since the last segment.
 //!
 //! ```text
 //! "THALWLOG", number u64 of the log
@@ -6,8 +6,8 @@
 //!   XXH3 u64 of it and of the 16 bytes before, and the change (see `records`)
 //! ```
 //!
-//! What a crash leaves at the end is no whole change, and was never promised. But a change that is
-//! not whole, and after which another one says that it was durable, was damaged later: that is an
+//! A crash may leave an incomplete change at the end, which was never acknowledged and is ignored.
+//! An incomplete change that a later change names as durable was damaged afterwards: that is an
 //! error.
 
 use std::ops::Range;
@@ -24,19 +24,20 @@ const MARK: &[u8; 4] = b"chg!";
 const START: u64 = 16;
 const HEAD: usize = 24;
 
-/// A log being written.
+/// Writes a log.
 pub(crate) struct LogWriter {
     sink: Box<dyn Sink>,
-    /// Bytes written, and how many of them are durable.
+    /// Bytes written.
     written: u64,
+    /// Bytes that are durable.
     durable: u64,
-    /// A failed write may have left anything at the end.
+    /// Whether a write failed. It may have left any bytes at the end.
     is_broken: bool,
     name: Arc<str>,
 }
 
 impl LogWriter {
-    /// Starts a log, durable but for its name.
+    /// Starts a log, and makes it durable except for its name.
     pub(crate) fn create(disk: &dyn Disk, file: &str, number: u64) -> Result<Self> {
         let mut sink = disk.create(file)?;
         sink.write(&[MAGIC.as_slice(), &number.to_le_bytes()].concat())?;
@@ -50,20 +51,20 @@ impl LogWriter {
         })
     }
 
-    /// Goes on with one after its first `len` bytes, which are whole.
+    /// Continues a log after its first `len` bytes, which are whole changes.
     pub(crate) fn append(disk: &dyn Disk, file: &str, len: u64) -> Result<Self> {
         let mut sink = disk.append(file, len)?;
-        // A reader that finds a change after them may rely on them.
+        // Later changes will name these bytes as durable.
         sink.sync()?;
         Ok(Self { sink, written: len, durable: len, is_broken: false, name: disk.path_of(file) })
     }
 
-    /// Lets nothing more be written: whether a manifest names this log is not known.
+    /// Rejects all further writes: it is not known whether a manifest names this log.
     pub(crate) fn give_up(&mut self) {
         self.is_broken = true;
     }
 
-    /// Fails once a write has failed.
+    /// Fails if a write failed before.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_broken {
             let source = std::io::Error::other("an earlier write failed: open the network again");
@@ -72,7 +73,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Appends a change; it is not durable yet.
+    /// Appends a change, without making it durable.
     pub(crate) fn push(&mut self, change: &[u8]) -> Result<()> {
         self.check()?;
         let len = u32::try_from(change.len()).map_err(|_| {
@@ -105,12 +106,16 @@ impl LogWriter {
     }
 }
 
-/// Is shown where a change begins, and the change.
-pub(crate) type Take<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Fault> + 'a;
+/// Receives the offset of a change, and the change.
+pub(crate) type VisitChange<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Fault> + 'a;
 
-/// Shows `f` all whole changes and where each begins; the bytes that they take. A log that is not
-/// there, or shorter than its head, has none.
-pub(crate) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>) -> Result<u64> {
+/// Passes all whole changes to `f`. Returns the length of the log up to the end of the last one.
+pub(crate) fn replay(
+    disk: &dyn Disk,
+    file: &str,
+    number: u64,
+    f: &mut VisitChange<'_>,
+) -> Result<u64> {
     let store = disk.open(file)?;
     let name = store.name().clone();
     let bytes = bytes_of(&*store)?;
@@ -127,7 +132,8 @@ pub(crate) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
             .map_err(|fault| fault.in_file(&name, (at + HEAD) as u64, "a change"))?;
         at = end;
     }
-    // Bytes of a change are no change by accident: its hash would have to be right.
+    // Look for a whole change after the incomplete one. Other bytes do not look like a change by
+    // accident, because their hash would have to match.
     let mut next = at + 1;
     while let Some(found) =
         bytes.get(next..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
@@ -144,23 +150,25 @@ pub(crate) fn replay(disk: &dyn Disk, file: &str, number: u64, f: &mut Take<'_>)
     Ok(at as u64)
 }
 
-/// What is left of a log: shows `f` the whole changes, those after damage too. Returns the bytes
-/// that held others: a damaged head, changes that `f` refuses or that later ones rely on, and the
-/// end, where nobody can tell a damaged change from what a crash leaves.
+/// Passes the whole changes of a damaged log to `f`, including those after damage. Returns the byte
+/// ranges that held something else: a damaged head, changes that `f` rejects or that later changes
+/// name as durable, and the end, where a damaged change cannot be told from what a crash leaves.
 pub(crate) fn replay_damaged(
     disk: &dyn Disk,
     file: &str,
-    f: &mut Take<'_>,
+    f: &mut VisitChange<'_>,
 ) -> Result<Vec<Range<u64>>> {
     let bytes = bytes_of(&*disk.open(file)?)?;
     let mut lost = Vec::new();
     if bytes.get(..MAGIC.len()) != Some(MAGIC) || bytes.len() < START as usize {
         lost.push(0..START.min(bytes.len() as u64));
     }
-    let (mut found, mut next, mut promised) = (Vec::new(), START as usize, START);
+    let mut found = Vec::new();
+    let mut next = START as usize;
+    let mut promised = START;
     while next < bytes.len() {
-        // What lies in a damaged change, as an attribute may, does not fit between those before and
-        // after.
+        // An attribute may contain the bytes of a change. Its durable length does not fit between
+        // those of the changes before and after.
         let fits =
             |begin: usize| (promised..=begin as u64).contains(&word(&bytes[begin + 8..begin + 16]));
         if let Some((change, end)) = whole(&bytes, next).filter(|_| fits(next)) {
@@ -177,7 +185,7 @@ pub(crate) fn replay_damaged(
     }
     let mut at = START;
     for (begin, change) in found {
-        // What a crash left unwritten was never promised, and nothing after it was.
+        // Bytes that a crash left were never durable, nor was anything after them.
         if begin as u64 > at {
             if at >= promised {
                 break;
@@ -201,7 +209,7 @@ fn bytes_of(store: &dyn Store) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The change that begins here, and where it ends, if it is whole.
+/// The change that begins at an offset, and where it ends, if it is whole.
 fn whole(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let head = bytes.get(at..at + HEAD)?;
     let end = (at + HEAD).checked_add(word(&head[..4]) as usize)?;

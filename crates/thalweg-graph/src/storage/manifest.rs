@@ -1,8 +1,7 @@
-//! Which files make up a network, and what kinds of vertices and edges it has.
+//! The manifest: the files of a network, its vertex types and its populations.
 //!
-//! The file `manifest` is JSON, a newline, and the XXH3 hash of what stands before it as 16
-//! hexadecimal digits. It is replaced in one step: a network is what one manifest says, never
-//! something between two.
+//! The file `manifest` is JSON, a newline, and the XXH3 hash of the JSON as 16 hexadecimal digits.
+//! It is replaced in one step, by a rename.
 
 use std::collections::HashSet;
 
@@ -15,50 +14,50 @@ use crate::storage::checkpoint::ImportCheckpoint;
 use crate::storage::footer::Footer;
 use crate::storage::schema::{PopulationEntry, VertexType};
 
-/// The file's name.
+/// The name of the file.
 pub(crate) const FILE: &str = "manifest";
 const NEW: &str = "manifest.new";
 const COPY: &str = "manifest.copy";
 const VERSION: u32 = 1;
 
-/// A segment of a network.
+/// A segment, as the manifest lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SegmentEntry {
     pub(crate) file: String,
     pub(crate) bytes: u64,
 }
 
-/// What a network is.
+/// The manifest of a network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
-    /// How many there were before.
+    /// How many manifests the network had before.
     pub(crate) number: u64,
     pub(crate) types: Vec<VertexType>,
     pub(crate) edges: Vec<PopulationEntry>,
     /// Segments, the oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
-    /// The log of what came after them.
+    /// The number of the log with the changes after the segments.
     pub(crate) log: u64,
     /// The number of the next file.
     pub(crate) next: u64,
-    /// An import that is not finished, of which nothing shows yet.
+    /// The checkpoint of an interrupted import, which readers ignore.
     #[serde(rename = "unfinished_import", default, skip_serializing_if = "Option::is_none")]
     pub(crate) unfinished: Option<Box<ImportCheckpoint>>,
 }
 
 impl Manifest {
-    /// That of a network with nothing in it.
+    /// The manifest of an empty network.
     pub(crate) fn new() -> Self {
         Self { version: VERSION, next: 1, ..Self::default() }
     }
 
-    /// The one in a folder; `None` if there is none.
+    /// Loads the manifest of a network; `None` if there is none.
     pub(crate) fn load(disk: &dyn Disk) -> Result<Option<Self>> {
         Self::load_from(disk, FILE)
     }
 
-    /// The one in a folder or, if that is damaged or gone, its copy; and what is wrong.
+    /// Loads the manifest or, if it is damaged or missing, its copy. Also returns the damage.
     pub(crate) fn load_or_copy(disk: &dyn Disk) -> Result<Option<(Self, Option<Error>)>> {
         let damage = match Self::load(disk) {
             Ok(Some(manifest)) => return Ok(Some((manifest, None))),
@@ -68,7 +67,7 @@ impl Manifest {
         };
         match Self::load_from(disk, COPY) {
             Ok(Some(manifest)) => Ok(Some((manifest, Some(damage)))),
-            // The names of types and populations are nowhere else.
+            // The names of types and populations are in no other file.
             _ if matches!(damage, Error::Malformed { .. }) => Err(damage),
             outcome => Ok(outcome?.map(|manifest| (manifest, Some(damage)))),
         }
@@ -123,7 +122,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Puts it in the place of the one that is there, for good.
+    /// Replaces the manifest of the network, durably.
     pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {
         self.number += 1;
         let failed = |e| Error::io(&disk.path_of(FILE), "writing", e);
@@ -134,39 +133,39 @@ impl Manifest {
         sink.write(&bytes)?;
         sink.sync()?;
         drop(sink);
-        // What it names has to be there before it is.
+        // The files that it names must be durable before it is.
         disk.sync()?;
         disk.rename(NEW, FILE)?;
         disk.sync()?;
-        // For `repair`, should this one be damaged one day: it need not be there.
+        // The copy serves repair only, so a failure to write it is no error.
         let _ = disk.create(COPY).and_then(|mut sink| sink.write(&bytes));
         Ok(())
     }
 
-    /// A name for a file that there has not been.
+    /// A name for a new file.
     pub(crate) fn new_file(&mut self, ending: &str) -> String {
         self.next += 1;
         format!("{:08}.{ending}", self.next - 1)
     }
 
-    /// The name of its log.
+    /// The name of the log's file.
     pub(crate) fn log_file(&self) -> String {
         format!("{:08}.log", self.log)
     }
 
-    /// Files that it does not name, and that a writer left behind.
+    /// Files that an earlier writer left behind and the manifest does not name.
     pub(crate) fn strays(&self, disk: &dyn Disk) -> Result<Vec<String>> {
         let mut own: HashSet<String> = self.segments.iter().map(|part| part.file.clone()).collect();
         own.insert(self.log_file());
         own.extend(self.unfinished.iter().map(|unfinished| unfinished.file.clone()));
         let mut names = disk.list()?;
         names.retain(|name| {
-            name == NEW || is_to_sort_in(name) || number_of(name).is_some() && !own.contains(name)
+            name == NEW || is_sort_file(name) || number_of(name).is_some() && !own.contains(name)
         });
         Ok(names)
     }
 
-    /// Of a folder's files, those that came to be after it.
+    /// Those of a folder's files that are newer than the manifest.
     pub(crate) fn newer(&self, names: &[String]) -> Vec<String> {
         names
             .iter()
@@ -175,7 +174,7 @@ impl Manifest {
             .collect()
     }
 
-    /// Takes out of a segment's footer what is gone.
+    /// Takes the sections that no longer count out of a segment's footer.
     pub(crate) fn hide(&self, file: &str, footer: &mut Footer) {
         let number = number_of(file).unwrap_or_default();
         footer.edges.retain(|part| {
@@ -186,25 +185,25 @@ impl Manifest {
         });
     }
 
-    /// The number of a type.
+    /// The number of the type with a name.
     pub(crate) fn type_of(&self, name: &str) -> Option<usize> {
         self.types.iter().position(|known| known.name == name)
     }
 
-    /// The number of a population.
+    /// The number of the population with a name.
     pub(crate) fn population(&self, name: &str) -> Option<usize> {
         self.edges.iter().position(|known| known.population.name == name)
     }
 }
 
-/// The number of a segment's or a log's file.
+/// The number in the name of a segment's or a log's file.
 fn number_of(name: &str) -> Option<u64> {
     let (number, ending) = name.split_once('.')?;
     let is_number = number.len() == 8 && number.bytes().all(|b| b.is_ascii_digit());
     (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
 }
 
-/// Whether a file was about to lose its name, as those to sort in do, when its process ended.
-fn is_to_sort_in(name: &str) -> bool {
+/// Whether a file is one to sort in, whose process ended before it removed the file's name.
+fn is_sort_file(name: &str) -> bool {
     name.starts_with("sort.") && name.ends_with(".tmp")
 }

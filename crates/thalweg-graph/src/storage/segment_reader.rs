@@ -15,7 +15,7 @@ use crate::storage::schema::Side;
 use crate::storage::segment::SegmentPages;
 use crate::storage::table::{TableMeta, TableReader};
 
-/// Edges of a population on one side, open for reading.
+/// The edges of a population on one side in a segment.
 #[derive(Debug)]
 pub(crate) struct EdgeLists {
     pub(crate) added: Option<ListsReader>,
@@ -23,7 +23,7 @@ pub(crate) struct EdgeLists {
     pub(crate) table: Option<TableReader>,
 }
 
-/// Vertices of a type, open for reading.
+/// The vertices of a type in a segment.
 #[derive(Debug)]
 pub(crate) struct VertexColumns {
     pub(crate) added: Option<ColumnReader>,
@@ -31,23 +31,23 @@ pub(crate) struct VertexColumns {
     pub(crate) table: Option<TableReader>,
 }
 
-/// A segment, open for reading. What its footer names is opened when it is first used: where the
-/// pages of all columns begin is as much to read as the lists of a hundred vertices.
+/// A segment, open for reading. Its columns are opened when they are first used: reading where the
+/// pages of all columns begin would take as long as reading the lists of a hundred vertices.
 #[derive(Debug)]
 pub(crate) struct SegmentReader {
     pub(crate) file: String,
     pub(crate) segment: SegmentPages,
-    /// To fetch by what is not in memory.
+    /// The file without a memory map, for fetching pages that are not in memory.
     pub(crate) plain: Arc<dyn Store>,
     pub(crate) footer: Footer,
-    /// Whether there is something in it that is gone.
+    /// Whether the segment has sections that no longer count.
     pub(crate) is_partial: bool,
     edges: Vec<OnceLock<EdgeLists>>,
     vertices: Vec<OnceLock<VertexColumns>>,
 }
 
 impl SegmentReader {
-    /// Opens a segment of a network, as its manifest has it.
+    /// Opens a segment, without the sections that the manifest hides.
     pub(crate) fn open(disk: &dyn Disk, file: &str, manifest: &Manifest) -> Result<Arc<Self>> {
         let (segment, mut footer) = SegmentPages::open::<Footer>(disk.open(file)?)?;
         if footer.version != VERSION {
@@ -74,7 +74,7 @@ impl SegmentReader {
         }))
     }
 
-    /// Edges of a population on a side, if it says anything of them.
+    /// The edges of a population on a side, if the segment has any.
     pub(crate) fn edges(&self, population: usize, side: Side) -> Result<Option<&EdgeLists>> {
         let place = self
             .footer
@@ -98,19 +98,19 @@ impl SegmentReader {
         })
     }
 
-    /// Edges of all populations, on both sides.
+    /// The edges of all populations on both sides.
     pub(crate) fn all_edges(&self) -> impl Iterator<Item = Result<&EdgeLists>> {
         (0..self.edges.len()).map(|place| self.edges_at(place))
     }
 
-    /// Vertices of a type, if it says anything of them.
+    /// The vertices of a type, if the segment has any.
     pub(crate) fn vertices(&self, vertex_type: usize) -> Result<Option<&VertexColumns>> {
         let place =
             self.footer.vertices.iter().position(|vertices| vertices.vertex_type == vertex_type);
         place.map(|place| self.vertices_at(place)).transpose()
     }
 
-    /// Vertices of all types.
+    /// The vertices of all types.
     pub(crate) fn all_vertices(&self) -> impl Iterator<Item = Result<&VertexColumns>> {
         (0..self.vertices.len()).map(|place| self.vertices_at(place))
     }
@@ -134,7 +134,7 @@ impl SegmentReader {
     }
 }
 
-/// What `open` makes, the first time.
+/// The value in `held`, which `open` makes at the first use.
 fn opened<T>(held: &OnceLock<T>, open: impl FnOnce() -> Result<T>) -> Result<&T> {
     match held.get() {
         Some(known) => Ok(known),

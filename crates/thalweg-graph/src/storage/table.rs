@@ -1,5 +1,5 @@
-//! Attributes of edges or vertices in a segment: Arrow record batches, and which id each of their
-//! rows is of.
+//! Tables of attributes in a segment: Arrow record batches, and the id of the edge or vertex that
+//! each row belongs to.
 
 use std::io::Cursor;
 
@@ -13,7 +13,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use crate::storage::column::{Coding, ColumnMeta, ColumnReader, ColumnWriter};
 use crate::storage::segment::{PAGE, SegmentPages, SegmentWriter};
 
-/// A table, as the footer describes it.
+/// A table as the footer describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableMeta {
     /// The ids, ascending.
@@ -22,23 +22,23 @@ pub(crate) struct TableMeta {
 }
 
 impl TableMeta {
-    /// How many rows.
+    /// How many rows the table has.
     pub(crate) fn len(&self) -> u64 {
         self.rows.len()
     }
 }
 
-/// A batch of rows: an Arrow IPC stream.
+/// A batch of rows as the footer describes it. Its bytes are an Arrow IPC stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct BatchMeta {
-    /// The place of its first row.
+    /// The place of its first row in the table.
     first: u64,
-    /// Where it lies.
+    /// Its first page in the file.
     page: u64,
     bytes: u64,
 }
 
-/// Arrow's bytes of a batch.
+/// Encodes a batch as an Arrow IPC stream.
 pub(crate) fn to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     let failed = |e| Error::Usage(format!("attributes: {e}").into());
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(failed)?;
@@ -46,8 +46,8 @@ pub(crate) fn to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     writer.into_inner().map_err(failed)
 }
 
-/// Whether all that a stream's batch says of itself lies within it: Arrow's reader panics where it
-/// does not.
+/// Checks that the buffers of a stream's batch lie within the stream: Arrow's reader panics if they
+/// do not.
 fn check(bytes: &[u8]) -> Result<(), Fault> {
     let wrong = |at: usize| Fault::new(at, "no whole message", "an Arrow IPC stream of one batch");
     let schema = Message::head_len(bytes).ok_or_else(|| wrong(0))?;
@@ -65,7 +65,7 @@ fn check(bytes: &[u8]) -> Result<(), Fault> {
     Head::parse(head, body).map_err(shifted).map(drop)
 }
 
-/// The batch that such bytes are.
+/// Decodes a batch from an Arrow IPC stream.
 pub(crate) fn of_bytes(bytes: &[u8]) -> Result<RecordBatch, Fault> {
     check(bytes)?;
     let failed = |e: arrow_schema::ArrowError| {
@@ -78,19 +78,19 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> Result<RecordBatch, Fault> {
         .map_err(failed)
 }
 
-/// A table being written.
+/// Writes a table.
 pub(crate) struct TableWriter {
     rows: ColumnWriter,
     batches: Vec<BatchMeta>,
 }
 
 impl TableWriter {
-    /// A table without rows.
+    /// Starts an empty table.
     pub(crate) fn new() -> Self {
         Self { rows: ColumnWriter::new(Coding::Packed, true), batches: Vec::new() }
     }
 
-    /// Appends rows of ids that are greater than all before, and ascend.
+    /// Appends a batch. `ids` are the ids of its rows, ascending and greater than all before.
     pub(crate) fn push(
         &mut self,
         segment: &mut SegmentWriter,
@@ -115,7 +115,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Ends the table; `None` if it has no rows.
+    /// Ends the table. `None` if it has no rows.
     pub(crate) fn finish(self, segment: &mut SegmentWriter) -> Result<Option<TableMeta>> {
         if self.batches.is_empty() {
             return Ok(None);
@@ -132,6 +132,7 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
+    /// Opens a table.
     pub(crate) fn open(meta: &TableMeta, segment: &SegmentPages) -> Result<Self> {
         let table =
             Self { rows: ColumnReader::open(&meta.rows, segment)?, batches: meta.batches.clone() };
@@ -142,7 +143,7 @@ impl TableReader {
         Ok(table)
     }
 
-    /// The same, whatever pages of it are damaged. `None` if its parts do not fit each other.
+    /// Opens a table whose pages may be damaged. `None` if its parts do not fit each other.
     pub(crate) fn open_damaged(meta: &TableMeta, segment: &SegmentPages) -> Option<Self> {
         let table = Self {
             rows: ColumnReader::open_damaged(&meta.rows, segment)?,
@@ -157,23 +158,23 @@ impl TableReader {
         ascends && starts && self.batches.last().is_some_and(|batch| batch.first < self.rows.len())
     }
 
-    /// How many batches.
+    /// How many batches the table has.
     pub(crate) fn batches(&self) -> usize {
         self.batches.len()
     }
 
-    /// The batch that a row is in, and its place there.
+    /// The number of the batch that holds a row, and the row's place in the batch.
     pub(crate) fn place(&self, row: u64) -> (usize, usize) {
         let batch = self.batches.partition_point(|batch| batch.first <= row).saturating_sub(1);
         (batch, (row - self.batches.get(batch).map_or(0, |batch| batch.first)) as usize)
     }
 
-    /// The place of a batch's first row.
+    /// The place in the table of a batch's first row.
     pub(crate) fn first(&self, batch: usize) -> u64 {
         self.batches.get(batch).map_or(self.rows.len(), |batch| batch.first)
     }
 
-    /// A batch.
+    /// Reads a batch.
     pub(crate) fn batch(&self, segment: &SegmentPages, number: usize) -> Result<RecordBatch> {
         let meta = &self.batches[number];
         let failed = |fault: Fault| {
