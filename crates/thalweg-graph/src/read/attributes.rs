@@ -1,4 +1,4 @@
-//! Rows of attributes, wherever they lie.
+//! Reading rows of attributes from segments and the log.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::storage::schema::Side;
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::table::TableReader;
 
-/// Rows, by batch and place there, of batches of one schema.
+/// Collects rows of several batches of one schema. A row is given by the number of its batch, and
+/// its place in the batch.
 pub(crate) fn interleave_rows(
     batches: &[&RecordBatch],
     rows: &[(usize, usize)],
@@ -35,17 +36,17 @@ pub(crate) fn interleave_rows(
     RecordBatch::try_new(first.schema(), columns)
 }
 
-/// Rows that are taken out of a batch before the next one comes, so that no more than one is held,
-/// and put in order at the end.
+/// Collects rows of batches that arrive one after the other. It holds one batch at a time, and
+/// sorts the rows at the end.
 struct RowGatherer {
     schema: SchemaRef,
-    /// Which of the batches' columns are wanted; all, if it is not said.
+    /// The wanted columns; `None` for all.
     columns: Option<Vec<usize>>,
-    /// The batch that the rows below are of.
+    /// The batch that `rows` are of.
     batch: Option<Arc<RecordBatch>>,
     rows: Vec<u64>,
     taken: Vec<RecordBatch>,
-    /// Where each row belongs.
+    /// The place of each row in the result.
     places: Vec<usize>,
 }
 
@@ -66,7 +67,7 @@ impl RowGatherer {
         })
     }
 
-    /// Adds a row that belongs in a place. The same batch should come in a row.
+    /// Adds a row, with its place in the result. Rows of one batch should follow each other.
     fn push(
         &mut self,
         batch: &Arc<RecordBatch>,
@@ -93,7 +94,7 @@ impl RowGatherer {
         Ok(())
     }
 
-    /// The rows in the order of their places.
+    /// Returns the rows in the order of their places.
     fn finish(mut self) -> Result<RecordBatch, ArrowError> {
         self.take()?;
         let all = concat_batches(&self.schema, &self.taken)?;
@@ -106,7 +107,7 @@ impl RowGatherer {
     }
 }
 
-/// The places of numbers in ascending order of these.
+/// The places of the numbers, in ascending order of the numbers.
 fn ascending(numbers: &[u64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     if !numbers.is_sorted() {
@@ -116,7 +117,8 @@ fn ascending(numbers: &[u64]) -> Vec<usize> {
 }
 
 impl Network {
-    /// The attributes of vertices: the places of those that have any, and a row for each of these.
+    /// The attributes of vertices: the places in `ids` of those that have any, and a row for each of
+    /// these.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
@@ -128,7 +130,8 @@ impl Network {
         self.vertex_columns(vertex_type, ids, None)
     }
 
-    /// The same of some columns.
+    /// Some columns of the attributes of vertices (all, if `columns` is `None`): the places in `ids`
+    /// of those that have any, and a row for each of these.
     pub(crate) fn vertex_columns(
         &self,
         vertex_type: usize,
@@ -150,16 +153,17 @@ impl Network {
         Ok((places, found.finish().map_err(failed)?))
     }
 
-    /// The attributes of edges, by the numbers that [`Network::numbered_neighbours`] gives: a row
-    /// for each.
+    /// The attributes of edges, a row for each. `numbers` are those that
+    /// [`Network::numbered_neighbours`] gives.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for a number that no edge has; [`Error::Malformed`], [`Error::Io`].
+    /// [`Error::Malformed`] also for a number that no edge has; [`Error::Io`].
     pub fn edge_attributes(&self, population: usize, numbers: &[u64]) -> OurResult<RecordBatch> {
         self.edge_columns(population, numbers, None)
     }
 
-    /// The same of some columns. Each stored batch that has a row of these is decoded once.
+    /// Some columns of the attributes of edges (all, if `columns` is `None`). Each stored batch is
+    /// decoded once.
     pub(crate) fn edge_columns(
         &self,
         population: usize,
@@ -176,12 +180,12 @@ impl Network {
         let mut found =
             RowGatherer::new(&self.populations()[population].population.attributes, columns)
                 .map_err(failed)?;
-        let lately = memtable.edges(population);
-        // Numbers that follow each other are mostly in the same table.
+        let logged = memtable.edges(population);
+        // Consecutive numbers are mostly in the same table.
         let mut last = 0;
         for place in ascending(numbers) {
             let number = numbers[place];
-            if let Some((batch, row)) = lately.and_then(|changes| changes.rows.get(&number)) {
+            if let Some((batch, row)) = logged.and_then(|changes| changes.rows.get(&number)) {
                 found.push(batch, *row, place).map_err(failed)?;
                 continue;
             }
@@ -214,12 +218,13 @@ impl Network {
         found.finish().map_err(failed)
     }
 
+    /// An error of Arrow, with the name of the network.
     pub(crate) fn failed(&self, error: &ArrowError) -> Error {
         Error::Usage(format!("{}: {error}", self.disk.name()).into())
     }
 }
 
-/// Rows that are wanted of a table, ascending, and where they belong.
+/// The wanted rows of a table, ascending, and their places in the result.
 struct TableRows<'a> {
     reader: &'a SegmentReader,
     table: &'a TableReader,

@@ -1,6 +1,8 @@
-//! Whether a network is what was written, and makes sense.
+//! Checking a network: the checksums of all pages, and the consistency of all lists.
 
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use crate::storage::manifest;
 
 use crate::read::network::{Adjacency, Network};
 use crate::storage::lists::{ListsMeta, ListsReader};
@@ -11,33 +13,32 @@ use crate::storage::segment_reader::SegmentReader;
 /// What a check found.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Pages that were read.
+    /// Pages read.
     pub pages: u64,
-    /// Lists of neighbours that were read.
+    /// Neighbour lists read.
     pub lists: u64,
-    /// Edges that were read, on both sides.
+    /// Edges read; each is read on both sides.
     pub edges: u64,
-    /// What is wrong; the first so many.
+    /// The first 1,000 defects.
     pub defects: Vec<Defect>,
 }
 
-/// Something that is wrong.
+/// A defect of a network.
 #[derive(Debug)]
 pub struct Defect {
-    /// The file that it is in.
+    /// The file that has the defect.
     pub file: String,
-    /// What it is.
+    /// What is wrong.
     pub error: Error,
 }
 
-/// Defects beyond this many say no more.
+/// Defects beyond this many are not kept.
 const MOST: usize = 1000;
 
 impl Network {
-    /// Reads all of the segments: every page against its checksum, and whether lists ascend, name
-    /// edges that there can be, and are as many on both sides as were counted. What opening it
-    /// checks, the manifest, footers and the log, was right before. `progress` is told how many
-    /// bytes were read.
+    /// Reads all segments: verifies every page against its checksum, then checks that lists ascend
+    /// and that both sides have as many edges as the manifest says. Opening the network has checked
+    /// the manifest, the footers and the log. `progress` receives the number of bytes read so far.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -45,65 +46,81 @@ impl Network {
         let mut checked = Checked::default();
         let mut bytes = 0;
         for reader in &self.state.readers {
-            let all = reader.segment.pages();
-            for first in (0..all).step_by(TOGETHER as usize) {
-                if self.fetcher.control.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                progress(bytes);
-                let pages = first..all.min(first + TOGETHER);
-                checked.pages += pages.end - pages.start;
-                if let Err(error) = reader.segment.sums((first / TOGETHER) as usize) {
-                    checked.note(reader, error);
-                    continue;
-                }
-                // One by one, so that each damaged page is named.
-                for page in pages {
-                    let read = reader.segment.with(page..page + 1, |page| {
-                        bytes += page.len() as u64;
-                        Ok(())
-                    });
-                    read.unwrap_or_else(|error| checked.note(reader, error));
-                }
-            }
+            self.check_pages(reader, &mut checked, &mut bytes, progress)?;
         }
+        // Lists on damaged pages would be reported again.
         if !checked.defects.is_empty() {
             return Ok(checked);
         }
         for reader in &self.state.readers {
-            for edges in reader.all_edges() {
-                let mut both =
-                    edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
-                let outcome = both.try_for_each(|lists| self.lists(reader, lists, &mut checked));
-                if let Err(error) = edges.map(drop).and(outcome) {
-                    checked.note(reader, error);
-                }
-            }
-            if let Err(error) = reader.all_vertices().try_for_each(|vertices| vertices.map(drop)) {
-                checked.note(reader, error);
-            }
+            self.check_columns(reader, &mut checked);
         }
-        for (population, edges) in self.populations().iter().enumerate() {
+        for population in 0..self.populations().len() {
             for side in [Side::Out, Side::In] {
-                let count = self.count(Adjacency { population, side });
-                if count != edges.count {
-                    let found = format!(
-                        "{count} edges of {:?} by their {side:?} ends",
-                        edges.population.name
-                    );
-                    let fault = thalweg_io::Fault::new(
-                        0,
-                        found,
-                        format!("{}, as the manifest says", edges.count),
-                    );
-                    let error = fault.in_file(self.disk.name(), 0, "a population");
-                    checked
-                        .defects
-                        .push(Defect { file: crate::storage::manifest::FILE.into(), error });
-                }
+                checked.defects.extend(self.check_count(Adjacency { population, side }));
             }
         }
         Ok(checked)
+    }
+
+    /// Checks the pages of a segment.
+    fn check_pages(
+        &self,
+        reader: &SegmentReader,
+        checked: &mut Checked,
+        bytes: &mut u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        let all = reader.segment.pages();
+        for first in (0..all).step_by(TOGETHER as usize) {
+            if self.fetcher.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            progress(*bytes);
+            let pages = first..all.min(first + TOGETHER);
+            checked.pages += pages.end - pages.start;
+            if let Err(error) = reader.segment.sums((first / TOGETHER) as usize) {
+                checked.note(reader, error);
+                continue;
+            }
+            // One page at a time, so that each damaged page is named.
+            for page in pages {
+                let read = reader.segment.with(page..page + 1, |page| {
+                    *bytes += page.len() as u64;
+                    Ok(())
+                });
+                read.unwrap_or_else(|error| checked.note(reader, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the lists of a segment, and opens its columns of vertices.
+    fn check_columns(&self, reader: &SegmentReader, checked: &mut Checked) {
+        for edges in reader.all_edges() {
+            let mut both = edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
+            let outcome = both.try_for_each(|lists| self.check_lists(reader, lists, checked));
+            if let Err(error) = edges.map(drop).and(outcome) {
+                checked.note(reader, error);
+            }
+        }
+        if let Err(error) = reader.all_vertices().try_for_each(|vertices| vertices.map(drop)) {
+            checked.note(reader, error);
+        }
+    }
+
+    /// The defect of a population whose lists have another number of edges than the manifest says.
+    fn check_count(&self, adjacency: Adjacency) -> Option<Defect> {
+        let edges = &self.populations()[adjacency.population];
+        let count = self.count(adjacency);
+        if count == edges.count {
+            return None;
+        }
+        let name = &edges.population.name;
+        let found = format!("{count} edges of {name:?} by their {:?} ends", adjacency.side);
+        let fault = Fault::new(0, found, format!("{}, as the manifest says", edges.count));
+        let error = fault.in_file(self.disk.name(), 0, "a population");
+        Some(Defect { file: manifest::FILE.into(), error })
     }
 
     fn count(&self, adjacency: Adjacency) -> u64 {
@@ -118,7 +135,7 @@ impl Network {
         })
     }
 
-    fn lists(
+    fn check_lists(
         &self,
         reader: &SegmentReader,
         lists: &ListsReader,
@@ -126,7 +143,7 @@ impl Network {
     ) -> Result<()> {
         let mut last: Option<u64> = None;
         let wrong = |what: String| {
-            let fault = thalweg_io::Fault::new(0, what, "vertices and neighbours that ascend");
+            let fault = Fault::new(0, what, "vertices and neighbours that ascend");
             fault.in_file(reader.segment.store().name(), 0, "lists of neighbours")
         };
         lists.each(&reader.segment, &mut |vertex, ids, _| {

@@ -1,4 +1,4 @@
-//! All of a network's vertices or lists in order, out of the levels and the log together.
+//! Merging all vertices, lists or attributes of a network, in order, from its segments and the log.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::storage::lists::ListsCursor;
 use crate::storage::schema::Side;
 use crate::storage::segment_reader::SegmentReader;
 
-/// Ids that are shown at a time.
+/// Ids that are read at a time.
 pub(crate) const BATCH: usize = 8192;
 
-/// Ids of a column, one after the other.
+/// Reads the ids of a column in order.
 struct ColumnIds<'a> {
     reader: &'a SegmentReader,
     column: &'a ColumnReader,
-    /// The age of what they say, and whether they say that vertices are there.
-    says: (usize, bool),
+    /// The age of the segment, and whether the column lists vertices that exist.
+    record: (usize, bool),
     next: u64,
     end: u64,
     held: Vec<u64>,
@@ -42,11 +42,11 @@ impl ColumnIds<'_> {
     }
 }
 
-/// Vertices of a type, ascending.
+/// Merges the vertices of a type, ascending.
 pub(crate) struct MergedVertices<'a> {
     columns: Vec<ColumnIds<'a>>,
     memtable: Vec<(u64, bool)>,
-    /// How far in those.
+    /// The next element of `memtable`.
     place: usize,
 }
 
@@ -73,7 +73,7 @@ impl<'a> MergedVertices<'a> {
                 columns.push(ColumnIds {
                     reader,
                     column,
-                    says: (age, is_there),
+                    record: (age, is_there),
                     next,
                     end,
                     held: Vec::new(),
@@ -89,12 +89,12 @@ impl<'a> MergedVertices<'a> {
         Ok(Self { columns, memtable, place: 0 })
     }
 
-    /// Ids that are in any of some columns.
+    /// Merges the ids that are in any of some columns.
     pub(crate) fn of_columns(reader: &'a SegmentReader, columns: &[&'a ColumnReader]) -> Self {
         let ids = |column: &&'a ColumnReader| ColumnIds {
             reader,
             column,
-            says: (0, true),
+            record: (0, true),
             next: 0,
             end: column.len(),
             held: Vec::new(),
@@ -103,11 +103,11 @@ impl<'a> MergedVertices<'a> {
         Self { columns: columns.iter().map(ids).collect(), memtable: Vec::new(), place: 0 }
     }
 
-    /// Replaces `batch` by the next ids; false if there are no more.
+    /// Replaces `batch` by the next ids. Returns false if there are no more.
     pub(crate) fn next(&mut self, batch: &mut Vec<u64>) -> Result<bool> {
         batch.clear();
         if let ([only], true) = (self.columns.as_mut_slice(), self.place == self.memtable.len()) {
-            if only.says.1 && only.peek()?.is_some() {
+            if only.record.1 && only.peek()?.is_some() {
                 batch.extend_from_slice(&only.held[only.place..]);
                 only.place = only.held.len();
             }
@@ -120,7 +120,7 @@ impl<'a> MergedVertices<'a> {
         Ok(!batch.is_empty())
     }
 
-    /// The least id that anything is said of, and what was said last.
+    /// The next vertex of which there is any record, and what the newest record says.
     pub(crate) fn step(&mut self) -> Result<Option<VertexPresence>> {
         let mut least: Option<u64> = self.memtable.get(self.place).map(|(id, _)| *id);
         for column in &mut self.columns {
@@ -132,8 +132,8 @@ impl<'a> MergedVertices<'a> {
         for column in &mut self.columns {
             if column.peek()? == Some(id) {
                 column.place += 1;
-                was_removed |= !column.says.1;
-                says = says.max(Some(column.says));
+                was_removed |= !column.record.1;
+                says = says.max(Some(column.record));
             }
         }
         let recently = self
@@ -146,29 +146,29 @@ impl<'a> MergedVertices<'a> {
         Ok(Some(VertexPresence {
             id,
             is_there,
-            is_reborn: is_there && (was_removed || recently.is_some()),
+            is_readded: is_there && (was_removed || recently.is_some()),
         }))
     }
 }
 
-/// What is said of a vertex.
+/// What the records of a vertex say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VertexPresence {
     pub(crate) id: u64,
     pub(crate) is_there: bool,
-    /// Whether it may have been there before, with attributes that are not its own.
-    pub(crate) is_reborn: bool,
+    /// Whether an older segment may hold attributes of an earlier vertex with this id.
+    pub(crate) is_readded: bool,
 }
 
-/// Attributes of a type's vertices, by id: those that count.
+/// Reads the current attributes of a type's vertices, by id.
 pub(crate) struct MergedAttributes<'a> {
     readers: &'a [Arc<SegmentReader>],
     memtable: Option<&'a Memtable>,
     vertex_type: usize,
     columns: Vec<ColumnIds<'a>>,
-    /// Ids that the log describes, the last first.
+    /// Ids with attributes in the log, descending.
     described: Vec<u64>,
-    /// A batch of each level.
+    /// The batch of each segment that was read last, with its number.
     held: Vec<Option<(usize, Arc<RecordBatch>)>>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> MergedAttributes<'a> {
             columns.push(ColumnIds {
                 reader,
                 column,
-                says: (age, true),
+                record: (age, true),
                 next: 0,
                 end,
                 held: Vec::new(),
@@ -209,7 +209,7 @@ impl<'a> MergedAttributes<'a> {
         })
     }
 
-    /// The next vertex that has attributes, and where.
+    /// The next vertex that has attributes, the batch that holds them, and the row in it.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Arc<RecordBatch>, usize)>> {
         loop {
             let mut least = self.described.last().copied();
@@ -237,7 +237,7 @@ impl<'a> MergedAttributes<'a> {
             if let Some(row) = changes.rows.get(&id) {
                 return Ok(Some(row.clone()));
             }
-            // What segments say is of another vertex, that went.
+            // The segments hold attributes of an earlier vertex, which was removed.
             if changes.exists.contains_key(&id) {
                 return Ok(None);
             }
@@ -267,7 +267,7 @@ impl<'a> MergedAttributes<'a> {
     }
 }
 
-/// A cursor, and the vertex that it stands at.
+/// A cursor, and the vertex of its current list.
 struct ListStream<'a> {
     reader: &'a SegmentReader,
     cursor: ListsCursor<'a>,
@@ -275,14 +275,14 @@ struct ListStream<'a> {
     vertex: Option<u64>,
 }
 
-/// What levels, and the log if it is given, say of the lists of a population on one side, vertex
-/// after vertex.
+/// Merges the changes that segments, and the log if it is given, make to the lists of a population
+/// on one side, vertex by vertex.
 pub(crate) struct MergedLists<'a> {
-    /// By age.
+    /// The oldest first.
     streams: Vec<ListStream<'a>>,
     memtable: Vec<(u64, &'a ListChange)>,
     place: usize,
-    /// The vertex's change, from what was before the first of the levels.
+    /// The change of the current vertex's list, compared to before the first of the segments.
     pub(crate) change: ListChange,
 }
 
@@ -296,7 +296,7 @@ impl<'a> MergedLists<'a> {
         let mut streams = Vec::new();
         for reader in readers {
             let Some(edges) = reader.edges(population, side)? else { continue };
-            // What goes in a level is what was there before it.
+            // A segment removes edges of older segments, then adds its own.
             for (lists, is_added) in [(&edges.removed, false), (&edges.added, true)] {
                 let Some(lists) = lists else { continue };
                 let mut cursor = lists.cursor();
@@ -312,7 +312,7 @@ impl<'a> MergedLists<'a> {
         Ok(Self { streams, memtable, place: 0, change: ListChange::default() })
     }
 
-    /// The next vertex; its list's change is in [`MergedLists::change`].
+    /// Moves to the next vertex. The change of its list is then in [`MergedLists::change`].
     pub(crate) fn next(&mut self) -> Result<Option<u64>> {
         let memtable = self.memtable.get(self.place).map(|(id, _)| *id);
         let Some(vertex) =

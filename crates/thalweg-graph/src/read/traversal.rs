@@ -1,5 +1,5 @@
-//! Further than one step: what can be reached, the part of a network between some vertices, and
-//! what that takes.
+//! Traversal: vertices within some steps, edges between two sets of vertices, and how many bytes a
+//! query has to read.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use crate::read::neighbours::Neighbours;
 use crate::read::network::{Adjacency, Network};
 use crate::storage::segment::PAGE;
 
-/// Vertices whose neighbours are held at a time.
+/// Vertices whose neighbours are in memory at a time.
 const TOGETHER: usize = 1024;
 
 impl Network {
-    /// Vertices that are `steps` steps or fewer from some, along ways between vertices of one type;
-    /// each once, ascending, without those that one went from.
+    /// The vertices within `steps` steps of some others, along adjacencies between vertices of one
+    /// type: each once, ascending, without the vertices of `from`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more than one step along ways to another type; else as
+    /// [`Error::Usage`] for more than one step along an adjacency to another type; else as
     /// [`Network::neighbours`].
     pub fn reachable(
         &self,
@@ -62,9 +62,8 @@ impl Network {
         Ok(reached.into_iter().collect())
     }
 
-    /// The edges of a way both of whose ends are among some vertices, as
-    /// [`Network::numbered_neighbours`] gives them: from each of `from`, those that lead to one of
-    /// `to`, which ascends.
+    /// The edges of an adjacency between two sets of vertices: for each vertex of `from`, its
+    /// neighbours that are in `to`, with the numbers of the edges. `to` ascends.
     ///
     /// # Errors
     /// As [`Network::neighbours`].
@@ -95,7 +94,7 @@ impl Network {
         Ok(())
     }
 
-    /// Bytes of the pages that hold the neighbours of vertices: what has to be read at least.
+    /// The bytes of the pages that hold the neighbours of vertices: the least that a query reads.
     ///
     /// # Errors
     /// As [`Network::neighbours`].

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! "THALWLOG", number u64 of the log
-//! then, for each change: bytes u32 of it, "chg!", end u64 of what was durable when it was written,
-//!   XXH3 u64 of it and of the 16 bytes before, and the change (see `records`)
+//! then, for each change: its length u32, "chg!", the durable length u64 of the log by then,
+//!   XXH3 u64 of the change and of the 16 bytes before, and the change (see `log_record`)
 //! ```
 //!
 //! A crash may leave an incomplete change at the end, which was never acknowledged and is ignored.

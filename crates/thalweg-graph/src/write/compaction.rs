@@ -211,17 +211,17 @@ impl Compaction<'_> {
     fn vertices(&self, segment: &mut SegmentWriter, vertex_type: usize) -> Result<VertexSection> {
         let mut columns =
             [ColumnWriter::new(Coding::Packed, true), ColumnWriter::new(Coding::Packed, true)];
-        let mut verdicts =
+        let mut vertices =
             MergedVertices::new(self.readers, self.memtable, vertex_type, 0..=u64::MAX)?;
         let has_attributes = !self.manifest.types[vertex_type].attributes.fields().is_empty();
-        while let Some(verdict) = verdicts.step()? {
+        while let Some(vertex) = vertices.step()? {
             let [added, removed] = &mut columns;
-            if verdict.is_there {
-                added.push(segment, verdict.id)?;
+            if vertex.is_there {
+                added.push(segment, vertex.id)?;
             }
             // A vertex that was removed and added again must not get its old attributes back.
-            if !self.is_lowest && (!verdict.is_there || has_attributes && verdict.is_reborn) {
-                removed.push(segment, verdict.id)?;
+            if !self.is_lowest && (!vertex.is_there || has_attributes && vertex.is_readded) {
+                removed.push(segment, vertex.id)?;
             }
         }
         let [added, removed] = columns.map(|column| -> Result<Option<ColumnMeta>> {
