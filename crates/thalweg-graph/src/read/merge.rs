@@ -60,7 +60,7 @@ impl<'a> MergedVertices<'a> {
         let mut columns = Vec::new();
         for (age, reader) in readers.iter().enumerate() {
             let Some(vertices) = reader.vertices(vertex_type)? else { continue };
-            for (column, is_there) in [(&vertices.added, true), (&vertices.removed, false)] {
+            for (column, exists) in [(&vertices.added, true), (&vertices.removed, false)] {
                 let Some(column) = column else { continue };
                 let next =
                     column.find(&reader.segment, *ids.start())?.unwrap_or_else(|place| place);
@@ -73,7 +73,7 @@ impl<'a> MergedVertices<'a> {
                 columns.push(ColumnIds {
                     reader,
                     column,
-                    record: (age, is_there),
+                    record: (age, exists),
                     next,
                     end,
                     held: Vec::new(),
@@ -84,7 +84,7 @@ impl<'a> MergedVertices<'a> {
         let memtable = memtable
             .and_then(|memtable| memtable.vertices(vertex_type))
             .map_or_else(Vec::new, |changes| {
-                changes.exists.range(ids).map(|(id, is_there)| (*id, *is_there)).collect()
+                changes.exists.range(ids).map(|(id, exists)| (*id, *exists)).collect()
             });
         Ok(Self { columns, memtable, place: 0 })
     }
@@ -115,7 +115,7 @@ impl<'a> MergedVertices<'a> {
         }
         while batch.len() < BATCH {
             let Some(verdict) = self.step()? else { break };
-            batch.extend(verdict.is_there.then_some(verdict.id));
+            batch.extend(verdict.exists.then_some(verdict.id));
         }
         Ok(!batch.is_empty())
     }
@@ -140,13 +140,13 @@ impl<'a> MergedVertices<'a> {
             .memtable
             .get(self.place)
             .filter(|(known, _)| *known == id)
-            .map(|(_, is_there)| *is_there);
+            .map(|(_, exists)| *exists);
         self.place += usize::from(recently.is_some());
-        let is_there = recently.or(says.map(|(_, is_there)| is_there)).unwrap_or(false);
+        let exists = recently.or(says.map(|(_, exists)| exists)).unwrap_or(false);
         Ok(Some(VertexPresence {
             id,
-            is_there,
-            is_readded: is_there && (was_removed || recently.is_some()),
+            exists,
+            is_readded: exists && (was_removed || recently.is_some()),
         }))
     }
 }
@@ -155,7 +155,7 @@ impl<'a> MergedVertices<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VertexPresence {
     pub(crate) id: u64,
-    pub(crate) is_there: bool,
+    pub(crate) exists: bool,
     /// Whether an older segment may hold attributes of an earlier vertex with this id.
     pub(crate) is_readded: bool,
 }

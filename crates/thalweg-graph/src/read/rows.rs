@@ -1,204 +1,52 @@
-//! Edges and vertices as rows of a table, with their attributes: all, or those that are wanted.
+//! Reading edges and vertices as rows of a table with their attributes: all, or a selection.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
-use thalweg_io::condition::{Bound, Condition};
+use thalweg_io::condition::Condition;
 use thalweg_io::{Error, Result};
 
+use self::filter::{EdgeFilter, EdgeRows, id_field};
 use crate::read::neighbours::Neighbours;
 use crate::read::network::{Adjacency, Network};
 use crate::storage::schema::Side;
 
-/// Which edges of a population are wanted: those for which all of it holds.
+mod filter;
+
+/// A selection of a population's edges: those that meet all criteria.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EdgeSelection<'a> {
-    /// Those that leave from these vertices, which ascend.
+    /// Edges from these vertices, which ascend; `None` for all.
     pub from: Option<&'a [u64]>,
-    /// Those that lead to these vertices, which ascend.
+    /// Edges to these vertices, which ascend; `None` for all.
     pub to: Option<&'a [u64]>,
-    /// Those for which this holds: see [`Network::neighbours_where`] for the names of its columns.
+    /// Edges for which this condition holds; `None` for all. [`Network::neighbours_where`] lists its
+    /// columns.
     pub condition: Option<&'a Condition>,
 }
 
 /// Vertices that are looked up together.
 const TOGETHER: usize = 4096;
 
-/// Rows that are held at a time, at least and at most.
+/// The fewest rows in memory at a time, whatever the budget.
 const FEWEST: usize = 1 << 12;
+
+/// The most rows in memory at a time.
 const MOST: usize = 1 << 20;
 
-/// The part of memory that rows take.
+/// Rows take this part of the memory budget: a quarter.
 const SHARE: usize = 4;
 
-/// Bytes of a value, about, where its type does not say.
+/// The assumed size in bytes of a value of variable length.
 const VALUE: usize = 64;
 
-/// Edges, a row each, without attributes.
-#[derive(Debug, Default)]
-struct EdgeRows {
-    from: Vec<u64>,
-    to: Vec<u64>,
-    numbers: Vec<u64>,
-}
-
-impl EdgeRows {
-    fn clear(&mut self) {
-        self.from.clear();
-        self.to.clear();
-        self.numbers.clear();
-    }
-
-    /// Those in a range.
-    fn part(&self, range: std::ops::Range<usize>) -> Self {
-        let of = |all: &[u64]| all[range.clone()].to_vec();
-        Self { from: of(&self.from), to: of(&self.to), numbers: of(&self.numbers) }
-    }
-
-    fn retain(&mut self, kept: &[bool]) {
-        for column in [&mut self.from, &mut self.to, &mut self.numbers] {
-            let mut kept = kept.iter();
-            column.retain(|_| kept.next() == Some(&true));
-        }
-    }
-}
-
-/// Where a column that a condition asks about comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ConditionColumn {
-    /// An attribute of the edge.
-    Edge(usize),
-    /// The vertex at an end: the one that one goes from, or the other.
-    EndId(bool),
-    /// An attribute of that vertex.
-    Vertex(bool, usize),
-}
-
-/// A condition on the edges of a way.
-struct EdgeFilter {
-    adjacency: Adjacency,
-    schema: SchemaRef,
-    origins: Vec<ConditionColumn>,
-    bound: Bound,
-}
-
-impl EdgeFilter {
-    fn new(network: &Network, adjacency: Adjacency, condition: &Condition) -> Result<Self> {
-        let edges = &network.populations()[adjacency.population];
-        let mut columns: Vec<(Field, ConditionColumn)> = Vec::new();
-        for (number, field) in edges.population.attributes.fields().iter().enumerate() {
-            columns.push((field.as_ref().clone(), ConditionColumn::Edge(number)));
-        }
-        for (is_from, name, vertex_type) in
-            [(true, "from", adjacency.leaves(network)), (false, "to", adjacency.arrives(network))]
-        {
-            columns.push((id_field(name), ConditionColumn::EndId(is_from)));
-            for (number, field) in
-                network.types()[vertex_type].attributes.fields().iter().enumerate()
-            {
-                let field = field
-                    .as_ref()
-                    .clone()
-                    .with_name(format!("{name}.{}", field.name()))
-                    .with_nullable(true);
-                columns.push((field, ConditionColumn::Vertex(is_from, number)));
-            }
-        }
-        // Against all, so that an error can name all; then against those that it asks about, the
-        // first of each name.
-        let all = Schema::new(columns.iter().map(|(field, _)| field.clone()).collect::<Vec<_>>());
-        condition.bind(&all)?;
-        let asked = condition.columns();
-        let asked = asked.iter().filter_map(|name| columns.get(all.index_of(name).ok()?));
-        let (fields, origins): (Vec<Field>, Vec<ConditionColumn>) = asked.cloned().unzip();
-        let schema = Arc::new(Schema::new(fields));
-        Ok(Self { adjacency, bound: condition.bind(&schema)?, schema, origins })
-    }
-
-    /// Keeps the edges for which it holds.
-    fn retain(&self, network: &Network, ends: &mut EdgeRows) -> Result<()> {
-        if ends.from.is_empty() {
-            return Ok(());
-        }
-        let mut columns: Vec<Option<ArrayRef>> = vec![None; self.origins.len()];
-        let numbers =
-            |wanted: &dyn Fn(ConditionColumn) -> Option<usize>| -> (Vec<usize>, Vec<usize>) {
-                self.origins
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(place, origin)| Some((place, wanted(*origin)?)))
-                    .unzip()
-            };
-        for (place, origin) in self.origins.iter().enumerate() {
-            if let ConditionColumn::EndId(is_from) = origin {
-                let ids = if *is_from { &ends.from } else { &ends.to };
-                columns[place] = Some(Arc::new(UInt64Array::from(ids.clone())));
-            }
-        }
-        let (places, attributes) = numbers(&|origin| match origin {
-            ConditionColumn::Edge(number) => Some(number),
-            _ => None,
-        });
-        if !places.is_empty() {
-            let batch = network.edge_columns(
-                self.adjacency.population,
-                &ends.numbers,
-                Some(&attributes),
-            )?;
-            places
-                .iter()
-                .zip(batch.columns())
-                .for_each(|(place, column)| columns[*place] = Some(column.clone()));
-        }
-        for end in [true, false] {
-            let (places, attributes) = numbers(&|origin| match origin {
-                ConditionColumn::Vertex(is_from, number) if is_from == end => Some(number),
-                _ => None,
-            });
-            if places.is_empty() {
-                continue;
-            }
-            let (ids, vertex_type) = match end {
-                true => (&ends.from, self.adjacency.leaves(network)),
-                false => (&ends.to, self.adjacency.arrives(network)),
-            };
-            let found = network.columns_of(vertex_type, ids, &attributes)?;
-            places.iter().zip(found).for_each(|(place, column)| columns[*place] = Some(column));
-        }
-        let columns = columns.into_iter().flatten().collect();
-        let batch =
-            RecordBatch::try_new(self.schema.clone(), columns).map_err(|e| network.failed(&e))?;
-        let kept: Vec<bool> =
-            self.bound.holds(&batch).iter().map(|holds| holds == Some(true)).collect();
-        ends.retain(&kept);
-        Ok(())
-    }
-}
-
-impl Adjacency {
-    /// The type of the vertices that one goes from.
-    fn leaves(self, network: &Network) -> usize {
-        let edges = &network.populations()[self.population];
-        if self.side == Side::Out { edges.source } else { edges.target }
-    }
-
-    /// The type of those that one comes to.
-    fn arrives(self, network: &Network) -> usize {
-        Self { side: self.side.other(), ..self }.leaves(network)
-    }
-}
-
-fn id_field(name: &str) -> Field {
-    Field::new(name, DataType::UInt64, false)
-}
-
 impl Network {
-    /// Attributes of vertices, which may come in any order and again: a row for each, without
-    /// values where a vertex has none.
-    fn columns_of(
+    /// Attributes of vertices in any order, with repetitions: a row for each, of nulls for a vertex
+    /// without attributes.
+    pub(super) fn columns_of(
         &self,
         vertex_type: usize,
         ids: &[u64],
@@ -216,16 +64,17 @@ impl Network {
         taken.collect::<std::result::Result<_, _>>().map_err(|e| self.failed(&e))
     }
 
-    /// Rows that memory has room for.
+    /// How many rows fit into the memory budget.
     fn room(&self, schema: &Schema) -> usize {
         let size = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(VALUE);
         let row: usize = 24 + schema.fields().iter().map(size).sum::<usize>();
-        // While they are put in order, they are there twice.
+        // Rows are in memory twice while they are sorted.
         (self.fetcher.budget.memory / SHARE / (2 * row)).clamp(FEWEST, MOST)
     }
 
-    /// Shows `f` the edges along a way from vertices, in order, so many at a time that memory has
-    /// room for them; with those that do not suit left out.
+    /// Passes the edges of vertices along an adjacency to `f`, in order, as many at a time as fit
+    /// into memory. `to` restricts them to some neighbours. Edges that do not fill a batch are left in
+    /// `ends`.
     fn ends(
         &self,
         adjacency: Adjacency,
@@ -271,8 +120,8 @@ impl Network {
         Ok(())
     }
 
-    /// The columns in which [`Network::edges`] shows the edges of a population: `source`, `target`
-    /// and their attributes.
+    /// The columns that [`Network::edges`] gives for a population: `source`, `target` and the
+    /// attributes.
     pub fn edge_schema(&self, population: usize) -> SchemaRef {
         let attributes = &self.populations()[population].population.attributes;
         let ends = ["source", "target"].map(|name| Arc::new(id_field(name)));
@@ -281,13 +130,13 @@ impl Network {
         ))
     }
 
-    /// Shows `f` edges of a population with their attributes, in bounded memory: ordered by the
-    /// vertex that they leave, then by the one that they lead to. An edge that has no direction is
-    /// shown once, from the first of the two types, or from the lesser id.
+    /// Passes edges of a population with their attributes to `f`, ordered by source, then target, in
+    /// bounded memory. An undirected edge is passed once: its source is the vertex of the first of
+    /// the two types or, within one type, the lesser id.
     ///
     /// # Errors
-    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; a condition that does not suit;
-    /// those of `f`.
+    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; [`Error::Usage`] for a condition
+    /// that does not fit the columns; the errors of `f`.
     pub fn edges(
         &self,
         population: usize,
@@ -328,8 +177,7 @@ impl Network {
         show(&mut ends)
     }
 
-    /// The columns in which [`Network::vertex_rows`] shows the vertices of a type: `id` and their
-    /// attributes.
+    /// The columns that [`Network::vertex_rows`] gives for a type: `id` and the attributes.
     pub fn vertex_schema(&self, vertex_type: usize) -> SchemaRef {
         let nullable = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_nullable(true));
         let attributes = self.types()[vertex_type].attributes.fields().iter().map(nullable);
@@ -338,12 +186,13 @@ impl Network {
         ))
     }
 
-    /// Shows `f` the vertices of a type with their attributes, ascending, in bounded memory: those
-    /// for which a condition on these columns holds. A vertex that has no attributes has no values.
+    /// Passes the vertices of a type with their attributes to `f`, ascending, in bounded memory: all,
+    /// or those for which a condition on these columns holds. The attributes of a vertex without any
+    /// are null.
     ///
     /// # Errors
-    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; a condition that does not suit;
-    /// those of `f`.
+    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; [`Error::Usage`] for a condition
+    /// that does not fit the columns; the errors of `f`.
     pub fn vertex_rows(
         &self,
         vertex_type: usize,
@@ -371,15 +220,15 @@ impl Network {
         })
     }
 
-    /// The neighbours of vertices, which ascend, along those edges for which a condition holds;
-    /// with the numbers of these.
+    /// Reads the neighbours of vertices, which ascend, along those edges for which a condition holds,
+    /// with the numbers of the edges.
     ///
-    /// Its columns are the attributes of edges by their names; `from` and `to`, the ids of the
-    /// vertex that one goes from and of the neighbour; and their attributes, as `from.layer` and
-    /// `to.layer`. Each of the ways must have those that it names.
+    /// The columns of the condition are the attributes of the edges; `from` and `to`, the ids of the
+    /// vertex of the query and of the neighbour; and the attributes of these, as `from.layer` and
+    /// `to.layer`. Each adjacency must have the columns that the condition names.
     ///
     /// # Errors
-    /// As [`Network::neighbours`]; [`Error::Usage`] for a condition that does not suit.
+    /// As [`Network::neighbours`]; [`Error::Usage`] for a condition that does not fit the columns.
     pub fn neighbours_where(
         &self,
         adjacencies: &[Adjacency],
@@ -390,10 +239,10 @@ impl Network {
         let mut kept: Vec<(u64, u64, u64)> = Vec::new();
         for adjacency in adjacencies {
             let filter = EdgeFilter::new(self, *adjacency, condition)?;
-            // An edge from a vertex to itself is one edge, from whichever end it is seen.
+            // An edge from a vertex to itself is a single edge in both adjacencies.
             let other = Adjacency { side: adjacency.side.other(), ..*adjacency };
             let skips_loops = adjacency.side == Side::In
-                && adjacency.leaves(self) == adjacency.arrives(self)
+                && adjacency.from_type(self) == adjacency.to_type(self)
                 && adjacencies.contains(&other);
             let mut keep = |ends: &mut EdgeRows| -> Result<()> {
                 filter.retain(self, ends)?;

@@ -216,11 +216,11 @@ impl Compaction<'_> {
         let has_attributes = !self.manifest.types[vertex_type].attributes.fields().is_empty();
         while let Some(vertex) = vertices.step()? {
             let [added, removed] = &mut columns;
-            if vertex.is_there {
+            if vertex.exists {
                 added.push(segment, vertex.id)?;
             }
             // A vertex that was removed and added again must not get its old attributes back.
-            if !self.is_lowest && (!vertex.is_there || has_attributes && vertex.is_readded) {
+            if !self.is_lowest && (!vertex.exists || has_attributes && vertex.is_readded) {
                 removed.push(segment, vertex.id)?;
             }
         }
