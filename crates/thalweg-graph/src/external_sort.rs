@@ -90,8 +90,8 @@ impl EdgeSorter {
         Self { buckets: BTreeMap::new(), shift: 0, spill, memory, is_numbered }
     }
 
-    /// Adds edges between the vertex `other` and the vertices `keys`, by which they will be grouped.
-    /// `numbers` are the edges' numbers, if they have any. Ascending keys are fastest.
+    /// Adds edges between the vertex `other` and the vertices `keys`, by which they will be
+    /// grouped. `numbers` are the edges' numbers, if they have any. Ascending keys are fastest.
     pub(crate) fn push(&mut self, other: u64, mut keys: &[u64], mut numbers: &[u64]) -> Result<()> {
         while let Some(first) = keys.first() {
             let number = first >> self.shift;
@@ -185,7 +185,8 @@ impl EdgeSorter {
 
 /// Passes the runs in the bytes of a bucket to `f`.
 fn runs(bytes: &[u8], is_numbered: bool, f: &mut VisitList<'_>) -> Result<()> {
-    let (mut keys, mut numbers) = (Vec::new(), Vec::new());
+    let mut keys = Vec::new();
+    let mut numbers = Vec::new();
     let mut at = 0;
     while let Some(head) = bytes.get(at..at + HEAD) {
         let (other, upper, len) =
@@ -234,7 +235,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn edges_come_back_grouped(
-            pushes in prop::collection::vec((0..50_u64, prop::collection::vec(any::<u64>(), 0..40), 0..64_u32), 0..60),
+            pushes in prop::collection::vec(
+                (0..50_u64, prop::collection::vec(any::<u64>(), 0..40), 0..64_u32),
+                0..60,
+            ),
             memory in prop::sample::select(vec![0_usize, 1 << 20, 64 << 20]),
             is_numbered in any::<bool>(),
         ) {
@@ -246,7 +250,8 @@ mod tests {
                 let keys: Vec<u64> = keys.iter().map(|key| key >> bits).collect();
                 let numbers: Vec<u64> = keys.iter().map(|_| { number += 1; number }).collect();
                 for (key, number) in keys.iter().zip(&numbers) {
-                    expected.entry(*key).or_default().push((*other, if is_numbered { *number } else { 0 }));
+                    let number = if is_numbered { *number } else { 0 };
+                    expected.entry(*key).or_default().push((*other, number));
                 }
                 sorter.push(*other, &keys, if is_numbered { &numbers } else { &[] }).unwrap();
             }
@@ -258,7 +263,8 @@ mod tests {
                     assert!(last < Some(key));
                     last = Some(key);
                     let number = |i: usize| numbers.get(i).copied().unwrap_or_default();
-                    found.insert(key, ids.iter().enumerate().map(|(i, id)| (*id, number(i))).collect());
+                    let list = ids.iter().enumerate().map(|(i, id)| (*id, number(i)));
+                    found.insert(key, list.collect());
                 }
                 Ok(())
             }).unwrap();

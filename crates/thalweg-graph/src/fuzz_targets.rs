@@ -1,5 +1,5 @@
-//! Networks out of bytes from anywhere, whose checksums are right: what the fuzz targets read.
-//! Files are made on an empty disk that the caller gives.
+//! The bodies of the fuzz targets: they read arbitrary bytes as parts of a network, with correct
+//! checksums. Files are written to an empty disk that the caller provides.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::storage::segment::{PAGE, SegmentWriter};
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::{log, log_record};
 
-/// Rows of a list or a column that are read.
+/// The most rows of a list or a column that are read.
 const MOST: u64 = 1 << 16;
 
-/// A change out of the log: it is refused, or comes back as it was.
+/// Decodes a change of the log. It is rejected, or encodes to equal bytes.
 pub fn change(data: &[u8]) {
     let Ok(records) = log_record::of_bytes(data, 3, 3) else { return };
     let mut memtable = crate::read::memtable::Memtable::default();
@@ -39,7 +39,7 @@ pub fn change(data: &[u8]) {
     }
 }
 
-/// A log: whatever it says, reading it ends.
+/// Replays a log: reading ends, whatever the bytes are.
 pub fn log(data: &[u8], disk: &dyn Disk) {
     put(disk, "00000000.log", data);
     let _ = log::replay(disk, "00000000.log", 0, &mut |_, change| {
@@ -47,7 +47,7 @@ pub fn log(data: &[u8], disk: &dyn Disk) {
     });
 }
 
-/// A manifest, which gets its checksum here.
+/// Opens a network by a manifest, to which the checksum is added here.
 pub fn manifest(data: &[u8], disk: Arc<dyn Disk>) {
     let sum = format!("\n{:016x}\n", XxHash3_64::oneshot(data));
     put(&*disk, manifest::FILE, &[data, sum.as_bytes()].concat());
@@ -60,8 +60,8 @@ fn put(disk: &dyn Disk, file: &str, bytes: &[u8]) {
     }
 }
 
-/// A segment: the bytes of a footer (JSON, up to a zero byte), then pages, which get their
-/// checksums here.
+/// Reads a segment: the bytes are a footer (JSON, up to a zero byte), then pages, to which
+/// checksums are added here.
 pub fn segment(data: &[u8], disk: Arc<dyn Disk>) {
     let (json, pages) =
         data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));
@@ -112,7 +112,7 @@ pub fn segment(data: &[u8], disk: Arc<dyn Disk>) {
     }
 }
 
-/// A network of a segment, with as many types and populations as it names; not more than a few.
+/// A network of one segment, with three types and three populations.
 fn network(disk: Arc<dyn Disk>, reader: Arc<SegmentReader>) -> Network {
     let mut manifest = Manifest::new();
     let attributes = Arc::new(Schema::new(vec![Field::new("weight", DataType::Int64, true)]));
@@ -146,10 +146,10 @@ fn network(disk: Arc<dyn Disk>, reader: Arc<SegmentReader>) -> Network {
     Network::of_state(disk, state)
 }
 
-/// Seeds: what a writer makes of a small network, in the forms that the targets above read.
+/// Seeds for the fuzz targets: the files of a small network, in the forms that the targets read.
 ///
 /// # Panics
-/// If the writer fails, which it has no reason to.
+/// If the writer fails.
 pub fn seeds(disk: Arc<dyn Disk>) -> Vec<(&'static str, &'static str, Vec<u8>)> {
     use crate::write::change::Change;
     use crate::write::writer::Writer;

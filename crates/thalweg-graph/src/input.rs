@@ -1,4 +1,4 @@
-//! What is brought into a store: edges and vertices, a piece at a time, in bounded memory.
+//! Inputs of an import: vertices and edges of a file, batch by batch, in bounded memory.
 
 #[cfg(feature = "hdf5")]
 mod columns;
@@ -29,13 +29,12 @@ pub use hdf5::open;
 #[cfg(not(feature = "hdf5"))]
 pub use no_hdf5::open;
 
-/// How a file is brought in.
+/// Options for importing a file.
 #[derive(Debug, Clone)]
 pub struct InputOptions {
-    /// How it is read.
+    /// Options for reading the file.
     pub read: open::Options,
-    /// Only edges that leave from vertices with such ids: the first ones to try things out, or
-    /// those from where an import ended.
+    /// Only edges from vertices with ids in this range are imported.
     pub sources: Range<u64>,
 }
 
@@ -46,27 +45,26 @@ impl Default for InputOptions {
 }
 
 impl InputOptions {
-    /// Whether every edge is wanted.
+    /// Whether all edges are imported.
     pub fn is_all(&self) -> bool {
         self.sources == (0..u64::MAX)
     }
 }
 
-/// Edges, as runs of those that leave from the same vertex.
+/// A batch of edges, as runs of edges from the same vertex.
 #[derive(Debug, Clone, Default)]
 pub struct EdgeBatch {
-    /// Vertices, and how many of [`EdgeBatch::targets`] are each one's. A vertex may come again, in any
-    /// order.
+    /// Source vertices, and how many of [`EdgeBatch::targets`] belong to each. A vertex may be
+    /// repeated, in any order.
     pub runs: Vec<(u64, usize)>,
-    /// Where the edges lead to, run after run.
+    /// The targets of the edges, run after run.
     pub targets: Vec<u64>,
-    /// Their attributes, a row for each of [`EdgeBatch::targets`]; `None` where the population has
-    /// none.
+    /// The attributes of the edges, a row for each target; `None` if the population has none.
     pub attributes: Option<RecordBatch>,
 }
 
 impl EdgeBatch {
-    /// Forgets all of them, and keeps the memory.
+    /// Empties the batch, and keeps its memory.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.targets.clear();
@@ -74,64 +72,64 @@ impl EdgeBatch {
     }
 }
 
-/// Edges of a population, a piece at a time.
+/// Reads the edges of a population, batch by batch.
 pub trait EdgeSource: Send {
-    /// What they are.
+    /// The population of the edges.
     fn population(&self) -> &Population;
 
-    /// How many edges there are in all, where that is known.
+    /// The number of all edges, if it is known.
     fn total(&self) -> Option<u64>;
 
-    /// Whether sources ascend, so that all edges of one come together.
+    /// Whether sources ascend, so that all edges from a vertex follow each other.
     fn is_grouped(&self) -> bool {
         false
     }
 
-    /// Replaces `edges` by the next ones; `false` if there are no more.
+    /// Replaces `edges` by the next batch. Returns `false` if there are no more.
     ///
     /// # Errors
-    /// What is wrong with where they come from.
+    /// The first defect of the file.
     fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool>;
 }
 
-/// Vertices of a type.
+/// A batch of vertices of one type.
 #[derive(Debug, Clone, Default)]
 pub struct VertexBatch {
-    /// Their ids.
+    /// The ids of the vertices.
     pub ids: Vec<u64>,
-    /// Their attributes, a row for each; `None` where they have none.
+    /// The attributes, a row for each id; `None` if the type has none.
     pub attributes: Option<RecordBatch>,
 }
 
-/// Vertices of a type, a piece at a time. They exist even without an edge.
+/// Reads the vertices of a type, batch by batch. They are added even if they have no edge.
 pub trait VertexSource: Send {
-    /// Their type.
+    /// The name of the type.
     fn vertex_type(&self) -> &str;
 
-    /// Their attributes.
+    /// The attributes of the type.
     fn attributes(&self) -> &SchemaRef;
 
-    /// How many there are in all, where that is known.
+    /// The number of all vertices, if it is known.
     fn total(&self) -> Option<u64>;
 
-    /// Replaces `vertices` by the next ones; `false` if there are no more.
+    /// Replaces `vertices` by the next batch. Returns `false` if there are no more.
     ///
     /// # Errors
-    /// What is wrong with where they come from.
+    /// The first defect of the file.
     fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool>;
 }
 
-/// What a file brings.
+/// The contents of a file to import.
 #[derive(Default)]
 pub struct Input {
-    /// Where it comes from. An import of an input with an origin can be stopped, and goes on when
-    /// it is called again.
+    /// The file and the options. An interrupted import of an input with an origin continues when it
+    /// is called again.
     pub origin: Option<Origin>,
-    /// Vertices of some types. Types that only edges mention need none.
+    /// The vertices of some types. A type that only edges mention needs none.
     pub vertices: Vec<Box<dyn VertexSource>>,
-    /// Edges of some populations.
+    /// The edges of some populations.
     pub edges: Vec<Box<dyn EdgeSource>>,
-    /// What of the file is not brought in, and why, in words.
+    /// Descriptions of what is not imported, and why.
     pub left_out: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! Repair: writes what can be read of a damaged network to a new one.
 //!
 //! Each edge is stored by its source and by its target, so lists of one side that cannot be read
-//! are rebuilt from the other side. Of the records of an edge or a vertex that can be read, the last
-//! one counts; this includes changes in the log after a damaged one.
+//! are rebuilt from the other side. Of the records of an edge or a vertex that can be read, the
+//! last one counts; this includes changes in the log after a damaged one.
 //!
 //! ```text
 //! gaps ──> salvage_columns ──> damaged ──> edge_merge ──> edges ──> rebuild

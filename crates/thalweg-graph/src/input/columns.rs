@@ -1,4 +1,4 @@
-//! Attributes: datasets with an element for each edge or vertex, as the columns of Arrow batches.
+//! Reading attributes: datasets with an element for each edge or vertex become Arrow columns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use thalweg_hdf5::libhdf5::Found;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
-/// A string takes about so many bytes: for how many rows are read at a time.
+/// The assumed size of a string in bytes, for the number of rows that are read at a time.
 const TEXT: u64 = 64;
 
-/// Bytes of attributes that are read at a time, about.
+/// About how many bytes of attributes are read at a time.
 const PIECE: u64 = 8 << 20;
 
-/// Names of codes beyond this many are not kept.
+/// A dataset of names for codes is ignored if it has more elements than this.
 const MOST_NAMES: u64 = 1 << 20;
 
-/// A dataset that is a column.
+/// A dataset, and how it becomes a column.
 #[derive(Debug)]
 struct AttributeColumn {
     dataset: Dataset,
@@ -41,20 +41,20 @@ enum AttributeKind {
     Text(usize),
     /// Strings of any length.
     Texts,
-    /// Codes, of these names.
+    /// Integer codes with these names.
     Codes(DataType, usize, Vec<String>),
 }
 
-/// Datasets as columns.
+/// Reads datasets as columns.
 #[derive(Debug)]
 pub(super) struct AttributeReader {
     file: Arc<ArrayFile>,
     columns: Vec<AttributeColumn>,
-    /// What they are.
+    /// The schema of the columns.
     pub(super) schema: SchemaRef,
 }
 
-/// Collects columns.
+/// Collects the datasets for an [`AttributeReader`].
 pub(super) struct AttributeReaderBuilder {
     file: Arc<ArrayFile>,
     rows: u64,
@@ -63,12 +63,13 @@ pub(super) struct AttributeReaderBuilder {
 }
 
 impl AttributeReaderBuilder {
-    /// Columns of so many rows.
+    /// Starts without columns, for datasets of `rows` elements.
     pub(super) fn new(file: &Arc<ArrayFile>, rows: u64) -> Self {
         Self { file: file.clone(), rows, columns: Vec::new(), fields: Vec::new() }
     }
 
-    /// Adds a dataset, whose elements are codes if there are names for them; or says why not.
+    /// Adds a dataset; its elements are codes if `names` is given. The inner error describes why
+    /// the dataset cannot be a column.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -83,7 +84,8 @@ impl AttributeReaderBuilder {
                 )));
             }
             Found::Array(array) => {
-                let (name, size) = (array.dtype.to_string(), array.dtype.size());
+                let name = array.dtype.to_string();
+                let size = array.dtype.size();
                 match number(&name) {
                     Some(kind) if names.is_some() && kind.is_integer() => {
                         AttributeKind::Codes(kind, size, self.names(names)?.unwrap_or_default())
@@ -118,7 +120,7 @@ impl AttributeReaderBuilder {
         Ok(Ok(()))
     }
 
-    /// The names of codes.
+    /// The names of codes, if the dataset holds strings.
     fn names(&self, dataset: Option<&Dataset>) -> Result<Option<Vec<String>>> {
         let Some(dataset) = dataset else { return Ok(None) };
         let Some(texts) = self.file.variable(dataset)? else { return Ok(None) };
@@ -138,7 +140,7 @@ impl AttributeReaderBuilder {
     }
 }
 
-/// Arrow's word for numpy's.
+/// The Arrow type for a numpy type.
 fn number(dtype: &str) -> Option<DataType> {
     Some(match dtype {
         "|u1" => DataType::UInt8,
@@ -159,7 +161,7 @@ fn primitive<T: ArrowPrimitiveType>(bytes: Buffer, len: usize) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::new(bytes, 0, len), None))
 }
 
-/// A column of numbers, of their bytes as this machine has them.
+/// A column of numbers from their bytes in native order.
 fn numbers(kind: &DataType, bytes: Buffer, len: usize) -> ArrayRef {
     match kind {
         DataType::UInt8 => primitive::<UInt8Type>(bytes, len),
@@ -175,7 +177,7 @@ fn numbers(kind: &DataType, bytes: Buffer, len: usize) -> ArrayRef {
     }
 }
 
-/// A code of so many bytes, little-endian.
+/// Decodes a little-endian code. `None` if it is negative.
 fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
     let mut wide = [0; 8];
     wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -184,7 +186,7 @@ fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
 }
 
 impl AttributeReader {
-    /// Rows that are read at a time.
+    /// How many rows are read at a time.
     pub(super) fn rows(&self) -> u64 {
         let size = |column: &AttributeColumn| match column.kind {
             AttributeKind::Number(_, size) => size as u64,
@@ -195,7 +197,7 @@ impl AttributeReader {
         (PIECE / self.columns.iter().map(size).sum::<u64>().max(1)).max(1)
     }
 
-    /// Some rows; `None` where there is no column.
+    /// Reads some rows. `None` if there are no columns.
     pub(super) fn read(&self, rows: &Range<u64>) -> Result<Option<RecordBatch>> {
         if self.columns.is_empty() {
             return Ok(None);
@@ -250,7 +252,7 @@ impl AttributeReader {
             }
             AttributeKind::Codes(kind, size, names) => {
                 let bytes = bytes(*size)?;
-                // A code without a name is no value.
+                // A code without a name is null.
                 let name = |bytes: &[u8]| {
                     names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str)
                 };
@@ -260,7 +262,7 @@ impl AttributeReader {
     }
 }
 
-/// The text of an attribute.
+/// The value of a text attribute, unless it is empty.
 pub(super) fn text(value: Option<Value>) -> Option<String> {
     match value {
         Some(Value::Text(text)) if !text.is_empty() => Some(text),

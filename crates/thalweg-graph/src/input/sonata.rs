@@ -1,9 +1,8 @@
-//! SONATA's edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes in
-//! their group `0`.
+//! Reading SONATA edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes
+//! in their group `0`.
 //!
-//! Edges come in the order of the file, and vertices are numbered as SONATA numbers nodes. The
-//! file's own indices are not needed: the store makes its own. A code that the file has no name for
-//! is a missing value.
+//! Edges are read in the order of the file; the ids of vertices are SONATA's node ids. The indices
+//! of the file are not used. A code without a name is null.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -16,11 +15,11 @@ use thalweg_hdf5::libhdf5::Node;
 use thalweg_io::{Error, Result};
 
 use super::columns::{AttributeReader, AttributeReaderBuilder, text};
-use super::lists::PIECE;
+use super::lists::BATCH;
 use super::numbers::IdDataset;
 use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population, VertexBatch, VertexSource};
 
-/// What a file brings, if it is SONATA.
+/// The contents of a SONATA file; `None` for another HDF5 file.
 pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Option<Input>> {
     let root = file.hdf5().root()?;
     let (edges, nodes) = (root.child(c"edges")?, root.child(c"nodes")?);
@@ -48,7 +47,7 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Opt
     Ok(Some(input))
 }
 
-/// A population's group.
+/// The group of a population.
 struct SonataPopulation<'a> {
     file: &'a Arc<ArrayFile>,
     node: Node,
@@ -61,7 +60,7 @@ impl SonataPopulation<'_> {
         self.node.child(&name)?.map_or(Ok(None), Dataset::of)
     }
 
-    /// A list of numbers, one for each edge or node.
+    /// A dataset with a number for each edge or node.
     fn list(&self, name: &str) -> Result<Option<IdDataset>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(None) };
         let numbers = IdDataset::new(self.file, dataset)?;
@@ -104,7 +103,8 @@ impl SonataPopulation<'_> {
             }
         };
         let rows = ends.as_ref().map_or(0, |(sources, _)| sources.rows);
-        let (columns, places) = (self.columns(rows, left_out)?, self.places("edge", rows)?);
+        let columns = self.columns(rows, left_out)?;
+        let places = self.places("edge", rows)?;
         let population = Population {
             name: self.name.into(),
             source,
@@ -137,7 +137,8 @@ impl SonataPopulation<'_> {
             (Some(numbers), _) | (None, Some(numbers)) => numbers.rows,
             (None, None) => 0,
         };
-        let (columns, places) = (self.columns(rows, left_out)?, self.places("node", rows)?);
+        let columns = self.columns(rows, left_out)?;
+        let places = self.places("node", rows)?;
         Ok(SonataNodes { name: self.name.into(), ids, columns, places, rows: 0..rows, total: rows })
     }
 
@@ -202,7 +203,8 @@ impl SonataPopulation<'_> {
         Ok(())
     }
 
-    /// Which group has the attributes of which edge or node, and where in it.
+    /// The datasets that say which group holds the attributes of each edge or node, and where in
+    /// it.
     fn places(&self, of: &str, rows: u64) -> Result<AttributePlaces> {
         let [group, index] =
             ["group_id", "group_index"].map(|what| self.list(&format!("{of}_{what}")));
@@ -220,7 +222,7 @@ impl SonataPopulation<'_> {
     }
 }
 
-/// Where attributes are, if the file says it.
+/// The group and the place in it of each edge's or node's attributes, if the file has these.
 #[derive(Debug)]
 struct AttributePlaces {
     group: Option<IdDataset>,
@@ -229,7 +231,7 @@ struct AttributePlaces {
 }
 
 impl AttributePlaces {
-    /// Sees to it that attributes are all in group 0, in the same order.
+    /// Checks that the attributes are in group 0, in the order of the edges or nodes.
     fn check(&mut self, rows: &Range<u64>, columns: &AttributeReader) -> Result<()> {
         if columns.schema.fields().is_empty() {
             return Ok(());
@@ -253,11 +255,11 @@ impl AttributePlaces {
     }
 }
 
-/// Edges of a population.
+/// Reads the edges of a population.
 #[derive(Debug)]
 struct SonataEdges {
     population: Population,
-    /// None of an empty population.
+    /// Sources and targets; `None` for an empty population.
     ends: Option<(IdDataset, IdDataset)>,
     columns: AttributeReader,
     places: AttributePlaces,
@@ -282,7 +284,7 @@ impl EdgeSource for SonataEdges {
         if self.rows.is_empty() {
             return Ok(false);
         }
-        let (step, _) = sources.step(PIECE.min(self.columns.rows()));
+        let (step, _) = sources.step(BATCH.min(self.columns.rows()));
         let rows =
             self.rows.start..(self.rows.start / step + 1).saturating_mul(step).min(self.rows.end);
         sources.read(rows.clone(), &mut self.sources)?;
@@ -312,11 +314,11 @@ fn filtered(all: &RecordBatch, wanted: Vec<bool>) -> Result<RecordBatch> {
         .map_err(|wrong| Error::Usage(wrong.to_string().into()))
 }
 
-/// Nodes of a population.
+/// Reads the nodes of a population.
 #[derive(Debug)]
 struct SonataNodes {
     name: String,
-    /// Where the file numbers them itself.
+    /// The ids, if the file has them; else they are 0, 1, 2 and so on.
     ids: Option<IdDataset>,
     columns: AttributeReader,
     places: AttributePlaces,
@@ -343,7 +345,7 @@ impl VertexSource for SonataNodes {
         if self.rows.is_empty() {
             return Ok(false);
         }
-        let step = PIECE.min(self.columns.rows());
+        let step = BATCH.min(self.columns.rows());
         let rows = self.rows.start..self.rows.start.saturating_add(step).min(self.rows.end);
         match &mut self.ids {
             Some(ids) => ids.read(rows.clone(), &mut vertices.ids)?,

@@ -117,8 +117,8 @@ fn ascending(numbers: &[u64]) -> Vec<usize> {
 }
 
 impl Network {
-    /// The attributes of vertices: the places in `ids` of those that have any, and a row for each of
-    /// these.
+    /// The attributes of vertices: the places in `ids` of those that have any, and a row for each
+    /// of these.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Io`].
@@ -130,8 +130,8 @@ impl Network {
         self.vertex_columns(vertex_type, ids, None)
     }
 
-    /// Some columns of the attributes of vertices (all, if `columns` is `None`): the places in `ids`
-    /// of those that have any, and a row for each of these.
+    /// Some columns of the attributes of vertices (all, if `columns` is `None`): the places in
+    /// `ids` of those that have any, and a row for each of these.
     pub(crate) fn vertex_columns(
         &self,
         vertex_type: usize,

@@ -109,8 +109,8 @@ impl EdgeChanges {
 pub(crate) struct VertexChanges {
     /// Whether a vertex that was added or removed exists.
     pub(crate) exists: BTreeMap<u64, bool>,
-    /// The attributes of vertices: a batch, and the row in it. A vertex in `exists` that is not here
-    /// has none, whatever the segments hold.
+    /// The attributes of vertices: a batch, and the row in it. A vertex in `exists` that is not
+    /// here has none, whatever the segments hold.
     pub(crate) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
     /// Vertices added less vertices removed.
     pub(crate) more: i64,

@@ -185,7 +185,8 @@ impl<'a> MergedAttributes<'a> {
             else {
                 continue;
             };
-            let (column, end) = (&table.rows, table.rows.len());
+            let column = &table.rows;
+            let end = table.rows.len();
             columns.push(ColumnIds {
                 reader,
                 column,

@@ -29,7 +29,8 @@ pub struct Neighbours {
     /// Where each vertex's neighbours begin in [`Neighbours::ids`]; the last element is where the
     /// last vertex's end.
     pub offsets: Vec<u64>,
-    /// The neighbours, ascending for each vertex. A neighbour that several edges lead to is repeated.
+    /// The neighbours, ascending for each vertex. A neighbour that several edges lead to is
+    /// repeated.
     pub ids: Vec<u64>,
     /// The number of the edge to each neighbour, if the query asks for numbers; else empty.
     pub numbers: Vec<u64>,
@@ -130,7 +131,8 @@ impl Network {
         let found = self.find(adjacencies, vertices)?;
         self.fetch_lists(&found, |lists| vec![&lists.ids])?;
         let mut ends = Vec::with_capacity(vertices.len());
-        let (mut total, mut rest) = (0, found.parts.as_slice());
+        let mut total = 0;
+        let mut rest = found.parts.as_slice();
         for vertex in 0..vertices.len() {
             let own = rest.iter().take_while(|part| part.vertex == vertex).count();
             let (parts, more) = rest.split_at(own);
@@ -172,7 +174,8 @@ impl Network {
         vertices: Range<usize>,
         visitor: &mut impl FnMut(u64, &[u64]),
     ) -> Result<()> {
-        let (mut list, mut buffers) = (Vec::new(), MergeBuffers::default());
+        let mut list = Vec::new();
+        let mut buffers = MergeBuffers::default();
         let first = found.parts.partition_point(|part| part.vertex < vertices.start);
         let mut rest = &found.parts[first..];
         let mut vertex = vertices.start;
@@ -203,8 +206,8 @@ impl Network {
         Ok(())
     }
 
-    /// Reads the neighbours of vertices along some adjacencies, with the numbers of the edges: 0 for
-    /// an edge without a number.
+    /// Reads the neighbours of vertices along some adjacencies, with the numbers of the edges: 0
+    /// for an edge without a number.
     ///
     /// # Errors
     /// As [`Network::neighbours`].
@@ -254,7 +257,8 @@ impl Network {
     fn make_room(&self, found: &LocatedLists<'_>, out: &mut Neighbours) -> Result<()> {
         out.offsets.clear();
         out.offsets.push(0);
-        let (mut total, mut rest) = (0_u64, found.parts.as_slice());
+        let mut total = 0_u64;
+        let mut rest = found.parts.as_slice();
         let loops = found.skips_loops.contains(&true);
         for vertex in 0..found.vertices.len() {
             let own = rest.iter().take_while(|part| part.vertex == vertex).count();

@@ -56,8 +56,8 @@ pub struct Adjacency {
 /// Which edges a query follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Edges that leave the vertices, and undirected edges; if the two types have no such population,
-    /// edges that arrive.
+    /// Edges that leave the vertices, and undirected edges; if the two types have no such
+    /// population, edges that arrive.
     #[default]
     Auto,
     /// Edges that leave the vertices, and undirected edges.
@@ -96,7 +96,8 @@ impl Network {
                 what: "a network".into(),
                 advice: "`thalweg graph import FILE STORE` makes one".into(),
             })?;
-            let (number, log) = (manifest.number, manifest.log_file());
+            let number = manifest.number;
+            let log = manifest.log_file();
             match Snapshot::open(&*disk, manifest) {
                 Ok((state, _)) => {
                     let fetcher = Fetcher {

@@ -23,8 +23,8 @@ pub struct EdgeSelection<'a> {
     pub from: Option<&'a [u64]>,
     /// Edges to these vertices, which ascend; `None` for all.
     pub to: Option<&'a [u64]>,
-    /// Edges for which this condition holds; `None` for all. [`Network::neighbours_where`] lists its
-    /// columns.
+    /// Edges for which this condition holds; `None` for all. [`Network::neighbours_where`] lists
+    /// its columns.
     pub condition: Option<&'a Condition>,
 }
 
@@ -73,8 +73,8 @@ impl Network {
     }
 
     /// Passes the edges of vertices along an adjacency to `f`, in order, as many at a time as fit
-    /// into memory. `to` restricts them to some neighbours. Edges that do not fill a batch are left in
-    /// `ends`.
+    /// into memory. `to` restricts them to some neighbours. Edges that do not fill a batch are left
+    /// in `ends`.
     fn ends(
         &self,
         adjacency: Adjacency,
@@ -130,13 +130,13 @@ impl Network {
         ))
     }
 
-    /// Passes edges of a population with their attributes to `f`, ordered by source, then target, in
-    /// bounded memory. An undirected edge is passed once: its source is the vertex of the first of
-    /// the two types or, within one type, the lesser id.
+    /// Passes edges of a population with their attributes to `f`, ordered by source, then target,
+    /// in bounded memory. An undirected edge is passed once: its source is the vertex of the first
+    /// of the two types or, within one type, the lesser id.
     ///
     /// # Errors
-    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; [`Error::Usage`] for a condition
-    /// that does not fit the columns; the errors of `f`.
+    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; [`Error::Usage`] for a
+    /// condition that does not fit the columns; the errors of `f`.
     pub fn edges(
         &self,
         population: usize,
@@ -186,13 +186,13 @@ impl Network {
         ))
     }
 
-    /// Passes the vertices of a type with their attributes to `f`, ascending, in bounded memory: all,
-    /// or those for which a condition on these columns holds. The attributes of a vertex without any
-    /// are null.
+    /// Passes the vertices of a type with their attributes to `f`, ascending, in bounded memory:
+    /// all, or those for which a condition on these columns holds. The attributes of a vertex
+    /// without any are null.
     ///
     /// # Errors
-    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; [`Error::Usage`] for a condition
-    /// that does not fit the columns; the errors of `f`.
+    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; [`Error::Usage`] for a
+    /// condition that does not fit the columns; the errors of `f`.
     pub fn vertex_rows(
         &self,
         vertex_type: usize,
@@ -220,12 +220,12 @@ impl Network {
         })
     }
 
-    /// Reads the neighbours of vertices, which ascend, along those edges for which a condition holds,
-    /// with the numbers of the edges.
+    /// Reads the neighbours of vertices, which ascend, along those edges for which a condition
+    /// holds, with the numbers of the edges.
     ///
-    /// The columns of the condition are the attributes of the edges; `from` and `to`, the ids of the
-    /// vertex of the query and of the neighbour; and the attributes of these, as `from.layer` and
-    /// `to.layer`. Each adjacency must have the columns that the condition names.
+    /// The columns of the condition are the attributes of the edges; `from` and `to`, the ids of
+    /// the vertex of the query and of the neighbour; and the attributes of these, as `from.layer`
+    /// and `to.layer`. Each adjacency must have the columns that the condition names.
     ///
     /// # Errors
     /// As [`Network::neighbours`]; [`Error::Usage`] for a condition that does not fit the columns.

@@ -20,8 +20,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens the files that a manifest names. Also returns the length of the log up to the end of its
-    /// last whole change.
+    /// Opens the files that a manifest names. Also returns the length of the log up to the end of
+    /// its last whole change.
     pub(crate) fn open(disk: &dyn Disk, manifest: Manifest) -> Result<(Self, u64)> {
         let readers = manifest
             .segments
@@ -42,7 +42,8 @@ impl Snapshot {
             }
         }
         let mut memtable = Memtable::default();
-        let (populations, types) = (manifest.edges.len(), manifest.types.len());
+        let populations = manifest.edges.len();
+        let types = manifest.types.len();
         let whole = log::replay(disk, &manifest.log_file(), manifest.log, &mut |_, change| {
             log_record::of_bytes(change, populations, types)?
                 .iter()

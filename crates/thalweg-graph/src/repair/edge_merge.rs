@@ -198,7 +198,8 @@ impl<'a> EdgeMerge<'a> {
             self.logged.next_if(|(edge, _)| edge.0 == vertex)
         {
             let stamp = log_stamp + usize::from(*exists);
-            let (other, number) = (*other, *number);
+            let other = *other;
+            let number = *number;
             records.push(EdgeRecord { other, number, stamp, is_restored: false });
         }
         if !records.is_sorted() {

@@ -50,8 +50,8 @@ impl ListsWriter {
         self.ids.len()
     }
 
-    /// Appends the list of a vertex, which is greater than all before. `ids` ascend; `edges` are the
-    /// numbers of the edges, if they have any.
+    /// Appends the list of a vertex, which is greater than all before. `ids` ascend; `edges` are
+    /// the numbers of the edges, if they have any.
     pub(crate) fn push(
         &mut self,
         segment: &mut SegmentWriter,
@@ -149,7 +149,8 @@ impl ListsReader {
                 .map(|edges| ColumnReader::open(edges, segment))
                 .transpose()?,
         };
-        let (rows, ids) = (lists.rows.len(), lists.ids.len());
+        let rows = lists.rows.len();
+        let ids = lists.ids.len();
         if lists.ids.is_range()
             || rows.checked_add(1) != Some(lists.offsets.len())
             || lists.edges.as_ref().is_some_and(|edges| edges.len() != ids)
@@ -158,7 +159,8 @@ impl ListsReader {
             let fault = Fault::new(
                 0,
                 found,
-                "one more than lists, ids that lie in the file, and as many numbers of edges, if any",
+                "one more than lists, ids that lie in the file, and as many numbers of edges, \
+                 if any",
             );
             return Err(fault.in_file(segment.store().name(), 0, "footer: lists"));
         }

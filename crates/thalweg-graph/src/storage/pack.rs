@@ -66,7 +66,8 @@ fn pack_narrow<const W: usize>(differences: &[u64; GROUP], out: &mut [u8]) {
     for (eight, out) in differences.as_chunks::<8>().0.iter().zip(out.chunks_exact_mut(W.max(1))) {
         let mut words = [0; 8];
         for (i, difference) in eight.iter().enumerate() {
-            let (word, filled) = (i * W / 64, i * W % 64);
+            let word = i * W / 64;
+            let filled = i * W % 64;
             words[word] |= difference << filled;
             if filled + W > 64 {
                 words[word + 1] |= difference >> (64 - filled);
@@ -171,8 +172,8 @@ fn unpack_wide(packed: &[u8], bits: usize, out: &mut [u64; GROUP]) {
 macro_rules! kernels {
     ($kernel:ident: $($width:literal)*) => { [$($kernel::<$width>),*] };
     ($kernel:ident) => {
-        kernels!($kernel: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
-            29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56)
+        kernels!($kernel: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27
+            28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56)
     };
 }
 
@@ -213,10 +214,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_widths_come_back(bits in 0..=64u32, seed in any::<u64>(), sorted in any::<bool>(), base in any::<u64>()) {
+        fn all_widths_come_back(
+            bits in 0..=64u32,
+            seed in any::<u64>(),
+            sorted in any::<bool>(),
+            base in any::<u64>(),
+        ) {
             let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+            let random = |i: usize| thalweg_codec::splitmix::mix(seed.wrapping_add(i as u64));
             let mut values: [u64; GROUP] =
-                std::array::from_fn(|i| base.saturating_add(thalweg_codec::splitmix::mix(seed.wrapping_add(i as u64)) & mask));
+                std::array::from_fn(|i| base.saturating_add(random(i) & mask));
             if sorted {
                 values.sort_unstable();
             }

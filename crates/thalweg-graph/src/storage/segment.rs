@@ -56,8 +56,8 @@ impl SegmentWriter {
         Ok(Self { sink: disk.create(file)?, name: disk.path_of(file), sums: Vec::new() })
     }
 
-    /// Continues a file after its first `pages` pages, which are durable. `hash` is the hash of their
-    /// checksums; `None` if the file does not have them.
+    /// Continues a file after its first `pages` pages, which are durable. `hash` is the hash of
+    /// their checksums; `None` if the file does not have them.
     pub(crate) fn resume(
         disk: &dyn Disk,
         file: &str,
@@ -202,7 +202,8 @@ impl SegmentPages {
     }
 
     /// Passes the verified bytes of these pages to `f`. Pages that were not used before are read
-    /// rather than touched in a map: a page fault would make the kernel read many pages around them.
+    /// rather than touched in a map: a page fault would make the kernel read many pages around
+    /// them.
     pub(crate) fn with<R>(
         &self,
         pages: Range<u64>,
@@ -355,8 +356,8 @@ impl Trailer {
         store.read_at(at, &mut trailer)?;
         if &trailer[32..] != MAGIC {
             let found = format!("{:?}", trailer[32..].escape_ascii().to_string());
-            let expected = "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: import \
-                            it anew";
+            let expected = "\"THALWSG2\"; what ends in \"THALWSEG\" is of an earlier layout: \
+                            import it anew";
             return Err(wrong(at + 32, found, expected));
         }
         let [pages, footer, hash, footer_hash] =

@@ -1,4 +1,4 @@
-//! Files of a network, written part by part.
+//! Writing a circuit as a neuroglial file, part by part.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use thalweg_io::new_file::NewFile;
 
 use super::{SynthNetwork, SynthPart};
 
-/// A file of a [`SynthNetwork`] being written; it appears when it is whole. Dropped unfinished, it is
-/// removed.
+/// Writes a [`SynthNetwork`] as a neuroglial file, which appears when it is finished. The file is
+/// removed if the writer is dropped before.
 #[derive(Debug)]
 pub struct NeuroglialWriter {
-    // Before the file that it writes to, so that they are closed before that is removed.
+    // Declared before `file`, so that these are closed before the file is removed.
     synapse: Vector,
     neuron: Vector,
     astrocyte: Vector,
     offsets: Vector,
     writer: Writer,
     file: NewFile,
-    /// Elements that were written: synapses, neurons, offsets of neurons, astrocytes.
+    /// How many elements were written: synapses, neurons, offsets of neurons, astrocytes.
     at: [u64; 4],
     bytes: Vec<u8>,
 }
 
 impl NeuroglialWriter {
-    /// Starts a file with everything but the lists.
+    /// Starts a file, with everything except the lists.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
@@ -63,7 +63,7 @@ impl NeuroglialWriter {
         })
     }
 
-    /// Writes a piece. They come in their order.
+    /// Writes a part. Parts are written in the order of their numbers.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
@@ -102,10 +102,10 @@ impl NeuroglialWriter {
         self.file.finish()
     }
 
-    /// Writes all of a network, on this thread.
+    /// Writes a whole circuit on the calling thread.
     ///
     /// # Errors
-    /// As the other steps.
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
     pub fn write(path: &Path, network: &SynthNetwork) -> Result<()> {
         let mut out = Self::create(path, network)?;
         (0..network.pieces()).try_for_each(|number| out.push(&network.piece(number)))?;

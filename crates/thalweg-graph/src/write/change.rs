@@ -30,8 +30,8 @@ pub enum Change {
         /// The ids. Vertices that do not exist are ignored.
         ids: Vec<u64>,
     },
-    /// Adds edges, and the vertices at their ends that do not exist. In a population with at most one
-    /// edge between two vertices, edges that exist keep their attributes.
+    /// Adds edges, and the vertices at their ends that do not exist. In a population with at most
+    /// one edge between two vertices, edges that exist keep their attributes.
     AddEdges {
         /// The number of the population.
         population: usize,

@@ -21,8 +21,8 @@ impl Writer {
         Ok(number)
     }
 
-    /// The number of the vertex type with this name in a manifest that is not saved yet. The type is
-    /// defined if there is none.
+    /// The number of the vertex type with this name in a manifest that is not saved yet. The type
+    /// is defined if there is none.
     pub(crate) fn type_in(
         &self,
         manifest: &mut Manifest,

@@ -46,7 +46,8 @@ impl Writer {
     ///
     /// # Errors
     /// The errors of the input; [`Error::Usage`] if an import of the same file was interrupted and
-    /// the file has changed since (see [`Writer::forget_import`]); [`Error::Io`], as on a full disk.
+    /// the file has changed since (see [`Writer::forget_import`]); [`Error::Io`], as on a full
+    /// disk.
     pub fn import(&mut self, input: Input, progress: &mut dyn FnMut(u64)) -> Result<Imported> {
         self.flush()?;
         let origin = input.origin.clone();

@@ -18,8 +18,8 @@ impl Writer {
         self.truncate(&[population], None)
     }
 
-    /// Removes all vertices of a type, and all edges of the populations that leave from this type or
-    /// lead to it.
+    /// Removes all vertices of a type, and all edges of the populations that leave from this type
+    /// or lead to it.
     pub(crate) fn truncate_type(&mut self, vertex_type: usize) -> Result<Committed> {
         self.known_type(vertex_type)?;
         let ends =

@@ -158,8 +158,8 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Makes changes in their order, all of them or none. They are durable once [`Writer::commit`] or
-    /// [`Writer::sync`] has returned.
+    /// Makes changes in their order, all of them or none. They are durable once [`Writer::commit`]
+    /// or [`Writer::sync`] has returned.
     ///
     /// # Errors
     /// As [`Writer::commit`].

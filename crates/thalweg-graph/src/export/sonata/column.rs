@@ -1,4 +1,4 @@
-//! Attributes as datasets.
+//! Writing attributes as datasets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use arrow_schema::{DataType, Fields};
 use thalweg_hdf5::libhdf5::{Group, Number, Rows, RowsOf, Writer, is_name};
 use thalweg_io::{Error, Result};
 
-/// Names of codes beyond this many are not read, either.
+/// The most names of codes: `input/columns.rs` reads no more.
 const MOST_NAMES: usize = 1 << 20;
 
-/// The code of a string that is missing: it has no name.
+/// The code of a null string: it has no name.
 const MISSING: u32 = u32::MAX;
 
-/// Attributes of a population being written.
+/// Writes the attributes of a population.
 pub(super) struct AttributeWriter {
     columns: Vec<AttributeDataset>,
-    /// Where they are.
+    /// The group `0`, which holds the datasets.
     group: Group,
     file: Arc<str>,
 }
@@ -30,25 +30,26 @@ struct AttributeDataset {
 }
 
 enum AttributeEncoding {
-    /// Numbers of so many bytes.
+    /// Numbers, and the size of one in bytes.
     Number(usize),
-    /// Truths, as numbers.
-    Truth,
+    /// Booleans, as the numbers 0 and 1.
+    Boolean,
+    /// Strings.
     Text,
-    /// Strings of which some may be missing: codes, and their names in `@library`.
+    /// Nullable strings: codes, and their names in `@library`.
     Codes(StringLibrary),
 }
 
-/// Names by their codes, which count from 0.
+/// The codes of strings, which count from 0.
 struct StringLibrary {
     codes: HashMap<String, u32>,
     bytes: usize,
-    /// Bytes that there is memory for.
+    /// The most bytes of all names.
     most: usize,
 }
 
 impl StringLibrary {
-    /// The code of a name; `None` if there are too many.
+    /// The code of a name. `None` if there are too many names.
     fn code(&mut self, name: &str) -> Option<u32> {
         if let Some(code) = self.codes.get(name) {
             return Some(*code);
@@ -77,7 +78,7 @@ fn number(kind: &DataType) -> Option<Number> {
     })
 }
 
-/// Numbers as they are stored, little-endian.
+/// The bytes of a column of numbers, little-endian.
 fn bytes(column: &ArrayRef, size: usize) -> Vec<u8> {
     let data = column.to_data();
     let start = data.offset() * size;
@@ -88,13 +89,15 @@ fn bytes(column: &ArrayRef, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Names of attributes that are in a group of their own.
-const INSIDE: &str = "dynamics_params";
+/// The group within group `0` for attributes with this prefix.
+const DYNAMICS_PARAMS: &str = "dynamics_params";
+
+/// The group within group `0` for the names of codes.
 const LIBRARY: &str = "@library";
 
 impl AttributeWriter {
-    /// Datasets for these attributes in the group `0`, in chunks of so many rows; names of codes
-    /// take so much memory.
+    /// Creates a dataset for each attribute in the group `0`, in chunks of `chunk` rows. The names
+    /// of codes take up to `memory` bytes for each dataset.
     pub(super) fn new(
         writer: &Writer,
         population: &Group,
@@ -104,25 +107,26 @@ impl AttributeWriter {
         file: &Arc<str>,
     ) -> Result<Self> {
         let group = writer.group(Some(population), "0")?;
-        let (mut inner, mut columns) = (None, Vec::new());
+        let mut inner = None;
+        let mut columns = Vec::new();
         for field in fields {
             let name = field.name();
-            let inside = name.strip_prefix(INSIDE).and_then(|rest| rest.strip_prefix('/'));
+            let inside = name.strip_prefix(DYNAMICS_PARAMS).and_then(|rest| rest.strip_prefix('/'));
             let own = inside.unwrap_or(name);
-            if !is_name(own) || [INSIDE, LIBRARY].contains(&own) {
+            if !is_name(own) || [DYNAMICS_PARAMS, LIBRARY].contains(&own) {
                 return Err(refused(
                     file,
                     format!("the attribute {name:?}, a name that it cannot have"),
                 ));
             }
             if inside.is_some() && inner.is_none() {
-                inner = Some(writer.group(Some(&group), INSIDE)?);
+                inner = Some(writer.group(Some(&group), DYNAMICS_PARAMS)?);
             }
             let parent = if inside.is_some() { inner.as_ref().unwrap_or(&group) } else { &group };
             let of = RowsOf { columns: None, chunk };
             let list = |kind: Number| writer.rows(parent, own, kind, None, of);
             let (rows, kind) = match field.data_type() {
-                DataType::Boolean => (list(Number::U8)?, AttributeEncoding::Truth),
+                DataType::Boolean => (list(Number::U8)?, AttributeEncoding::Boolean),
                 DataType::Utf8 if field.is_nullable() && inside.is_none() => {
                     let names = StringLibrary { codes: HashMap::new(), bytes: 0, most: memory };
                     (list(Number::U32)?, AttributeEncoding::Codes(names))
@@ -143,7 +147,7 @@ impl AttributeWriter {
         Ok(Self { columns, group, file: file.clone() })
     }
 
-    /// Appends the columns of a batch from the `first` on; `of` says of which row an error is.
+    /// Appends the columns of a batch from number `first` on. `of` names a row in errors.
     pub(super) fn push(
         &mut self,
         writer: &Writer,
@@ -163,10 +167,10 @@ impl AttributeWriter {
             }
             match kind {
                 AttributeEncoding::Number(size) => writer.push(rows, &bytes(column, *size))?,
-                AttributeEncoding::Truth => {
-                    let truths: Vec<u8> =
+                AttributeEncoding::Boolean => {
+                    let values: Vec<u8> =
                         column.as_boolean().values().iter().map(u8::from).collect();
-                    writer.push(rows, &truths)?;
+                    writer.push(rows, &values)?;
                 }
                 AttributeEncoding::Text => {
                     writer.push_texts(rows, column.as_string::<i32>().iter().flatten())?
@@ -176,8 +180,10 @@ impl AttributeWriter {
                     for text in column.as_string::<i32>() {
                         let code = text.map_or(Some(MISSING), |text| names.code(text));
                         let code = code.ok_or_else(|| {
-                            let what =
-                                format!("the attribute {name:?}, some missing and more than {MOST_NAMES} different");
+                            let what = format!(
+                                "the attribute {name:?}, some missing and more than \
+                                         {MOST_NAMES} different"
+                            );
                             refused(&self.file, what)
                         })?;
                         codes.extend_from_slice(&code.to_le_bytes());
@@ -189,7 +195,7 @@ impl AttributeWriter {
         Ok(())
     }
 
-    /// Writes the names of codes.
+    /// Writes the names of the codes.
     pub(super) fn finish(self, writer: &Writer) -> Result<()> {
         let mut library = None;
         for AttributeDataset { name, kind, .. } in self.columns {

@@ -1,4 +1,4 @@
-//! Which edges there are at each node: the ranges of their rows.
+//! The index of edges at each node: ranges of rows.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use thalweg_io::Result;
 /// Rows that are written together.
 const TOGETHER: usize = 1 << 16;
 
-/// An index being written: nodes ascend.
+/// Writes an index. Nodes ascend.
 pub(super) struct EdgeIndex {
-    /// Of each node, which of the ranges are its own.
+    /// For each node, its rows in `ranges`.
     nodes: RangeDataset,
     /// Ranges of edges.
     ranges: RangeDataset,
-    /// Ids that it has rows for.
+    /// The number of nodes that the index has rows for.
     ids: u64,
 }
 
-/// A dataset of ranges.
+/// A dataset of ranges, two numbers a row.
 struct RangeDataset {
     rows: Rows,
     waiting: Vec<u8>,
@@ -50,13 +50,13 @@ impl RangeDataset {
 }
 
 impl EdgeIndex {
-    /// Ids of nodes that an index of so many edges has rows for, at most: one of more would be
-    /// nothing but empty rows.
+    /// The most nodes for an index of `edges` edges. An index of more would consist mostly of empty
+    /// rows.
     pub(super) fn most(edges: u64) -> u64 {
         edges.saturating_mul(64).max(1 << 20)
     }
 
-    /// An index of nodes with so many ids, of at most so many edges.
+    /// Starts an index of `ids` nodes and at most `edges` edges.
     pub(super) fn new(
         writer: &Writer,
         indices: &Group,
@@ -73,7 +73,7 @@ impl EdgeIndex {
         })
     }
 
-    /// The edges of the next node that has any.
+    /// Adds the edges of a node, which is greater than all before.
     pub(super) fn push(&mut self, writer: &Writer, node: u64, edges: &[Range<u64>]) -> Result<()> {
         self.skip(writer, node)?;
         let first = self.ranges.len;
@@ -81,7 +81,7 @@ impl EdgeIndex {
         self.nodes.push(writer, first..self.ranges.len)
     }
 
-    /// Nodes up to one, without edges.
+    /// Adds empty rows for the nodes before `node`.
     fn skip(&mut self, writer: &Writer, node: u64) -> Result<()> {
         let here = self.ranges.len;
         while self.nodes.len < node {
@@ -90,6 +90,7 @@ impl EdgeIndex {
         Ok(())
     }
 
+    /// Writes the rows that are still in memory.
     pub(super) fn finish(mut self, writer: &Writer) -> Result<()> {
         self.skip(writer, self.ids)?;
         self.nodes.flush(writer)?;

@@ -1,4 +1,4 @@
-//! A list of neighbours being put together.
+//! A sorted list of neighbours that others are merged into.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::storage::segment::SegmentPages;
 pub(super) trait EdgeEnd: Copy + Ord {
     fn of(end: (u64, u64)) -> Self;
     fn id(self) -> u64;
-    /// Replaces `out` by a part of the lists.
+    /// Replaces `out` by a range of the lists.
     fn read(
         lists: &ListsReader,
         segment: &SegmentPages,
@@ -69,8 +69,8 @@ impl EdgeEnd for (u64, u64) {
     }
 }
 
-/// Ends of edges, ascending. What is held beyond the length is overwritten: a vector that grows and
-/// shrinks with each list would be filled with zeros again and again.
+/// Ends of edges, ascending. The vector never shrinks: filling it with zeros for each longer list
+/// would take time.
 #[derive(Debug, Default)]
 pub(super) struct SortedEnds<T> {
     held: Vec<T>,
@@ -82,7 +82,7 @@ impl<T: EdgeEnd> SortedEnds<T> {
         &self.held[..self.len]
     }
 
-    /// Makes it so long; the first stay.
+    /// Changes the length; elements before it stay.
     fn resize(&mut self, len: usize) -> &mut [T] {
         if self.held.len() < len {
             self.held.resize(len, T::of((0, 0)));
@@ -109,7 +109,7 @@ impl<T: EdgeEnd> SortedEnds<T> {
         self.len = kept;
     }
 
-    /// Takes each of `gone` out once.
+    /// Removes each element of `gone` once.
     pub(super) fn subtract(&mut self, gone: &[T]) {
         if gone.is_empty() {
             return;
@@ -121,11 +121,11 @@ impl<T: EdgeEnd> SortedEnds<T> {
         });
     }
 
-    /// Puts `more` in.
+    /// Merges `more` into the list.
     pub(super) fn merge(&mut self, more: &[T]) {
         let mut old = self.len;
         let list = self.resize(old + more.len());
-        // From the end, so that nothing is overwritten before it was moved.
+        // From the end, so that no element is overwritten before it is moved.
         let mut place = list.len();
         for end in more.iter().rev() {
             let from = match list[..old].last() {
@@ -147,7 +147,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_come_together_and_apart(mut a in prop::collection::vec(0..50_u64, 0..80), mut b in prop::collection::vec(0..50_u64, 0..80)) {
+        fn lists_come_together_and_apart(
+            mut a in prop::collection::vec(0..50_u64, 0..80),
+            mut b in prop::collection::vec(0..50_u64, 0..80),
+        ) {
             a.sort_unstable();
             b.sort_unstable();
             // What is held beyond its end must not show.

@@ -1,5 +1,5 @@
-//! Finding where the neighbour lists of many vertices lie: in which segments, and at which places of
-//! their columns.
+//! Finding where the neighbour lists of many vertices lie: in which segments, and at which places
+//! of their columns.
 
 use std::collections::HashMap;
 use std::ops::Range;

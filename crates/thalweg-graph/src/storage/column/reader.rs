@@ -147,7 +147,8 @@ impl ColumnReader {
         for (number, page) in (span.page..).zip(bytes.chunks_exact(PAGE)) {
             let damaged = |fault: Fault| fault.shifted((number - span.page) as usize * PAGE);
             let groups = u16::from_le_bytes([page[0], page[1]]);
-            let (mut at, mut place) = (PAGE_HEAD, self.first(number));
+            let mut at = PAGE_HEAD;
+            let mut place = self.first(number);
             let last = self.first(number + 1);
             for _ in 0..groups {
                 let here = place..(place + GROUP as u64).min(last);

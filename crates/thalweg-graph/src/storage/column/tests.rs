@@ -53,7 +53,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn any_part_of_a_column_comes_back(
-        values in numbers(), raw in any::<bool>(), pieces in 1..500_usize, a in 0.0..=1.0_f64, b in 0.0..=1.0_f64,
+        values in numbers(),
+        raw in any::<bool>(),
+        pieces in 1..500_usize,
+        a in 0.0..=1.0_f64,
+        b in 0.0..=1.0_f64,
     ) {
         let coding = if raw { Coding::Raw } else { Coding::Packed };
         let (segment, column) = column(&values, coding, false, pieces);
@@ -62,8 +66,9 @@ proptest! {
         let mut out = vec![0; (range.end - range.start) as usize];
         column.read(&segment, range.clone(), &mut out).unwrap();
         prop_assert_eq!(&out[..], &values[range.start as usize..range.end as usize]);
-        // The pages that are said to hold it are those that do.
-        let covered: u64 = column.spans(range.clone()).map(|span| span.numbers.end - span.numbers.start).sum();
+        // The spans cover the range exactly.
+        let len = |span: PageSpan| span.numbers.end - span.numbers.start;
+        let covered: u64 = column.spans(range.clone()).map(len).sum();
         prop_assert!(covered == range.end - range.start || column.is_range());
         let mut all = vec![0; values.len()];
         column.read(&segment, 0..values.len() as u64, &mut all).unwrap();
@@ -71,30 +76,36 @@ proptest! {
     }
 
     #[test]
-    fn numbers_are_found_where_they_are(mut values in numbers(), raw in any::<bool>(), other in any::<u64>(),
+    fn numbers_are_found_where_they_are(
+        mut values in numbers(),
+        raw in any::<bool>(),
+        other in any::<u64>(),
         steps in prop::collection::vec(0.0..1.0_f64, 40),
     ) {
         values.sort_unstable();
         values.dedup();
-        let (segment, column) = column(&values, if raw { Coding::Raw } else { Coding::Packed }, true, 100);
+        let coding = if raw { Coding::Raw } else { Coding::Packed };
+        let (segment, column) = column(&values, coding, true, 100);
+        let searched =
+            |value: u64| values.binary_search(&value).map(|i| i as u64).map_err(|i| i as u64);
         let some = values.iter().step_by(97).copied().chain([0, other, u64::MAX]);
         for value in some {
-            let expected = values.binary_search(&value).map(|i| i as u64).map_err(|i| i as u64);
+            let expected = searched(value);
             prop_assert_eq!(column.find(&segment, value).unwrap(), expected);
             let range = column.find_in(&segment, 0..values.len() as u64, value).unwrap();
             let place = expected.unwrap_or_else(|place| place);
             prop_assert_eq!(range, place..place + u64::from(expected.is_ok()));
         }
-        // One after the other, up and down, near and far.
+        // Consecutive queries: near and far, up and down.
         let mut finder = column.finder(&segment);
         for step in steps {
             let place = (values.len() as f64 * step) as usize;
-            for place in [place, place + 1, place + 130].into_iter().filter(|place| *place < values.len()) {
+            let places = [place, place + 1, place + 130];
+            for place in places.into_iter().filter(|place| *place < values.len()) {
                 let value = values[place];
                 prop_assert_eq!(finder.get(place as u64).unwrap(), value);
                 for value in [value, value.saturating_add(1), value ^ other] {
-                    let expected = values.binary_search(&value).map(|i| i as u64).map_err(|i| i as u64);
-                    prop_assert_eq!(finder.find(value).unwrap(), expected);
+                    prop_assert_eq!(finder.find(value).unwrap(), searched(value));
                 }
             }
         }

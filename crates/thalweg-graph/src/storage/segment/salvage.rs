@@ -14,8 +14,8 @@ use super::{COPY, COPY_HEAD, MAGIC, PAGE, SegmentPages, TOGETHER, TRAILER, tail_
 const MOST_FOOTER: u64 = 1 << 30;
 
 impl SegmentPages {
-    /// Opens a file whose end may be damaged. Also returns the footer and the damage. A damaged part
-    /// of the checksums is still used: a page that matches its checksum there is intact.
+    /// Opens a file whose end may be damaged. Also returns the footer and the damage. A damaged
+    /// part of the checksums is still used: a page that matches its checksum there is intact.
     ///
     /// # Errors
     /// If neither the footer nor its copy can be read.

@@ -107,7 +107,8 @@ impl Writer {
             0..=u64::MAX,
         )?;
         let mut out = ColumnWriter::new(Coding::Packed, true);
-        let (mut known, mut place) = (Vec::new(), 0);
+        let mut known = Vec::new();
+        let mut place = 0;
         let mut has_more = old.next(&mut known)?;
         let mut ids = Vec::new();
         while mentioned.next(&mut ids)? {
