@@ -171,7 +171,7 @@ impl Network {
         match wanted.from {
             Some(ids) => some(ids)?,
             None => {
-                self.vertices(self.populations()[population].source, 0..=u64::MAX, &mut some)?
+                self.vertices(self.populations()[population].source, 0..=u64::MAX, &mut some)?;
             }
         }
         show(&mut ends)
@@ -242,7 +242,7 @@ impl Network {
             // An edge from a vertex to itself is a single edge in both adjacencies.
             let other = Adjacency { side: adjacency.side.other(), ..*adjacency };
             let skips_loops = adjacency.side == Side::In
-                && adjacency.from_type(self) == adjacency.to_type(self)
+                && adjacency.query_type(self) == adjacency.neighbour_type(self)
                 && adjacencies.contains(&other);
             let mut keep = |ends: &mut EdgeRows| -> Result<()> {
                 filter.retain(self, ends)?;

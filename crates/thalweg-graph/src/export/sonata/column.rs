@@ -173,7 +173,7 @@ impl AttributeWriter {
                     writer.push(rows, &values)?;
                 }
                 AttributeEncoding::Text => {
-                    writer.push_texts(rows, column.as_string::<i32>().iter().flatten())?
+                    writer.push_texts(rows, column.as_string::<i32>().iter().flatten())?;
                 }
                 AttributeEncoding::Codes(names) => {
                     let mut codes = Vec::with_capacity(column.len() * 4);

@@ -70,8 +70,8 @@ impl EdgeFilter {
             columns.push((field.as_ref().clone(), ConditionColumn::Edge(number)));
         }
         for (is_from, name, vertex_type) in [
-            (true, "from", adjacency.from_type(network)),
-            (false, "to", adjacency.to_type(network)),
+            (true, "from", adjacency.query_type(network)),
+            (false, "to", adjacency.neighbour_type(network)),
         ] {
             columns.push((id_field(name), ConditionColumn::EndId(is_from)));
             for (number, field) in
@@ -166,8 +166,8 @@ impl EdgeFilter {
                 continue;
             }
             let (ids, vertex_type) = match end {
-                true => (&edges.from, self.adjacency.from_type(network)),
-                false => (&edges.to, self.adjacency.to_type(network)),
+                true => (&edges.from, self.adjacency.query_type(network)),
+                false => (&edges.to, self.adjacency.neighbour_type(network)),
             };
             let found = network.columns_of(vertex_type, ids, &attributes)?;
             for (place, column) in places.iter().zip(found) {
@@ -180,14 +180,14 @@ impl EdgeFilter {
 
 impl Adjacency {
     /// The type of the vertices that a query starts from.
-    pub(super) fn from_type(self, network: &Network) -> usize {
+    pub(super) fn query_type(self, network: &Network) -> usize {
         let edges = &network.populations()[self.population];
         if self.side == Side::Out { edges.source } else { edges.target }
     }
 
     /// The type of the neighbours.
-    pub(super) fn to_type(self, network: &Network) -> usize {
-        Self { side: self.side.other(), ..self }.from_type(network)
+    pub(super) fn neighbour_type(self, network: &Network) -> usize {
+        Self { side: self.side.other(), ..self }.query_type(network)
     }
 }
 

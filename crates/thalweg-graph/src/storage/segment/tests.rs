@@ -69,7 +69,7 @@ fn a_damaged_byte_is_found_wherever_it_is() {
         let read = open(&disk).and_then(|(segment, _)| segment.with(0..4, |_| Ok(())));
         match read {
             Err(Error::Malformed { offset, .. }) if at < 4 * PAGE => {
-                assert_eq!(offset, (at / PAGE * PAGE) as u64)
+                assert_eq!(offset, (at / PAGE * PAGE) as u64);
             }
             Err(Error::Malformed { .. }) => {}
             other => panic!("byte {at}: {other:?}"),
