@@ -1,4 +1,4 @@
-//! What is brought into a store: edges and vertices, a piece at a time, in bounded memory.
+//! Inputs of an import: vertices and edges of a file, batch by batch, in bounded memory.
 
 #[cfg(feature = "hdf5")]
 mod columns;
@@ -8,83 +8,63 @@ mod hdf5;
 mod lists;
 #[cfg(feature = "hdf5")]
 pub mod ngv;
+#[cfg(not(feature = "hdf5"))]
+mod no_hdf5;
 #[cfg(feature = "hdf5")]
 mod numbers;
 #[cfg(feature = "hdf5")]
 mod sonata;
 
 use std::ops::Range;
-use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use serde::{Deserialize, Serialize};
 use thalweg_io::{Result, open};
 
-#[cfg(not(feature = "hdf5"))]
-pub use crate::without::open;
+pub use crate::storage::checkpoint::Origin;
+pub use crate::storage::schema::Population;
+
 #[cfg(feature = "hdf5")]
 pub use hdf5::open;
+#[cfg(not(feature = "hdf5"))]
+pub use no_hdf5::open;
 
-/// How a file is brought in.
+/// Options for importing a file.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// How it is read.
+pub struct InputOptions {
+    /// Options for reading the file.
     pub read: open::Options,
-    /// Only edges that leave from vertices with such ids: the first ones to try things out, or
-    /// those from where an import ended.
+    /// Only edges from vertices with ids in this range are imported.
     pub sources: Range<u64>,
 }
 
-impl Default for Options {
+impl Default for InputOptions {
     fn default() -> Self {
         Self { read: open::Options::default(), sources: 0..u64::MAX }
     }
 }
 
-impl Options {
-    /// Whether every edge is wanted.
+impl InputOptions {
+    /// Whether all edges are imported.
     pub fn is_all(&self) -> bool {
         self.sources == (0..u64::MAX)
     }
 }
 
-/// Edges of one kind: between vertices of two types.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Population {
-    /// Its name; unique within a store.
-    pub name: String,
-    /// The type of the vertices that its edges leave from.
-    #[serde(rename = "from")]
-    pub source: String,
-    /// The type of the vertices that they lead to.
-    #[serde(rename = "to")]
-    pub target: String,
-    /// Whether an edge can be followed in its direction only, unless it is asked for otherwise.
-    pub is_directed: bool,
-    /// Whether two vertices may have several edges; else an edge that is there already is not added
-    /// again.
-    pub is_multi: bool,
-    /// Attributes of an edge.
-    pub attributes: SchemaRef,
-}
-
-/// Edges, as runs of those that leave from the same vertex.
+/// A batch of edges, as runs of edges from the same vertex.
 #[derive(Debug, Clone, Default)]
-pub struct Edges {
-    /// Vertices, and how many of [`Edges::targets`] are each one's. A vertex may come again, in any
-    /// order.
+pub struct EdgeBatch {
+    /// Source vertices, and how many of [`EdgeBatch::targets`] belong to each. A vertex may be
+    /// repeated, in any order.
     pub runs: Vec<(u64, usize)>,
-    /// Where the edges lead to, run after run.
+    /// The targets of the edges, run after run.
     pub targets: Vec<u64>,
-    /// Their attributes, a row for each of [`Edges::targets`]; `None` where the population has
-    /// none.
+    /// The attributes of the edges, a row for each target; `None` if the population has none.
     pub attributes: Option<RecordBatch>,
 }
 
-impl Edges {
-    /// Forgets all of them, and keeps the memory.
+impl EdgeBatch {
+    /// Empties the batch, and keeps its memory.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.targets.clear();
@@ -92,97 +72,64 @@ impl Edges {
     }
 }
 
-/// Edges of a population, a piece at a time.
+/// Reads the edges of a population, batch by batch.
 pub trait EdgeSource: Send {
-    /// What they are.
+    /// The population of the edges.
     fn population(&self) -> &Population;
 
-    /// How many edges there are in all, where that is known.
+    /// The number of all edges, if it is known.
     fn total(&self) -> Option<u64>;
 
-    /// Whether sources ascend, so that all edges of one come together.
+    /// Whether sources ascend, so that all edges from a vertex follow each other.
     fn is_grouped(&self) -> bool {
         false
     }
 
-    /// Replaces `edges` by the next ones; `false` if there are no more.
+    /// Replaces `edges` by the next batch. Returns `false` if there are no more.
     ///
     /// # Errors
-    /// What is wrong with where they come from.
-    fn next(&mut self, edges: &mut Edges) -> Result<bool>;
+    /// The first defect of the file.
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool>;
 }
 
-/// Vertices of a type.
+/// A batch of vertices of one type.
 #[derive(Debug, Clone, Default)]
-pub struct Vertices {
-    /// Their ids.
+pub struct VertexBatch {
+    /// The ids of the vertices.
     pub ids: Vec<u64>,
-    /// Their attributes, a row for each; `None` where they have none.
+    /// The attributes, a row for each id; `None` if the type has none.
     pub attributes: Option<RecordBatch>,
 }
 
-/// Vertices of a type, a piece at a time. They exist even without an edge.
+/// Reads the vertices of a type, batch by batch. They are added even if they have no edge.
 pub trait VertexSource: Send {
-    /// Their type.
+    /// The name of the type.
     fn vertex_type(&self) -> &str;
 
-    /// Their attributes.
+    /// The attributes of the type.
     fn attributes(&self) -> &SchemaRef;
 
-    /// How many there are in all, where that is known.
+    /// The number of all vertices, if it is known.
     fn total(&self) -> Option<u64>;
 
-    /// Replaces `vertices` by the next ones; `false` if there are no more.
+    /// Replaces `vertices` by the next batch. Returns `false` if there are no more.
     ///
     /// # Errors
-    /// What is wrong with where they come from.
-    fn next(&mut self, vertices: &mut Vertices) -> Result<bool>;
+    /// The first defect of the file.
+    fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool>;
 }
 
-/// Which file an input is of, and how it is read: an import that was stopped goes on only with the
-/// same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The file.
-    pub path: String,
-    /// Its bytes.
-    pub bytes: u64,
-    /// When it was changed last, in nanoseconds since 1970.
-    pub modified: u64,
-    /// How it is read, in any words.
-    pub options: String,
-}
-
-impl Origin {
-    /// That of a file.
-    ///
-    /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io).
-    pub fn of(path: &Path, options: String) -> Result<Self> {
-        let of_file = || {
-            let (path, meta) = (std::fs::canonicalize(path)?, std::fs::metadata(path)?);
-            let modified =
-                meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-            Ok((path, meta.len(), modified))
-        };
-        let (path, bytes, modified) = of_file().map_err(|e: std::io::Error| {
-            thalweg_io::Error::io(&path.to_string_lossy().into(), "opening", e)
-        })?;
-        Ok(Self { path: path.to_string_lossy().into_owned(), bytes, modified, options })
-    }
-}
-
-/// What a file brings.
+/// The contents of a file to import.
 #[derive(Default)]
 pub struct Input {
-    /// Where it comes from. An import of an input with an origin can be stopped, and goes on when
-    /// it is called again.
+    /// The file and the options. An interrupted import of an input with an origin continues when it
+    /// is called again.
     pub origin: Option<Origin>,
-    /// Vertices of some types. Types that only edges mention need none.
+    /// The vertices of some types. A type that only edges mention needs none.
     pub vertices: Vec<Box<dyn VertexSource>>,
-    /// Edges of some populations.
+    /// The edges of some populations.
     pub edges: Vec<Box<dyn EdgeSource>>,
-    /// What of the file is not brought in, and why, in words.
+    /// Descriptions of what is not imported, and why.
     pub left_out: Vec<String>,
 }
 

@@ -1,126 +1,62 @@
-//! What is left of a damaged network, written to another one.
+//! Repair: writes what can be read of a damaged network to a new one.
 //!
-//! Both sides of an edge are stored, so lists of one side that cannot be read are made out of those
-//! of the other. What was said of an edge or a vertex last counts, of what can be read: changes
-//! after a damaged one in the log are facts too.
+//! Each edge is stored by its source and by its target, so lists of one side that cannot be read
+//! are rebuilt from the other side. Of the records of an edge or a vertex that can be read, the
+//! last one counts; this includes changes in the log after a damaged one.
+//!
+//! ```text
+//! gaps ──> salvage_columns ──> damaged ──> edge_merge ──> edges ──> rebuild
+//! report ────────────────────────┴──> attributes, vertices ──────────┘
+//! ```
 
+mod attributes;
+mod damaged;
+mod edge_merge;
 mod edges;
-mod left;
-mod rows;
+mod gaps;
+mod rebuild;
+mod report;
+mod salvage_columns;
 mod vertices;
 
-use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use thalweg_io::disk::{Disk, Folder};
-use thalweg_io::{Error, Fault, InFile, Result};
+use thalweg_io::{Error, Result};
 
-use self::left::Left;
-use super::check::Defect;
-use super::effects::{self, Edge, Effect};
-use super::level::{Footer, Level, VERSION};
-use super::log::{self, LogWriter};
-use super::manifest::{self, Edges, Manifest, Part};
-use super::network::Options;
-use super::recent::Recent;
-use super::segment::{Segment, SegmentWriter};
-use super::sort::Sorter;
+use self::damaged::DamagedNetwork;
+use crate::read::network::NetworkOptions;
+use crate::storage::manifest::Manifest;
 
-/// What a repair found and did.
-#[derive(Debug, Default)]
-pub struct Repaired {
-    /// What is damaged; the first so many.
-    pub defects: Vec<Defect>,
-    /// Bytes of the log in which no whole change is, at its end such as a crash may have left too.
-    pub log: Vec<Range<u64>>,
-    /// Types of vertices.
-    pub vertices: Vec<Kept>,
-    /// Populations of edges.
-    pub edges: Vec<Kept>,
-}
+pub use self::report::{LostRecords, RepairReport, RepairSummary};
 
-impl Repaired {
-    /// Whether the new network is all that the damaged one was.
-    pub fn is_complete(&self) -> bool {
-        let is_all =
-            |kept: &Kept| kept.lost.is_empty() && kept.attributes_lost == 0 && !kept.is_in_doubt;
-        self.log.is_empty() && self.vertices.iter().chain(&self.edges).all(is_all)
-    }
-}
-
-/// What there is of a type or a population.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Its name.
-    pub name: String,
-    /// Vertices or edges that the new network has.
-    pub kept: u64,
-    /// How many there were, where that is known: not if something of the log is missing.
-    pub expected: Option<u64>,
-    /// Of those kept, how many were found by what refers to them only: edges by the lists of their
-    /// other side, vertices by edges.
-    pub restored: u64,
-    /// Those that had attributes which cannot be read: edges have nulls in their place, vertices
-    /// nothing.
-    pub attributes_lost: u64,
-    /// What cannot be read, segment by segment.
-    pub lost: Vec<Lost>,
-    /// What took edges or vertices away cannot be read: some that were removed may be back.
-    pub is_in_doubt: bool,
-}
-
-/// What of a segment cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
-    /// The segment.
-    pub file: String,
-    /// How many edges or vertices that came with it; `None`: as many as it had.
-    pub count: Option<u64>,
-    /// Among which vertices they are: the vertices themselves or, of edges, those that they leave.
-    pub sources: Vec<RangeInclusive<u64>>,
-    /// Of edges, among which vertices those are that they lead to.
-    pub targets: Vec<RangeInclusive<u64>>,
-}
-
-/// Writes what is left of the network in the folder `from` to `to`, where there must be nothing,
-/// and says what is lost. `from` is not changed; nobody may write to it meanwhile. What is written
-/// is whole, so that [`super::Network::check`] finds nothing wrong with it.
+/// Writes what can be read of the network in the folder `from` to the folder `to`, which must be
+/// empty or missing, and reports what is lost. `from` is not changed; nobody may write to it
+/// meanwhile. [`Network::check`](crate::Network::check) finds no defect in the new network.
 ///
-/// An edge is kept if either of its ends' lists can be read, with nulls for attributes that cannot.
-/// What is lost where all that is known of it is damaged is told by segment and by vertices.
+/// An edge is kept if the list of either of its ends can be read, with nulls for attributes that
+/// cannot. Edges and vertices of which nothing can be read are reported by segment and by ranges of
+/// vertices.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is no network, or neither its manifest nor the copy of it can be
-/// read; [`Error::Usage`] if there is something at `to`; [`Error::Cancelled`]; [`Error::Io`].
-/// Nothing is left at `to` then.
-pub fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repaired> {
+/// [`Error::NotFound`] where there is no network, or where neither its manifest nor the manifest's
+/// copy can be read; [`Error::Usage`] if there is something at `to`; [`Error::Cancelled`];
+/// [`Error::Io`]. After an error nothing is left at `to`.
+pub fn repair(from: &Path, to: &Path, options: &NetworkOptions) -> Result<RepairReport> {
     repair_on(&Folder::new(from, options.is_mapped), &Folder::new(to, options.is_mapped), options)
 }
 
-/// The same on any disks.
+/// Writes what can be read of the network on the disk `from` to the empty disk `to`: [`repair`] for
+/// disks other than folders.
 ///
 /// # Errors
 /// As [`repair`].
-pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &Options) -> Result<Repaired> {
-    let (repair, mut report) = Repair::open(from, to, options)?;
-    match to.list() {
-        Ok(names) if names.is_empty() => {}
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-        Ok(_) => {
-            let what = format!(
-                "{}: there is something already; name a folder that is empty or not there",
-                to.name()
-            );
-            return Err(Error::Usage(what.into()));
-        }
-        Err(e) => return Err(e),
-    }
+pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &NetworkOptions) -> Result<RepairReport> {
+    let (damaged, mut report) = DamagedNetwork::open(from, to, options)?;
+    check_is_empty(to)?;
     let _lock = to.lock()?;
     let mut manifest = Manifest::new();
-    let outcome = repair.write(&mut manifest, &mut report);
+    let outcome = damaged.rebuild(&mut manifest, &mut report);
     if outcome.is_err() {
         let names = to.list().unwrap_or_default();
         names.iter().for_each(|name| drop(to.remove(name)));
@@ -128,237 +64,17 @@ pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &Options) -> Result<Re
     outcome.map(|()| report)
 }
 
-/// What is known of a population out of the log.
-#[derive(Default)]
-struct Logged {
-    /// What was said of an edge last.
-    is_there: BTreeMap<Edge, bool>,
-    rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    /// Edges more than in the segments.
-    more: i64,
-}
-
-struct Repair<'a> {
-    to: &'a dyn Disk,
-    options: &'a Options,
-    old: Manifest,
-    /// Segments, the oldest first; `None` for one of which nothing can be read.
-    levels: Vec<Option<Left>>,
-    logged: Vec<Logged>,
-    recent: Recent,
-    /// Whether all that the manifest and the log said is known.
-    is_complete: bool,
-}
-
-/// Defects beyond this many are not kept.
-const MOST: usize = 1000;
-
-impl<'a> Repair<'a> {
-    fn open(from: &dyn Disk, to: &'a dyn Disk, options: &'a Options) -> Result<(Self, Repaired)> {
-        let mut report = Repaired::default();
-        let mut note = |file: &str, error: Error| {
-            if report.defects.len() < MOST {
-                report.defects.push(Defect { file: file.to_owned(), error });
-            }
-        };
-        let nowhere = |what: String| {
-            Error::NotFound {
-            file: from.name().clone(),
-            what: what.into(),
-            advice: "names of types and populations are nowhere else: put one back from a copy, or import again".into(),
-        }
-        };
-        let (old, damage) = match Manifest::load_left(from) {
-            Ok(Some(found)) => found,
-            Ok(None) => return Err(nowhere("a network".into())),
-            Err(damage @ Error::Malformed { .. }) => {
-                return Err(nowhere(format!(
-                    "a manifest that can be read, or its copy ({damage})"
-                )));
-            }
-            Err(e) => return Err(e),
-        };
-        // The copy may be of an earlier state: then there are files that it does not know.
-        let newer = match &damage {
-            Some(_) => old.newer(&from.list()?),
-            None => Vec::new(),
-        };
-        let mut is_complete = newer.is_empty();
-        for file in newer {
-            let fault =
-                Fault::new(0, "a file newer than the copy of the manifest", "one that it names");
-            note(&file, fault.in_file(&from.path_of(&file), 0, "a file that is left out"));
-        }
-        if let Some(damage) = damage {
-            note(manifest::FILE, damage);
-        }
-        let mut levels = Vec::new();
-        for part in &old.segments {
-            let left = from.open(&part.file).and_then(Segment::open_left::<Footer>).and_then(
-                |(segment, mut footer, damage)| {
-                    if footer.version == VERSION {
-                        old.hide(&part.file, &mut footer);
-                        return Ok((Left { file: part.file.clone(), segment, footer }, damage));
-                    }
-                    Err(Error::Unsupported {
-                        file: segment.store().name().clone(),
-                        what: format!("version {} of segments", footer.version).into(),
-                        advice: format!("this program reads version {VERSION}").into(),
-                    })
-                },
+fn check_is_empty(disk: &dyn Disk) -> Result<()> {
+    match disk.list() {
+        Ok(names) if names.is_empty() => Ok(()),
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => {
+            let what = format!(
+                "{}: there is something already; name a folder that is empty or not there",
+                disk.name()
             );
-            let left = match left {
-                Ok((left, damage)) => {
-                    damage.into_iter().for_each(|damage| note(&part.file, damage));
-                    Some(left)
-                }
-                Err(e @ Error::Unsupported { .. }) => return Err(e),
-                Err(damage) => {
-                    note(&part.file, damage);
-                    None
-                }
-            };
-            for page in left.iter().flat_map(|left| 0..left.segment.pages()) {
-                let left = left.as_ref().map(|left| left.segment.with(page..page + 1, |_| Ok(())));
-                left.and_then(Result::err).into_iter().for_each(|damage| note(&part.file, damage));
-                if page.is_multiple_of(1024) && options.control.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-            }
-            levels.push(left);
+            Err(Error::Usage(what.into()))
         }
-        if levels.len() > edges::MOST_LEVELS {
-            return Err(Error::Unsupported {
-                file: from.name().clone(),
-                what: format!("mending {} segments", levels.len()).into(),
-                advice: "at most 32,000".into(),
-            });
-        }
-        let (populations, types) = (old.edges.len(), old.types.len());
-        let mut logged: Vec<Logged> =
-            std::iter::repeat_with(Logged::default).take(populations).collect();
-        let mut recent = Recent::default();
-        let lost = log::replay_left(from, &old.log_file(), &mut |_, change| {
-            for effect in effects::of_bytes(change, populations, types)? {
-                match effect {
-                    Effect::Added { population, edges, attributes } => {
-                        logged[population].add(&edges, attributes.as_ref());
-                    }
-                    Effect::Removed { population, edges } => logged[population].remove(&edges),
-                    of_vertices => recent.apply(&of_vertices),
-                }
-            }
-            Ok(())
-        });
-        match lost {
-            Ok(lost) => {
-                is_complete &= lost.is_empty();
-                for bytes in &lost {
-                    let fault = Fault::new(
-                        0,
-                        format!("{} bytes", bytes.end - bytes.start),
-                        "whole changes",
-                    );
-                    note(
-                        &old.log_file(),
-                        fault.in_file(&from.path_of(&old.log_file()), bytes.start, "a log"),
-                    );
-                }
-                report.log = lost;
-            }
-            Err(damage) => {
-                is_complete = false;
-                note(&old.log_file(), damage);
-            }
-        }
-        Ok((Self { to, options, old, levels, logged, recent, is_complete }, report))
-    }
-
-    /// Whether all of the segments can be read, if not all of what is in them.
-    fn has_all(&self) -> bool {
-        self.is_complete && self.levels.iter().all(Option::is_some)
-    }
-
-    /// Segments that are there, and their ages.
-    fn levels(&self) -> impl Iterator<Item = (usize, &Left)> {
-        self.levels.iter().enumerate().filter_map(|(age, level)| Some((age, level.as_ref()?)))
-    }
-
-    /// Those of which nothing is left.
-    fn gone(&self) -> impl Iterator<Item = Lost> {
-        self.levels.iter().zip(&self.old.segments).filter(|(level, _)| level.is_none()).map(
-            |(_, part)| Lost {
-                file: part.file.clone(),
-                count: None,
-                sources: Vec::new(),
-                targets: Vec::new(),
-            },
-        )
-    }
-
-    fn sorter(&self, is_numbered: bool) -> Sorter {
-        // Three at a time.
-        Sorter::new(self.options.budget.memory / 6, is_numbered, super::import::beside(self.to))
-    }
-
-    fn look(&self) -> Result<()> {
-        if self.options.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
-    }
-
-    /// Writes a network: edges, then vertices, whose ids are those that edges mention too.
-    fn write(&self, manifest: &mut Manifest, report: &mut Repaired) -> Result<()> {
-        manifest.types.clone_from(&self.old.types);
-        manifest.edges.clone_from(&self.old.edges);
-        manifest.types.iter_mut().for_each(|known| known.since = 0);
-        manifest.edges.iter_mut().for_each(|known| known.since = 0);
-        let mut parts = Vec::new();
-        let file = manifest.new_file("seg");
-        let mut segment = SegmentWriter::create(self.to, &file)?;
-        let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
-        for population in 0..manifest.edges.len() {
-            let (written, kept) =
-                self.edges(&mut segment, population, &mut manifest.edges[population])?;
-            footer.edges.extend(written);
-            report.edges.push(kept);
-        }
-        parts.push(Part { bytes: segment.finish(&footer)?, file: file.clone() });
-        self.to.sync()?;
-        let level = Level::open(self.to, &file, manifest)?;
-        let file = manifest.new_file("seg");
-        let mut segment = SegmentWriter::create(self.to, &file)?;
-        let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
-        for vertex_type in 0..manifest.types.len() {
-            let (written, mut kept) = self.vertices(&mut segment, &level, vertex_type)?;
-            // Edges that may be back bring their ends with them.
-            let mut edges = report.edges.iter().zip(&self.old.edges);
-            let is_end = |edges: &Edges| edges.source == vertex_type || edges.target == vertex_type;
-            kept.is_in_doubt |=
-                kept.restored > 0 && edges.any(|(kept, edges)| kept.is_in_doubt && is_end(edges));
-            manifest.types[vertex_type].count = kept.kept;
-            footer.vertices.push(written);
-            report.vertices.push(kept);
-        }
-        parts.push(Part { bytes: segment.finish(&footer)?, file });
-        manifest.segments = parts;
-        manifest.log = manifest.next;
-        manifest.next += 1;
-        drop(LogWriter::create(self.to, &manifest.log_file(), manifest.log)?);
-        manifest.save(self.to)
-    }
-}
-
-impl Logged {
-    fn add(&mut self, edges: &[Edge], attributes: Option<&Arc<RecordBatch>>) {
-        self.more += edges.len() as i64;
-        self.is_there.extend(edges.iter().map(|edge| (*edge, true)));
-        if let Some(batch) = attributes {
-            self.rows
-                .extend(edges.iter().enumerate().map(|(row, edge)| (edge.2, (batch.clone(), row))));
-        }
-    }
-
-    fn remove(&mut self, edges: &[Edge]) {
-        self.more -= edges.len() as i64;
-        self.is_there.extend(edges.iter().map(|edge| (*edge, false)));
+        Err(e) => Err(e),
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let after = writer.network().storage();
     let mut out = output();
     if args.json {
-        let of = |storage: thalweg::graph::Storage| json!({ "segments": storage.segments, "bytes": storage.bytes, "changes_in_log": storage.recent });
+        let of = |storage: thalweg::graph::StorageUse| json!({ "segments": storage.segments, "bytes": storage.bytes, "changes_in_log": storage.changes_in_log });
         writeln!(out, "{}", json!({ "before": of(before), "after": of(after) }))?;
     } else {
         writeln!(
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             "{} segments of {:.1} MB and {} changes in the log are {} of {:.1} MB",
             before.segments,
             before.bytes as f64 / 1e6,
-            before.recent,
+            before.changes_in_log,
             after.segments,
             after.bytes as f64 / 1e6
         )?;

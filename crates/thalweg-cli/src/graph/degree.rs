@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
-    let ways = network.ways(from.vertex_type, to, args.direction.into());
+    let ways = network.adjacencies(from.vertex_type, to, args.direction.into());
     if ways.is_empty() {
         return Err(Failure::Usage(format!(
             "{}: no population connects these; `thalweg graph info` lists them",

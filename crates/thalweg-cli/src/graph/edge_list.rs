@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use thalweg::Error;
-use thalweg::graph::input::Options;
-use thalweg::graph::{EdgeSource, Edges, Input, Population};
+use thalweg::graph::InputOptions;
+use thalweg::graph::{EdgeBatch, EdgeSource, Input, Population};
 
 use crate::common::Failure;
 
@@ -78,7 +78,7 @@ impl Form {
 pub(super) fn open(
     path: &Path,
     form: Form,
-    options: &Options,
+    options: &InputOptions,
     args: &EdgeListArgs,
 ) -> Result<Input, Failure> {
     let name: Arc<str> = path.to_string_lossy().into();
@@ -111,6 +111,6 @@ fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Fills the runs: vertices, and how many edges in a row leave from each.
-fn runs(sources: &[u64], edges: &mut Edges) {
+fn runs(sources: &[u64], edges: &mut EdgeBatch) {
     edges.runs.extend(sources.chunk_by(|one, two| one == two).map(|same| (same[0], same.len())));
 }

@@ -154,7 +154,7 @@ fn table(
         (Some(vertex_type), _) => {
             let rows = Rows::of(network.vertex_count(vertex_type));
             telling(
-                |f| network.described(vertex_type, wanted.condition, f),
+                |f| network.vertex_rows(vertex_type, wanted.condition, f),
                 |batch| {
                     written.vertices += batch.num_rows() as u64;
                     rows.done(batch.num_rows() as u64);

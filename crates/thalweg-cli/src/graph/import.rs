@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.trusted {
         crate::hdf5::guard(&read);
     }
-    let chosen = input::Options { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
+    let chosen = input::InputOptions { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
     let mut found = match Form::of(&args.input) {
         Some(form) => edge_list::open(&args.input, form, &chosen, &args.list)?,
         None => open(&args.input, &chosen)?,
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 fn open(
     path: &std::path::Path,
-    options: &input::Options,
+    options: &input::InputOptions,
 ) -> Result<thalweg::graph::Input, Failure> {
     Ok(input::open(path, options)?)
 }

@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             "populations": populations,
             "segments": storage.segments,
             "bytes": storage.bytes,
-            "changes_in_log": storage.recent,
+            "changes_in_log": storage.changes_in_log,
         });
         writeln!(out, "{report}")?;
     } else {
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.store.display(),
             storage.segments,
             storage.bytes as f64 / 1e6,
-            storage.recent,
+            storage.changes_in_log,
         )?;
         for (number, vertex_type) in network.types().iter().enumerate() {
             let names: Vec<&str> =

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
-use thalweg::graph::{Change, Side, Way};
+use thalweg::graph::{Adjacency, Change, Side};
 
 use super::open::OpenArgs;
 use crate::common::{MEASURING, Outcome, output};
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let touched: BTreeSet<u64> =
             (0..args.edges).map(|i| i.wrapping_mul(SCATTER) % astrocytes).collect();
         let touched: Vec<u64> = touched.into_iter().collect();
-        let ways = [Way { population, side: Side::Out }];
+        let ways = [Adjacency { population, side: Side::Out }];
         let report = json!({
             "workload": "thalweg-graph-insert",
             "open_to_last_s": seconds,

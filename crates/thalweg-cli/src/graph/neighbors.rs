@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use thalweg::condition::Condition;
-use thalweg::graph::{Direction, Neighbours, Network, Side, Way};
+use thalweg::graph::{Adjacency, Direction, Neighbours, Network, Side};
 
 use super::open::OpenArgs;
 use super::vertices;
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let network = Network::open(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
-    let ways = network.ways(from.vertex_type, to, args.direction.into());
+    let ways = network.adjacencies(from.vertex_type, to, args.direction.into());
     if ways.is_empty() {
         let message = format!(
             "no population connects {} with {}",
@@ -235,7 +235,7 @@ pub(super) fn digest_of_all(network: &Network) -> thalweg::Result<String> {
     let mut hash = Sha256::new();
     let mut list = Neighbours::default();
     for (population, edges) in network.populations().iter().enumerate() {
-        let ways = [Way { population, side: Side::Out }];
+        let ways = [Adjacency { population, side: Side::Out }];
         network.vertices(network.type_of(&edges.population.source)?, 0..=u64::MAX, &mut |ids| {
             ids.chunks(FEW).try_for_each(|ids| {
                 network.neighbours(&ways, ids, &mut list)?;
@@ -248,7 +248,11 @@ pub(super) fn digest_of_all(network: &Network) -> thalweg::Result<String> {
 }
 
 /// The SHA-256 of the ids of some vertices' neighbours.
-pub(super) fn digest_of(network: &Network, ways: &[Way], ids: &[u64]) -> thalweg::Result<String> {
+pub(super) fn digest_of(
+    network: &Network,
+    ways: &[Adjacency],
+    ids: &[u64],
+) -> thalweg::Result<String> {
     let mut hash = Sha256::new();
     let mut list = Neighbours::default();
     for ids in ids.chunks(FEW) {
@@ -306,7 +310,7 @@ fn middle(mut times: Vec<f64>) -> [Option<f64>; 3] {
 fn measured(
     args: &Args,
     network: &Network,
-    ways: &[Way],
+    ways: &[Adjacency],
     ids: &[u64],
     began: (Instant, f64),
     threads: usize,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use thalweg::graph::{Coding, Network, Options, Writer};
+use thalweg::graph::{Coding, Network, NetworkOptions, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 
 use crate::common::{Failure, cancel_on_interrupt, parse_size};
@@ -24,9 +24,9 @@ pub(super) struct OpenArgs {
 }
 
 impl OpenArgs {
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> NetworkOptions {
         let threads = self.threads.map_or_else(thalweg::engine::default_threads, usize::from);
-        Options {
+        NetworkOptions {
             budget: Budget { threads, memory: self.memory.unwrap_or(DEFAULT_MEMORY) },
             control: cancel_on_interrupt(),
             model: None,

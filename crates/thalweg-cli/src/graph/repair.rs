@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use thalweg::graph::{Kept, Options, Repaired};
+use thalweg::graph::{NetworkOptions, RepairReport, RepairSummary};
 
 use crate::common::{Failure, Outcome, complain, output};
 
-pub(super) fn run(store: &Path, to: &Path, json: bool, options: &Options) -> Outcome {
+pub(super) fn run(store: &Path, to: &Path, json: bool, options: &NetworkOptions) -> Outcome {
     let done = thalweg::graph::repair(store, to, options).map_err(Failure::of_argument)?;
     let mut out = output();
     if json {
@@ -27,15 +27,15 @@ pub(super) fn run(store: &Path, to: &Path, json: bool, options: &Options) -> Out
     if done.is_complete() { Ok(()) } else { Err(Failure::Said(String::new())) }
 }
 
-fn kinds(done: &Repaired) -> impl Iterator<Item = (&Kept, &'static str)> {
+fn kinds(done: &RepairReport) -> impl Iterator<Item = (&RepairSummary, &'static str)> {
     done.vertices
         .iter()
         .map(|kept| (kept, "vertices"))
         .chain(done.edges.iter().map(|kept| (kept, "edges")))
 }
 
-fn told(to: &Path, done: &Repaired) -> Value {
-    let kept = |kept: &Kept| {
+fn told(to: &Path, done: &RepairReport) -> Value {
+    let kept = |kept: &RepairSummary| {
         let lost = kept.lost.iter().map(|lost| {
             json!({ "file": lost.file, "count": lost.count, "sources": pairs(&lost.sources), "targets": pairs(&lost.targets) })
         });
@@ -67,7 +67,7 @@ fn pairs(ranges: &[RangeInclusive<u64>]) -> Vec<[u64; 2]> {
 }
 
 /// What there is of a type or population, for people.
-fn lines(kept: &Kept, what: &str) -> String {
+fn lines(kept: &RepairSummary, what: &str) -> String {
     let mut out = format!("{}: {}", kept.name, kept.kept);
     if let Some(expected) = kept.expected.filter(|expected| *expected != kept.kept) {
         let _ = write!(out, " of {expected}");

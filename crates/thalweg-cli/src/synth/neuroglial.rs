@@ -31,9 +31,9 @@ impl NeuroglialArgs {
 
 /// Lists are made by all cores, and written in the order of the file by this one.
 pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
-    use thalweg::synth::neuroglial::{Network, NeuroglialWriter};
+    use thalweg::synth::neuroglial::{NeuroglialWriter, SynthNetwork};
 
-    let network = Network::new(recipe)?;
+    let network = SynthNetwork::new(recipe)?;
     let mut out = NeuroglialWriter::create(path, &network)?;
     let bar = super::bar(network.bytes());
     let make = || |number| network.piece(number);

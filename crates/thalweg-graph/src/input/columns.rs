@@ -1,4 +1,4 @@
-//! Attributes: datasets with an element for each edge or vertex, as the columns of Arrow batches.
+//! Reading attributes: datasets with an element for each edge or vertex become Arrow columns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,58 +17,59 @@ use thalweg_hdf5::libhdf5::Found;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
-/// A string takes about so many bytes: for how many rows are read at a time.
+/// The assumed size of a string in bytes, for the number of rows that are read at a time.
 const TEXT: u64 = 64;
 
-/// Bytes of attributes that are read at a time, about.
+/// About how many bytes of attributes are read at a time.
 const PIECE: u64 = 8 << 20;
 
-/// Names of codes beyond this many are not kept.
+/// A dataset of names for codes is ignored if it has more elements than this.
 const MOST_NAMES: u64 = 1 << 20;
 
-/// A dataset that is a column.
+/// A dataset, and how it becomes a column.
 #[derive(Debug)]
-struct Column {
+struct AttributeColumn {
     dataset: Dataset,
-    kind: Kind,
+    kind: AttributeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum AttributeKind {
     Number(DataType, usize),
     Boolean,
     /// Strings of one size.
     Text(usize),
     /// Strings of any length.
     Texts,
-    /// Codes, of these names.
+    /// Integer codes with these names.
     Codes(DataType, usize, Vec<String>),
 }
 
-/// Datasets as columns.
+/// Reads datasets as columns.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct AttributeReader {
     file: Arc<ArrayFile>,
-    columns: Vec<Column>,
-    /// What they are.
+    columns: Vec<AttributeColumn>,
+    /// The schema of the columns.
     pub(super) schema: SchemaRef,
 }
 
-/// Collects columns.
-pub(super) struct Making {
+/// Collects the datasets for an [`AttributeReader`].
+pub(super) struct AttributeReaderBuilder {
     file: Arc<ArrayFile>,
     rows: u64,
-    columns: Vec<Column>,
+    columns: Vec<AttributeColumn>,
     fields: Vec<Field>,
 }
 
-impl Making {
-    /// Columns of so many rows.
+impl AttributeReaderBuilder {
+    /// Starts without columns, for datasets of `rows` elements.
     pub(super) fn new(file: &Arc<ArrayFile>, rows: u64) -> Self {
         Self { file: file.clone(), rows, columns: Vec::new(), fields: Vec::new() }
     }
 
-    /// Adds a dataset, whose elements are codes if there are names for them; or says why not.
+    /// Adds a dataset; its elements are codes if `names` is given. The inner error describes why
+    /// the dataset cannot be a column.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -83,19 +84,22 @@ impl Making {
                 )));
             }
             Found::Array(array) => {
-                let (name, size) = (array.dtype.to_string(), array.dtype.size());
+                let name = array.dtype.to_string();
+                let size = array.dtype.size();
                 match number(&name) {
                     Some(kind) if names.is_some() && kind.is_integer() => {
-                        Kind::Codes(kind, size, self.names(names)?.unwrap_or_default())
+                        AttributeKind::Codes(kind, size, self.names(names)?.unwrap_or_default())
                     }
-                    Some(kind) => Kind::Number(kind, size),
-                    None if name == "|b1" => Kind::Boolean,
-                    None if name.starts_with("|S") => Kind::Text(size),
+                    Some(kind) => AttributeKind::Number(kind, size),
+                    None if name == "|b1" => AttributeKind::Boolean,
+                    None if name.starts_with("|S") => AttributeKind::Text(size),
                     None => return Ok(Err(format!("elements of type {name}"))),
                 }
             }
             Found::Other(what) => match self.file.variable(&dataset)? {
-                Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => Kind::Texts,
+                Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => {
+                    AttributeKind::Texts
+                }
                 Some(texts) if texts.item.is_none() => {
                     return Ok(Err(format!(
                         "the shape {:?}, not an element for each of {}",
@@ -106,17 +110,17 @@ impl Making {
             },
         };
         let (of, nullable) = match &kind {
-            Kind::Number(kind, _) => (kind.clone(), false),
-            Kind::Boolean => (DataType::Boolean, false),
-            Kind::Text(_) | Kind::Texts => (DataType::Utf8, false),
-            Kind::Codes(..) => (DataType::Utf8, true),
+            AttributeKind::Number(kind, _) => (kind.clone(), false),
+            AttributeKind::Boolean => (DataType::Boolean, false),
+            AttributeKind::Text(_) | AttributeKind::Texts => (DataType::Utf8, false),
+            AttributeKind::Codes(..) => (DataType::Utf8, true),
         };
         self.fields.push(Field::new(name, of, nullable));
-        self.columns.push(Column { dataset, kind });
+        self.columns.push(AttributeColumn { dataset, kind });
         Ok(Ok(()))
     }
 
-    /// The names of codes.
+    /// The names of codes, if the dataset holds strings.
     fn names(&self, dataset: Option<&Dataset>) -> Result<Option<Vec<String>>> {
         let Some(dataset) = dataset else { return Ok(None) };
         let Some(texts) = self.file.variable(dataset)? else { return Ok(None) };
@@ -127,8 +131,8 @@ impl Making {
         Ok(Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
     }
 
-    pub(super) fn done(self) -> Columns {
-        Columns {
+    pub(super) fn done(self) -> AttributeReader {
+        AttributeReader {
             file: self.file,
             columns: self.columns,
             schema: Arc::new(Schema::new(self.fields)),
@@ -136,7 +140,7 @@ impl Making {
     }
 }
 
-/// Arrow's word for numpy's.
+/// The Arrow type for a numpy type.
 fn number(dtype: &str) -> Option<DataType> {
     Some(match dtype {
         "|u1" => DataType::UInt8,
@@ -157,7 +161,7 @@ fn primitive<T: ArrowPrimitiveType>(bytes: Buffer, len: usize) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::new(bytes, 0, len), None))
 }
 
-/// A column of numbers, of their bytes as this machine has them.
+/// A column of numbers from their bytes in native order.
 fn numbers(kind: &DataType, bytes: Buffer, len: usize) -> ArrayRef {
     match kind {
         DataType::UInt8 => primitive::<UInt8Type>(bytes, len),
@@ -173,7 +177,7 @@ fn numbers(kind: &DataType, bytes: Buffer, len: usize) -> ArrayRef {
     }
 }
 
-/// A code of so many bytes, little-endian.
+/// Decodes a little-endian code. `None` if it is negative.
 fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
     let mut wide = [0; 8];
     wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -181,19 +185,19 @@ fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
     if is_negative { None } else { usize::try_from(u64::from_le_bytes(wide)).ok() }
 }
 
-impl Columns {
-    /// Rows that are read at a time.
+impl AttributeReader {
+    /// How many rows are read at a time.
     pub(super) fn rows(&self) -> u64 {
-        let size = |column: &Column| match column.kind {
-            Kind::Number(_, size) => size as u64,
-            Kind::Boolean => 1,
-            Kind::Text(size) => size as u64,
-            Kind::Texts | Kind::Codes(..) => TEXT,
+        let size = |column: &AttributeColumn| match column.kind {
+            AttributeKind::Number(_, size) => size as u64,
+            AttributeKind::Boolean => 1,
+            AttributeKind::Text(size) => size as u64,
+            AttributeKind::Texts | AttributeKind::Codes(..) => TEXT,
         };
         (PIECE / self.columns.iter().map(size).sum::<u64>().max(1)).max(1)
     }
 
-    /// Some rows; `None` where there is no column.
+    /// Reads some rows. `None` if there are no columns.
     pub(super) fn read(&self, rows: &Range<u64>) -> Result<Option<RecordBatch>> {
         if self.columns.is_empty() {
             return Ok(None);
@@ -211,8 +215,8 @@ impl Columns {
             .map_err(|wrong| Error::Usage(format!("{}: {wrong}", self.file.store().name()).into()))
     }
 
-    fn column(&self, column: &Column, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
-        let Column { dataset, kind } = column;
+    fn column(&self, column: &AttributeColumn, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
+        let AttributeColumn { dataset, kind } = column;
         let bytes = |size: usize| {
             let mut bytes = MutableBuffer::from_len_zeroed(len * size);
             let (selection, out) =
@@ -220,17 +224,17 @@ impl Columns {
             self.file.read(&mut [Want { dataset, selection, out }]).map(|_| bytes)
         };
         Ok(match kind {
-            Kind::Number(kind, size) => {
+            AttributeKind::Number(kind, size) => {
                 let mut bytes = bytes(*size)?;
                 if cfg!(target_endian = "big") {
                     bytes.as_slice_mut().chunks_exact_mut(*size).for_each(<[u8]>::reverse);
                 }
                 numbers(kind, bytes.into(), len)
             }
-            Kind::Boolean => {
+            AttributeKind::Boolean => {
                 Arc::new(bytes(1)?.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>())
             }
-            Kind::Text(size) => {
+            AttributeKind::Text(size) => {
                 let bytes = bytes(*size)?;
                 let texts = bytes.chunks_exact((*size).max(1)).map(|text| {
                     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -238,7 +242,7 @@ impl Columns {
                 });
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            Kind::Texts => {
+            AttributeKind::Texts => {
                 let mut texts = Vec::with_capacity(len);
                 self.file.strings_of(dataset, rows.clone(), &mut |text| {
                     texts.push(String::from_utf8_lossy(text).into_owned());
@@ -246,9 +250,9 @@ impl Columns {
                 })?;
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            Kind::Codes(kind, size, names) => {
+            AttributeKind::Codes(kind, size, names) => {
                 let bytes = bytes(*size)?;
-                // A code without a name is no value.
+                // A code without a name is null.
                 let name = |bytes: &[u8]| {
                     names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str)
                 };
@@ -258,7 +262,7 @@ impl Columns {
     }
 }
 
-/// The text of an attribute.
+/// The value of a text attribute, unless it is empty.
 pub(super) fn text(value: Option<Value>) -> Option<String> {
     match value {
         Some(Value::Text(text)) if !text.is_empty() => Some(text),

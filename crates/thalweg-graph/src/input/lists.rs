@@ -1,4 +1,5 @@
-//! Edges as lists one after the other, with places where each begins: CSR, as it is called.
+//! Edges in compressed sparse rows (CSR): lists of targets one after the other, and the offset
+//! where the list of each vertex begins.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,53 +7,54 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 use thalweg_io::Result;
 
-use super::numbers::Numbers;
-use super::{EdgeSource, Edges, Population, VertexSource, Vertices};
+use super::numbers::IdDataset;
+use super::{EdgeBatch, EdgeSource, Population, VertexBatch, VertexSource};
 
-/// Edges of a piece, about, at least: 4 MiB of ids.
-pub(super) const PIECE: u64 = 1 << 19;
+/// The usual number of edges in a batch: 4 MiB of ids.
+pub(super) const BATCH: u64 = 1 << 19;
 
-/// Places that are read at a time.
-const PLACES: u64 = 1 << 15;
+/// Offsets that are read at a time.
+const OFFSETS_PER_READ: u64 = 1 << 15;
 
-/// Where each vertex's list begins, and where the last one ends.
+/// The offset of each vertex's list, and of the end of the last list.
 #[derive(Debug)]
-pub(super) struct Offsets {
-    /// The dataset and its column; without, each vertex has one edge.
-    from: Option<(Numbers, u64)>,
-    /// Vertices.
+pub(super) struct ListOffsets {
+    /// The dataset and its column. If this is `None`, each vertex has one edge.
+    from: Option<(IdDataset, u64)>,
+    /// The number of vertices.
     pub(super) count: u64,
-    /// Some of them, from this one on.
+    /// The offsets in memory, and the vertex of the first.
     block: (u64, Vec<u64>),
 }
 
-impl Offsets {
-    /// Those of a column of a dataset, which has one more than there are vertices.
-    pub(super) fn new(numbers: Numbers, column: u64) -> Result<Self> {
+impl ListOffsets {
+    /// Offsets in a column of a dataset, which has one row more than there are vertices.
+    pub(super) fn new(numbers: IdDataset, column: u64) -> Result<Self> {
         let Some(count) = numbers.rows.checked_sub(1) else {
             return Err(numbers.wrong(0, "no offset".into(), "one more than there are vertices"));
         };
         Ok(Self { count, from: Some((numbers, column)), block: (0, Vec::new()) })
     }
 
-    /// One edge of each of so many vertices.
+    /// Offsets of one edge for each of `count` vertices.
     pub(super) fn one_each(count: u64) -> Self {
         Self { from: None, count, block: (0, Vec::new()) }
     }
 
-    /// Where a vertex's list begins.
+    /// The offset of a vertex's list.
     pub(super) fn at(&mut self, vertex: u64) -> Result<u64> {
         let Some((numbers, column)) = &mut self.from else { return Ok(vertex) };
         let (first, block) = &mut self.block;
         if !(*first..*first + block.len() as u64).contains(&vertex) {
-            let rows = vertex..vertex.saturating_add(PLACES).min(numbers.rows);
+            let rows = vertex..vertex.saturating_add(OFFSETS_PER_READ).min(numbers.rows);
             if rows.is_empty() {
                 let found = format!("{} offsets", numbers.rows);
                 return Err(numbers.wrong(numbers.rows, found, format!("one for vertex {vertex}")));
             }
             numbers.read(rows, block)?;
             if numbers.columns > 1 {
-                let (every, from) = (numbers.columns as usize, *column as usize);
+                let every = numbers.columns as usize;
+                let from = *column as usize;
                 let mut kept = 0;
                 for at in (from..block.len()).step_by(every) {
                     block[kept] = block[at];
@@ -65,11 +67,11 @@ impl Offsets {
         Ok(block.get((vertex - *first) as usize).copied().unwrap_or_default())
     }
 
-    /// Looks at all of them: they begin at 0, never fall, and end where the `len` elements of
-    /// `what` do.
+    /// Checks that the offsets begin at 0, never decrease, and end at `len`, the number of elements
+    /// of `what`.
     ///
     /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) with the first that is wrong.
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for the first wrong offset.
     pub(super) fn check(&mut self, len: u64, what: &str) -> Result<()> {
         let mut before = 0;
         for vertex in 0..=self.count {
@@ -99,17 +101,17 @@ impl Offsets {
     }
 }
 
-/// Where the edges of the lists lead.
+/// The targets of the edges.
 #[derive(Debug)]
-pub(super) enum Targets {
-    /// To the numbers of a column of a dataset.
-    Column(Numbers, u64),
-    /// To their own places: the first edge to 0, and so on.
+pub(super) enum ListTargets {
+    /// The numbers in a column of a dataset.
+    Column(IdDataset, u64),
+    /// The places of the edges: 0 for the first edge, and so on.
     Places(u64),
 }
 
-impl Targets {
-    /// Edges.
+impl ListTargets {
+    /// The number of edges.
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Column(numbers, _) => numbers.rows,
@@ -117,7 +119,7 @@ impl Targets {
         }
     }
 
-    /// What errors call them.
+    /// The name of the targets in errors.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Column(numbers, _) => numbers.path(),
@@ -125,12 +127,12 @@ impl Targets {
         }
     }
 
-    /// How many edges are read at a time, and whether at multiples of that.
+    /// How many edges are read at a time, and whether reads begin at multiples of this.
     fn step(&self) -> (u64, bool) {
         match self {
-            // Each read starts threads of its own.
-            Self::Column(numbers, _) => numbers.step(numbers.room().max(PIECE)),
-            Self::Places(_) => (PIECE, false),
+            // Few large reads: each starts threads of its own.
+            Self::Column(numbers, _) => numbers.step(numbers.room().max(BATCH)),
+            Self::Places(_) => (BATCH, false),
         }
     }
 
@@ -140,7 +142,8 @@ impl Targets {
                 numbers.read(range, out)?;
                 if numbers.columns > 1 {
                     let mut at = 0;
-                    let (every, from) = (numbers.columns, *column);
+                    let every = numbers.columns;
+                    let from = *column;
                     out.retain(|_| {
                         at += 1;
                         (at - 1) % every == from
@@ -156,28 +159,28 @@ impl Targets {
     }
 }
 
-/// Lists of a population.
+/// Reads the edges of a population in CSR form.
 #[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct CsrEdges {
     population: Population,
-    offsets: Offsets,
-    targets: Targets,
-    /// Edges that are left.
+    offsets: ListOffsets,
+    targets: ListTargets,
+    /// The edges that are not read yet.
     edges: Range<u64>,
     total: u64,
-    /// The vertex whose list comes next, or goes on.
+    /// The vertex of the next edge.
     source: u64,
 }
 
-impl Lists {
-    /// Those of some of the vertices.
+impl CsrEdges {
+    /// The edges of the vertices in `sources`.
     ///
     /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for offsets that make no sense.
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for offsets that are not valid.
     pub(super) fn new(
         population: Population,
-        mut offsets: Offsets,
-        targets: Targets,
+        mut offsets: ListOffsets,
+        targets: ListTargets,
         sources: &Range<u64>,
     ) -> Result<Self> {
         offsets.check(targets.len(), targets.name())?;
@@ -194,7 +197,7 @@ impl Lists {
     }
 }
 
-impl EdgeSource for Lists {
+impl EdgeSource for CsrEdges {
     fn population(&self) -> &Population {
         &self.population
     }
@@ -207,7 +210,7 @@ impl EdgeSource for Lists {
         true
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.runs.clear();
         edges.attributes = None;
         let Range { start, end } = self.edges;
@@ -220,8 +223,7 @@ impl EdgeSource for Lists {
         let mut at = start;
         while at < stop {
             let list_end = self.offsets.at(self.source + 1)?;
-            // A list that is split costs whoever stores it more than a piece that is a little
-            // shorter.
+            // Storing a list in two parts costs more than a slightly shorter batch.
             if list_end > stop && !in_chunks && at > start {
                 stop = at;
                 break;
@@ -241,25 +243,24 @@ impl EdgeSource for Lists {
     }
 }
 
-/// Edges that a list gives from their other ends: element `i` leads from its number to the vertex
-/// `i`.
+/// Reads edges that a dataset lists by target: element `i` is the source of an edge to vertex `i`.
 #[derive(Debug)]
-pub(super) struct Turned {
+pub(super) struct ReversedEdges {
     population: Population,
-    numbers: Numbers,
+    numbers: IdDataset,
     rows: Range<u64>,
     sources: Range<u64>,
     found: Vec<u64>,
 }
 
-impl Turned {
-    /// All that leave from some vertices.
-    pub(super) fn new(population: Population, numbers: Numbers, sources: Range<u64>) -> Self {
+impl ReversedEdges {
+    /// The edges from the vertices in `sources`.
+    pub(super) fn new(population: Population, numbers: IdDataset, sources: Range<u64>) -> Self {
         Self { population, rows: 0..numbers.rows, numbers, sources, found: Vec::new() }
     }
 }
 
-impl EdgeSource for Turned {
+impl EdgeSource for ReversedEdges {
     fn population(&self) -> &Population {
         &self.population
     }
@@ -268,18 +269,19 @@ impl EdgeSource for Turned {
         (self.sources == (0..u64::MAX)).then_some(self.numbers.rows)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
         let Range { start, end } = self.rows;
         if start >= end {
             return Ok(false);
         }
-        let (step, _) = self.numbers.step(PIECE);
+        let (step, _) = self.numbers.step(BATCH);
         let stop = ((start / step + 1) * step).min(end);
         self.numbers.read(start..stop, &mut self.found)?;
         let mut at = start;
         for same in self.found.chunk_by(|one, two| one == two) {
-            let (source, count) = (same[0], same.len());
+            let source = same[0];
+            let count = same.len();
             if self.sources.contains(&source) {
                 edges.runs.push((source, count));
                 edges.targets.extend(at..at + count as u64);
@@ -291,23 +293,23 @@ impl EdgeSource for Turned {
     }
 }
 
-/// Vertices whose ids follow each other, without attributes.
+/// Vertices with consecutive ids and without attributes.
 #[derive(Debug)]
-pub(super) struct Numbered {
+pub(super) struct ConsecutiveVertices {
     vertex_type: String,
     ids: Range<u64>,
     total: u64,
     attributes: SchemaRef,
 }
 
-impl Numbered {
+impl ConsecutiveVertices {
     pub(super) fn new(vertex_type: String, ids: Range<u64>) -> Self {
         let total = ids.end.saturating_sub(ids.start);
         Self { vertex_type, ids, total, attributes: Arc::new(Schema::empty()) }
     }
 }
 
-impl VertexSource for Numbered {
+impl VertexSource for ConsecutiveVertices {
     fn vertex_type(&self) -> &str {
         &self.vertex_type
     }
@@ -320,10 +322,10 @@ impl VertexSource for Numbered {
         Some(self.total)
     }
 
-    fn next(&mut self, vertices: &mut Vertices) -> Result<bool> {
+    fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool> {
         vertices.ids.clear();
         vertices.attributes = None;
-        let stop = self.ids.start.saturating_add(PIECE).min(self.ids.end);
+        let stop = self.ids.start.saturating_add(BATCH).min(self.ids.end);
         vertices.ids.extend(self.ids.start..stop);
         self.ids.start = self.ids.start.max(stop);
         Ok(!vertices.ids.is_empty())

@@ -1,14 +1,15 @@
-//! Connectivity of neurons, glia and blood vessels in HDF5, as the circuits that basalt imported
-//! have it.
+//! Reading connectivity of neurons, glia and blood vessels (NGV) from HDF5, in the form that basalt
+//! imports.
 //!
-//! Each kind of vertex has a group that is named like it. What its vertices are linked to stands in
-//! lists: `offsets` says where each vertex's begin, in a column for each dataset of lists, and its
-//! attribute `column_names` says for which. So `/Astrocyte/offsets`, of the columns `synapse` and
-//! `neuron`, divides `/Astrocyte/synapse` and `/Astrocyte/neuron`. Or `connectivity` has a column
-//! for each kind of vertex that is linked to, with `offsets` or with a row for each vertex.
+//! Each kind of vertex has a group with its name. The group has a dataset of lists for each kind
+//! that its vertices are linked to, and `offsets`: a column for each of these datasets, named by
+//! the attribute `column_names`, with the offset of each vertex's list. For example, the columns
+//! `synapse` and `neuron` of `/Astrocyte/offsets` divide `/Astrocyte/synapse` and
+//! `/Astrocyte/neuron`. Or the group has `connectivity`, with a column for each linked kind, and
+//! `offsets` or a row for each vertex.
 //!
-//! Links have no direction, and the files tell some of them from either side: these are brought in
-//! once, and [`check`] says whether both sides agree.
+//! Links have no direction, and files hold some of them from both sides. These are imported once;
+//! [`check`] compares both sides.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -23,31 +24,31 @@ use thalweg_hdf5::libhdf5::Node;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
-use super::lists::{Lists, Numbered, Offsets, Targets, Turned};
-use super::numbers::Numbers;
-use super::{EdgeSource, Edges, Input, Options, Population};
+use super::lists::{ConsecutiveVertices, CsrEdges, ListOffsets, ListTargets, ReversedEdges};
+use super::numbers::IdDataset;
+use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population};
 
 const OFFSETS: &CStr = c"offsets";
 const CONNECTIVITY: &CStr = c"connectivity";
 const COLUMNS: &CStr = c"column_names";
 
-/// Edges that the file lists.
+/// A dataset of edges.
 #[derive(Debug)]
 struct Listing {
     population: Population,
-    /// The dataset that lists them.
+    /// The path of the dataset.
     path: String,
-    form: Form,
+    form: ListingForm,
 }
 
 #[derive(Debug)]
-enum Form {
-    Lists(Offsets, Targets),
-    Turned(Numbers),
+enum ListingForm {
+    Csr(ListOffsets, ListTargets),
+    Reversed(IdDataset),
 }
 
 impl Listing {
-    fn of(source: &str, target: &str, path: &str, form: Form) -> Self {
+    fn of(source: &str, target: &str, path: &str, form: ListingForm) -> Self {
         let population = Population {
             name: format!("{source}-{target}"),
             source: source.into(),
@@ -59,44 +60,45 @@ impl Listing {
         Self { population, path: path.into(), form }
     }
 
-    /// Between which kinds of vertices, from whichever side.
+    /// The two kinds of vertices, in no order.
     fn pair(&self) -> BTreeSet<String> {
         [self.population.source.clone(), self.population.target.clone()].into()
     }
 
-    /// Whether the other ends are not in the file, but follow from the offsets.
+    /// Whether the targets are not in the file, but follow from the offsets.
     fn is_implied(&self) -> bool {
-        matches!(self.form, Form::Lists(_, Targets::Places(_)))
+        matches!(self.form, ListingForm::Csr(_, ListTargets::Places(_)))
     }
 
     fn edges(self, sources: &Range<u64>) -> Result<Box<dyn EdgeSource>> {
         Ok(match self.form {
-            Form::Lists(offsets, targets) => {
-                Box::new(Lists::new(self.population, offsets, targets, sources)?)
+            ListingForm::Csr(offsets, targets) => {
+                Box::new(CsrEdges::new(self.population, offsets, targets, sources)?)
             }
-            Form::Turned(numbers) => {
-                Box::new(Turned::new(self.population, numbers, sources.clone()))
+            ListingForm::Reversed(numbers) => {
+                Box::new(ReversedEdges::new(self.population, numbers, sources.clone()))
             }
         })
     }
 }
 
-/// What a file lists.
+/// The contents of an NGV file.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
-    /// How many vertices there are of each kind.
+pub(super) struct NgvContents {
+    /// The kinds of vertices, and how many vertices each has.
     vertices: Vec<(String, u64)>,
-    /// Each link from one side.
+    /// Each kind of link, from one side.
     listings: Vec<Listing>,
-    /// The other sides.
-    again: Vec<Listing>,
+    /// The same links from their other side, if the file has these too.
+    other_sides: Vec<Listing>,
 }
 
-impl Contents {
-    /// What a file lists, if it is one of these.
+impl NgvContents {
+    /// The contents of a file; `None` if it is no NGV file.
     pub(super) fn of(file: &Arc<ArrayFile>) -> Result<Option<Self>> {
         let mut contents = Self::default();
-        let (mut groups, mut names) = (Vec::new(), Vec::new());
+        let mut groups = Vec::new();
+        let mut names = Vec::new();
         for link in file.hdf5().root()?.links()? {
             let node = file.hdf5().follow(&link)?;
             if node.is_group() {
@@ -106,37 +108,37 @@ impl Contents {
         }
         let mut all = Vec::new();
         for (group, name) in groups.iter().zip(&names) {
-            let found = Found { file, group, name, names: &names };
+            let found = VertexGroup { file, group, name, names: &names };
             all.extend(found.listings(&mut contents.vertices)?);
         }
-        // What stands in the file is believed before what follows from it.
+        // Targets that are in the file are preferred to those that follow from the offsets.
         all.sort_by_key(Listing::is_implied);
         let mut seen = BTreeSet::new();
         for listing in all {
             let kept = seen.insert(listing.pair());
-            if kept { &mut contents.listings } else { &mut contents.again }.push(listing);
+            if kept { &mut contents.listings } else { &mut contents.other_sides }.push(listing);
         }
         Ok((!contents.listings.is_empty()).then_some(contents))
     }
 
-    /// What is brought in of it.
-    pub(super) fn input(self, options: &Options) -> Result<Input> {
+    /// The input for an import.
+    pub(super) fn input(self, options: &InputOptions) -> Result<Input> {
         let mut input = Input::default();
         for (vertex_type, count) in self.vertices {
             let is_source =
                 self.listings.iter().any(|listing| listing.population.source == vertex_type);
             let ids = match &options.sources {
                 _ if options.is_all() => 0..count,
-                // A part of the edges brings their vertices along, and no others.
+                // A selection of edges imports their vertices, and no others.
                 sources if is_source => sources.start.min(count)..sources.end.min(count),
                 _ => continue,
             };
-            input.vertices.push(Box::new(Numbered::new(vertex_type, ids)));
+            input.vertices.push(Box::new(ConsecutiveVertices::new(vertex_type, ids)));
         }
         let other_side = |again: &Listing| {
             format!("{}: links that the file tells from their other side", again.path)
         };
-        input.left_out.extend(self.again.iter().map(other_side));
+        input.left_out.extend(self.other_sides.iter().map(other_side));
         for listing in self.listings {
             input.edges.push(listing.edges(&options.sources)?);
         }
@@ -144,33 +146,33 @@ impl Contents {
     }
 }
 
-/// A group that is named like a kind of vertex.
-struct Found<'a> {
+/// The group of a kind of vertex.
+struct VertexGroup<'a> {
     file: &'a Arc<ArrayFile>,
     group: &'a Node,
     name: &'a str,
-    /// All groups.
+    /// The names of all groups.
     names: &'a [String],
 }
 
-impl Found<'_> {
+impl VertexGroup<'_> {
     fn dataset(&self, name: &CStr) -> Result<Option<Dataset>> {
         self.group.child(name)?.map_or(Ok(None), Dataset::of)
     }
 
-    fn numbers(&self, name: &CStr) -> Result<Option<Numbers>> {
-        self.dataset(name)?.map(|dataset| Numbers::new(self.file, dataset)).transpose()
+    fn numbers(&self, name: &CStr) -> Result<Option<IdDataset>> {
+        self.dataset(name)?.map(|dataset| IdDataset::new(self.file, dataset)).transpose()
     }
 
-    /// The edges from the group's vertices, and how many of these there are.
+    /// The edges from the group's vertices. Adds the number of these vertices to `vertices`.
     fn listings(&self, vertices: &mut Vec<(String, u64)>) -> Result<Vec<Listing>> {
         let mut found = Vec::new();
         match (self.numbers(OFFSETS)?, self.numbers(CONNECTIVITY)?) {
             (Some(offsets), connectivity) => {
-                let count = Offsets::new(offsets, 0)?.count;
+                let count = ListOffsets::new(offsets, 0)?.count;
                 vertices.push((self.name.into(), count));
                 if connectivity.is_some() {
-                    self.table(&mut found, || Offsets::new(self.required(OFFSETS)?, 0))?;
+                    self.table(&mut found, || ListOffsets::new(self.required(OFFSETS)?, 0))?;
                 } else {
                     self.lists(&mut found)?;
                 }
@@ -194,34 +196,39 @@ impl Found<'_> {
                     });
                 }
                 vertices.push((self.name.into(), count));
-                self.table(&mut found, || Ok(Offsets::one_each(count)))?;
+                self.table(&mut found, || Ok(ListOffsets::one_each(count)))?;
             }
-            (None, None) => self.turned(vertices, &mut found)?,
+            (None, None) => self.reversed(vertices, &mut found)?,
         }
         Ok(found)
     }
 
-    /// `connectivity`: a column for each kind of vertex that is linked to.
-    fn table(&self, found: &mut Vec<Listing>, offsets: impl Fn() -> Result<Offsets>) -> Result<()> {
+    /// Adds the edges in `connectivity`, which has a column for each linked kind.
+    fn table(
+        &self,
+        found: &mut Vec<Listing>,
+        offsets: impl Fn() -> Result<ListOffsets>,
+    ) -> Result<()> {
         for (column, name) in (0..).zip(self.columns(CONNECTIVITY)?) {
             let table = self.required(CONNECTIVITY)?;
             let path = format!("{}, column {name}", table.path());
-            let form = Form::Lists(offsets()?, Targets::Column(table, column));
+            let form = ListingForm::Csr(offsets()?, ListTargets::Column(table, column));
             found.push(Listing::of(self.name, &self.kind(&name), &path, form));
         }
         Ok(())
     }
 
-    /// A dataset for each column of `offsets`; without it, the lists are of all vertices in turn.
+    /// Adds the edges of the dataset for each column of `offsets`. Without a dataset, the lists
+    /// divide all vertices of the linked kind in order.
     fn lists(&self, found: &mut Vec<Listing>) -> Result<()> {
         for (column, name) in (0..).zip(self.columns(OFFSETS)?) {
-            let mut offsets = Offsets::new(self.required(OFFSETS)?, column)?;
+            let mut offsets = ListOffsets::new(self.required(OFFSETS)?, column)?;
             let missing = || self.missing(&name);
             let targets =
                 match self.numbers(&CString::new(name.as_str()).map_err(|_| missing())?)? {
-                    Some(numbers) => Targets::Column(numbers, 0),
+                    Some(numbers) => ListTargets::Column(numbers, 0),
                     None if self.names.contains(&self.kind(&name)) => {
-                        Targets::Places(offsets.at(offsets.count)?)
+                        ListTargets::Places(offsets.at(offsets.count)?)
                     }
                     None => return Err(missing()),
                 };
@@ -230,22 +237,22 @@ impl Found<'_> {
                 self.name,
                 &self.kind(&name),
                 &path,
-                Form::Lists(offsets, targets),
+                ListingForm::Csr(offsets, targets),
             ));
         }
         Ok(())
     }
 
-    /// Datasets that are named like another kind of vertex, and have an element for each of the
-    /// group's.
-    fn turned(&self, vertices: &mut Vec<(String, u64)>, found: &mut Vec<Listing>) -> Result<()> {
+    /// Adds the edges of datasets that are named like another kind of vertex, and have an element
+    /// for each vertex of the group.
+    fn reversed(&self, vertices: &mut Vec<(String, u64)>, found: &mut Vec<Listing>) -> Result<()> {
         for link in self.group.links()? {
             let kind = self.kind(&link.name);
             if kind == self.name || !self.names.contains(&kind) {
                 continue;
             }
             let Some(dataset) = Dataset::of(self.file.hdf5().follow(&link)?)? else { continue };
-            let numbers = Numbers::new(self.file, dataset)?;
+            let numbers = IdDataset::new(self.file, dataset)?;
             if numbers.columns != 1 {
                 let words = format!("{} columns", numbers.columns);
                 return Err(numbers.wrong(0, words, format!("a {kind} for each {}", self.name)));
@@ -253,7 +260,7 @@ impl Found<'_> {
             vertices.retain(|(known, _)| known != self.name);
             vertices.push((self.name.into(), numbers.rows));
             let path = numbers.path().to_owned();
-            found.push(Listing::of(&kind, self.name, &path, Form::Turned(numbers)));
+            found.push(Listing::of(&kind, self.name, &path, ListingForm::Reversed(numbers)));
         }
         Ok(())
     }
@@ -262,11 +269,11 @@ impl Found<'_> {
     fn columns(&self, name: &CStr) -> Result<Vec<String>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(Vec::new()) };
         let names = dataset.texts(COLUMNS)?;
-        let numbers = Numbers::new(self.file, dataset)?;
+        let numbers = IdDataset::new(self.file, dataset)?;
         let count = numbers.columns;
         match names {
             Some(names) if names.len() as u64 == count => Ok(names),
-            // As neuroglial files have them, with or without the attribute.
+            // The columns of neuroglial files without the attribute.
             None if self.has_all(&["synapse", "neuron"])? && count == 2 => {
                 Ok(vec!["synapse".into(), "neuron".into()])
             }
@@ -289,8 +296,8 @@ impl Found<'_> {
         Ok(names.iter().all(|name| links.iter().any(|link| link.name == *name)))
     }
 
-    /// The kind of vertex that a column is named after: `vasculature_segment` is `Vasculature
-    /// Segment`.
+    /// The kind of vertex that a column is named after: `Vasculature Segment` for
+    /// `vasculature_segment`.
     fn kind(&self, column: &str) -> String {
         let words = column.replace('_', " ");
         if let Some(known) = self.names.iter().find(|name| name.eq_ignore_ascii_case(&words)) {
@@ -305,7 +312,7 @@ impl Found<'_> {
         words.split(' ').map(capital).collect::<Vec<_>>().join(" ")
     }
 
-    fn required(&self, name: &CStr) -> Result<Numbers> {
+    fn required(&self, name: &CStr) -> Result<IdDataset> {
         self.numbers(name)?.ok_or_else(|| self.missing(&name.to_string_lossy()))
     }
 
@@ -318,27 +325,37 @@ impl Found<'_> {
     }
 }
 
-/// Whether links that a file tells from either side are the same.
+/// The error for an HDF5 file that holds neither SONATA nor NGV connectivity.
+pub(super) fn unknown(file: &ArrayFile) -> Error {
+    Error::Unsupported {
+        file: file.store().name().clone(),
+        what: "HDF5 without edges or vertices that are known".into(),
+        advice: "SONATA has them in /edges and /nodes, NGV connectivity in groups with offsets"
+            .into(),
+    }
+}
+
+/// Whether links that a file holds from both sides are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreement {
-    /// The population that is brought in.
+    /// The population that is imported.
     pub population: String,
-    /// Where they stand again.
+    /// The dataset with the other side.
     pub path: String,
-    /// Links, as they are brought in and as they stand there.
+    /// How many links each side has, the imported side first.
     pub links: [u64; 2],
-    /// Whether they are the same ones, whatever their order.
+    /// Whether both sides have equal links, in any order.
     pub is_same: bool,
 }
 
-/// Reads all links that a file tells from either side, and compares them. Nothing is kept in
-/// memory.
+/// Reads all links that a file holds from both sides, and compares them by order-independent sums,
+/// in bounded memory.
 ///
 /// # Errors
 /// The first defect; [`Error::Unsupported`] for a file of another kind.
-pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
+pub fn check(path: &Path, options: &InputOptions) -> Result<Vec<Agreement>> {
     let file = Arc::new(ArrayFile::open(path, options.read.clone())?);
-    let Some(contents) = Contents::of(&file)? else { return Err(super::hdf5::unknown(&file)) };
+    let Some(contents) = NgvContents::of(&file)? else { return Err(unknown(&file)) };
     let mut sums = Vec::new();
     for listing in contents.listings {
         let pair = listing.pair();
@@ -347,8 +364,9 @@ pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
         sums.push((pair, edges.population().name.clone(), first.clone(), sum(edges, &first)?));
     }
     let mut agreements = Vec::new();
-    for again in contents.again {
-        let (pair, path) = (again.pair(), again.path.clone());
+    for again in contents.other_sides {
+        let pair = again.pair();
+        let path = again.path.clone();
         let Some((_, population, first, one)) = sums.iter().find(|(known, ..)| *known == pair)
         else {
             continue;
@@ -365,17 +383,19 @@ pub fn check(path: &Path, options: &Options) -> Result<Vec<Agreement>> {
     Ok(agreements)
 }
 
-/// How many links there are, and a number that their order does not change.
+/// How many links there are, and a sum of their hashes that does not depend on their order.
 fn sum(mut edges: Box<dyn EdgeSource>, first: &str) -> Result<(u64, u64)> {
-    let is_turned = edges.population().source != first;
-    let (mut piece, mut count, mut sum) = (Edges::default(), 0, 0_u64);
+    let is_reversed = edges.population().source != first;
+    let mut piece = EdgeBatch::default();
+    let mut count = 0;
+    let mut sum = 0_u64;
     while edges.next(&mut piece)? {
         let mut rest = &piece.targets[..];
         for &(source, len) in &piece.runs {
             let (targets, after) = rest.split_at(len.min(rest.len()));
             rest = after;
             for &target in targets {
-                let (one, two) = if is_turned { (target, source) } else { (source, target) };
+                let (one, two) = if is_reversed { (target, source) } else { (source, target) };
                 sum = sum.wrapping_add(mix(mix(one).wrapping_add(two.wrapping_mul(STEP))));
             }
         }

@@ -1,4 +1,4 @@
-//! Ids and places that datasets hold: whole numbers of any type, some rows at a time.
+//! Reading ids and offsets: whole numbers of any type, in one or two dimensions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,30 +8,29 @@ use thalweg_hdf5::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
 use thalweg_hdf5::libhdf5::{Found, Place};
 use thalweg_io::{Error, Result};
 
-/// A file that says it has more than so many bytes of values for each of its own is not believed:
-/// deflate can do no more.
+/// The most bytes of values for each byte of a file: deflate compresses no further. A file that
+/// claims more is rejected.
 const MOST_BYTES_PER_BYTE: u64 = 1032;
 
-/// What is read at a time is at most this part of the memory budget, where chunks are long, or the
-/// more the better.
+/// Large reads take at most this part of the memory budget: an eighth.
 const SHARE: usize = 8;
 
-/// A list of whole numbers, or a table of them.
+/// A dataset of whole numbers.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct IdDataset {
     file: Arc<ArrayFile>,
     dataset: Dataset,
-    kind: Kind,
-    /// Its first dimension.
+    kind: NumberFormat,
+    /// The length of the first dimension.
     pub(super) rows: u64,
-    /// Its second, or one.
+    /// The length of the second dimension, or 1.
     pub(super) columns: u64,
     bytes: Vec<u8>,
 }
 
 /// How a number is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum NumberFormat {
     U8,
     U16,
     U32,
@@ -57,7 +56,7 @@ macro_rules! each {
     }};
 }
 
-impl Kind {
+impl NumberFormat {
     fn of(dtype: &str) -> Option<Self> {
         Some(match dtype {
             "|u1" => Self::U8,
@@ -75,7 +74,8 @@ impl Kind {
         })
     }
 
-    /// Appends numbers; the first that is negative or has a fraction is told in words.
+    /// Appends the numbers in `bytes`. The error is the first number that is negative or has a
+    /// fraction, as text.
     fn convert(self, bytes: &[u8], out: &mut Vec<u64>) -> Result<(), String> {
         match self {
             Self::U8 => each!(bytes, u8, out),
@@ -102,16 +102,17 @@ impl Kind {
     }
 }
 
-/// A whole number from 0 on.
+/// The number as `u64`, if it is whole and not negative.
 fn whole(number: f64) -> Result<u64, String> {
-    // The first that is too large: 2^64.
+    // 2^64 is the first number that is too large.
     let fits = (0.0..18_446_744_073_709_551_616.0).contains(&number) && number.fract() == 0.0;
     if fits { Ok(number as u64) } else { Err(number.to_string()) }
 }
 
-/// The same, of the x86's 80-bit numbers: 64 bits of which the first is the one before the point,
-/// then 15 of exponent (less 16,383) and a sign. The other bytes mean nothing. (Intel 64 and IA-32
-/// Architectures Software Developer's Manual, volume 1, 4.2.2.)
+/// An x86 80-bit number as `u64`, if it is whole and not negative. It has 64 bits of mantissa, the
+/// highest before the point, then 15 bits of exponent (plus 16,383) and a sign. The other bytes
+/// have no meaning. (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1,
+/// 4.2.2.)
 fn long_double(bytes: &[u8; 16]) -> Result<u64, String> {
     let bits = u128::from_le_bytes(*bytes);
     let (mantissa, exponent, is_negative) =
@@ -120,7 +121,7 @@ fn long_double(bytes: &[u8; 16]) -> Result<u64, String> {
         return Ok(0);
     }
     let words = || format!("the 80-bit number {:#022x}", bits & ((1 << 80) - 1));
-    // How many of the mantissa's bits are behind the point.
+    // How many bits of the mantissa are after the point.
     let fraction =
         (16_383_u32 + 63).checked_sub(exponent).filter(|&bits| bits <= 63).ok_or_else(words)?;
     let number = mantissa >> fraction;
@@ -128,8 +129,8 @@ fn long_double(bytes: &[u8; 16]) -> Result<u64, String> {
     if is_whole && !is_negative { Ok(number) } else { Err(words()) }
 }
 
-impl Numbers {
-    /// A dataset of one or two dimensions.
+impl IdDataset {
+    /// Opens a dataset of one or two dimensions.
     ///
     /// # Errors
     /// [`Error::Malformed`] for other shapes and types.
@@ -139,7 +140,7 @@ impl Numbers {
             Found::Array(array) => array,
             Found::Other(what) => return Err(malformed(file, &dataset, 0, what.clone(), expected)),
         };
-        let Some(kind) = Kind::of(&array.dtype.to_string()) else {
+        let Some(kind) = NumberFormat::of(&array.dtype.to_string()) else {
             let found = format!("elements of type {}", array.dtype);
             return Err(malformed(file, &dataset, 0, found, expected));
         };
@@ -164,13 +165,13 @@ impl Numbers {
         Ok(Self { file: file.clone(), dataset, kind, rows, columns, bytes: Vec::new() })
     }
 
-    /// Where it is in the file.
+    /// The path of the dataset in the file.
     pub(super) fn path(&self) -> &str {
         self.dataset.path()
     }
 
-    /// Rows to be read at a time, at most about `most`: whole chunks, where there are any. And
-    /// whether there are.
+    /// How many rows to read at a time, about `most` numbers: whole chunks, if the dataset has
+    /// chunks. Also returns whether it has.
     pub(super) fn step(&self, most: u64) -> (u64, bool) {
         let most = (most / self.columns).max(1);
         let Found::Array(array) = &self.dataset.found else { return (most, false) };
@@ -186,7 +187,7 @@ impl Numbers {
         (step, true)
     }
 
-    /// Numbers that a part of the memory budget has room for.
+    /// How many numbers a large read may have.
     pub(super) fn room(&self) -> u64 {
         (self.file.options().budget.memory / SHARE / size_of::<u64>()) as u64
     }
@@ -197,8 +198,8 @@ impl Numbers {
     /// [`Error::Malformed`] for numbers that are negative or have a fraction; the file's own.
     pub(super) fn read(&mut self, rows: Range<u64>, out: &mut Vec<u64>) -> Result<()> {
         let count = (rows.end.saturating_sub(rows.start) * self.columns) as usize;
-        if self.kind == Kind::U64 {
-            // Straight to where they are wanted: the vector is lent as bytes, and comes back.
+        if self.kind == NumberFormat::U64 {
+            // Read into the vector's own memory: the buffer takes it over and gives it back.
             let mut numbers = std::mem::take(out);
             numbers.resize(count, 0);
             let mut buffer = MutableBuffer::from(numbers);
@@ -224,7 +225,7 @@ impl Numbers {
         })
     }
 
-    /// Something is wrong with an element.
+    /// The error for a wrong element.
     pub(super) fn wrong(&self, element: u64, found: String, expected: impl Into<String>) -> Error {
         malformed(&self.file, &self.dataset, element, found, expected)
     }
@@ -244,7 +245,7 @@ fn want(
     file.read(&mut [Want { dataset, selection: Selection::Slab(slabs), out }]).map(drop)
 }
 
-/// Something is wrong with an element of a dataset.
+/// The error for a wrong element of a dataset.
 pub(super) fn malformed(
     file: &ArrayFile,
     dataset: &Dataset,
@@ -272,7 +273,7 @@ pub(super) fn malformed(
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, long_double, whole};
+    use super::{NumberFormat, long_double, whole};
 
     /// A number as an x86 stores it.
     fn stored(mantissa: u64, exponent: u32) -> [u8; 16] {
@@ -317,7 +318,7 @@ mod tests {
         }
         let mut out = Vec::new();
         assert_eq!(
-            Kind::I32.convert(&[5, 0, 0, 0, 255, 255, 255, 255], &mut out),
+            NumberFormat::I32.convert(&[5, 0, 0, 0, 255, 255, 255, 255], &mut out),
             Err("-1".into())
         );
         assert_eq!(out, [5]);

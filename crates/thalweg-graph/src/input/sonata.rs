@@ -1,9 +1,8 @@
-//! SONATA's edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes in
-//! their group `0`.
+//! Reading SONATA edges and nodes: `/edges/<population>` and `/nodes/<population>`, with attributes
+//! in their group `0`.
 //!
-//! Edges come in the order of the file, and vertices are numbered as SONATA numbers nodes. The
-//! file's own indices are not needed: the store makes its own. A code that the file has no name for
-//! is a missing value.
+//! Edges are read in the order of the file; the ids of vertices are SONATA's node ids. The indices
+//! of the file are not used. A code without a name is null.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -15,13 +14,13 @@ use thalweg_hdf5::arrays::{ArrayFile, Dataset};
 use thalweg_hdf5::libhdf5::Node;
 use thalweg_io::{Error, Result};
 
-use super::columns::{Columns, Making, text};
-use super::lists::PIECE;
-use super::numbers::Numbers;
-use super::{EdgeSource, Edges, Input, Options, Population, VertexSource, Vertices};
+use super::columns::{AttributeReader, AttributeReaderBuilder, text};
+use super::lists::BATCH;
+use super::numbers::IdDataset;
+use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population, VertexBatch, VertexSource};
 
-/// What a file brings, if it is SONATA.
-pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<Input>> {
+/// The contents of a SONATA file; `None` for another HDF5 file.
+pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Option<Input>> {
     let root = file.hdf5().root()?;
     let (edges, nodes) = (root.child(c"edges")?, root.child(c"nodes")?);
     let groups = |node: Option<Node>| node.filter(Node::is_group);
@@ -37,7 +36,7 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<I
             if !node.is_group() {
                 continue;
             }
-            let found = Group { file, node, name: &link.name };
+            let found = SonataPopulation { file, node, name: &link.name };
             if is_edges {
                 input.edges.push(Box::new(found.edges(options, &mut input.left_out)?));
             } else {
@@ -48,30 +47,30 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &Options) -> Result<Option<I
     Ok(Some(input))
 }
 
-/// A population's group.
-struct Group<'a> {
+/// The group of a population.
+struct SonataPopulation<'a> {
     file: &'a Arc<ArrayFile>,
     node: Node,
     name: &'a str,
 }
 
-impl Group<'_> {
+impl SonataPopulation<'_> {
     fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
         let Ok(name) = CString::new(name) else { return Ok(None) };
         self.node.child(&name)?.map_or(Ok(None), Dataset::of)
     }
 
-    /// A list of numbers, one for each edge or node.
-    fn list(&self, name: &str) -> Result<Option<Numbers>> {
+    /// A dataset with a number for each edge or node.
+    fn list(&self, name: &str) -> Result<Option<IdDataset>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(None) };
-        let numbers = Numbers::new(self.file, dataset)?;
+        let numbers = IdDataset::new(self.file, dataset)?;
         if numbers.columns != 1 {
             return Err(numbers.wrong(0, format!("{} columns", numbers.columns), "one"));
         }
         Ok(Some(numbers))
     }
 
-    fn edges(&self, options: &Options, left_out: &mut Vec<String>) -> Result<SonataEdges> {
+    fn edges(&self, options: &InputOptions, left_out: &mut Vec<String>) -> Result<SonataEdges> {
         let ends = (self.list("source_node_id")?, self.list("target_node_id")?);
         let kind = |name: &str, end: &str| -> Result<String> {
             let named = self
@@ -104,7 +103,8 @@ impl Group<'_> {
             }
         };
         let rows = ends.as_ref().map_or(0, |(sources, _)| sources.rows);
-        let (columns, places) = (self.columns(rows, left_out)?, self.places("edge", rows)?);
+        let columns = self.columns(rows, left_out)?;
+        let places = self.places("edge", rows)?;
         let population = Population {
             name: self.name.into(),
             source,
@@ -137,13 +137,14 @@ impl Group<'_> {
             (Some(numbers), _) | (None, Some(numbers)) => numbers.rows,
             (None, None) => 0,
         };
-        let (columns, places) = (self.columns(rows, left_out)?, self.places("node", rows)?);
+        let columns = self.columns(rows, left_out)?;
+        let places = self.places("node", rows)?;
         Ok(SonataNodes { name: self.name.into(), ids, columns, places, rows: 0..rows, total: rows })
     }
 
     /// The attributes in group 0.
-    fn columns(&self, rows: u64, left_out: &mut Vec<String>) -> Result<Columns> {
-        let mut making = Making::new(self.file, rows);
+    fn columns(&self, rows: u64, left_out: &mut Vec<String>) -> Result<AttributeReader> {
+        let mut making = AttributeReaderBuilder::new(self.file, rows);
         for name in self.node.links()?.iter().map(|link| &link.name) {
             let is_group = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
             if is_group && name != "0" {
@@ -187,7 +188,7 @@ impl Group<'_> {
 
     fn add(
         &self,
-        making: &mut Making,
+        making: &mut AttributeReaderBuilder,
         name: &str,
         node: Node,
         names: Option<&Dataset>,
@@ -202,11 +203,12 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Which group has the attributes of which edge or node, and where in it.
-    fn places(&self, of: &str, rows: u64) -> Result<Places> {
+    /// The datasets that say which group holds the attributes of each edge or node, and where in
+    /// it.
+    fn places(&self, of: &str, rows: u64) -> Result<AttributePlaces> {
         let [group, index] =
             ["group_id", "group_index"].map(|what| self.list(&format!("{of}_{what}")));
-        let places = Places { group: group?, index: index?, found: Vec::new() };
+        let places = AttributePlaces { group: group?, index: index?, found: Vec::new() };
         for numbers in [&places.group, &places.index].into_iter().flatten() {
             if numbers.rows != rows {
                 return Err(numbers.wrong(
@@ -220,17 +222,17 @@ impl Group<'_> {
     }
 }
 
-/// Where attributes are, if the file says it.
+/// The group and the place in it of each edge's or node's attributes, if the file has these.
 #[derive(Debug)]
-struct Places {
-    group: Option<Numbers>,
-    index: Option<Numbers>,
+struct AttributePlaces {
+    group: Option<IdDataset>,
+    index: Option<IdDataset>,
     found: Vec<u64>,
 }
 
-impl Places {
-    /// Sees to it that attributes are all in group 0, in the same order.
-    fn check(&mut self, rows: &Range<u64>, columns: &Columns) -> Result<()> {
+impl AttributePlaces {
+    /// Checks that the attributes are in group 0, in the order of the edges or nodes.
+    fn check(&mut self, rows: &Range<u64>, columns: &AttributeReader) -> Result<()> {
         if columns.schema.fields().is_empty() {
             return Ok(());
         }
@@ -253,14 +255,14 @@ impl Places {
     }
 }
 
-/// Edges of a population.
+/// Reads the edges of a population.
 #[derive(Debug)]
 struct SonataEdges {
     population: Population,
-    /// None of an empty population.
-    ends: Option<(Numbers, Numbers)>,
-    columns: Columns,
-    places: Places,
+    /// Sources and targets; `None` for an empty population.
+    ends: Option<(IdDataset, IdDataset)>,
+    columns: AttributeReader,
+    places: AttributePlaces,
     rows: Range<u64>,
     wanted: Range<u64>,
     sources: Vec<u64>,
@@ -276,13 +278,13 @@ impl EdgeSource for SonataEdges {
         (self.wanted == (0..u64::MAX) || all == 0).then_some(all)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
         let Some((sources, targets)) = &mut self.ends else { return Ok(false) };
         if self.rows.is_empty() {
             return Ok(false);
         }
-        let (step, _) = sources.step(PIECE.min(self.columns.rows()));
+        let (step, _) = sources.step(BATCH.min(self.columns.rows()));
         let rows =
             self.rows.start..(self.rows.start / step + 1).saturating_mul(step).min(self.rows.end);
         sources.read(rows.clone(), &mut self.sources)?;
@@ -312,14 +314,14 @@ fn filtered(all: &RecordBatch, wanted: Vec<bool>) -> Result<RecordBatch> {
         .map_err(|wrong| Error::Usage(wrong.to_string().into()))
 }
 
-/// Nodes of a population.
+/// Reads the nodes of a population.
 #[derive(Debug)]
 struct SonataNodes {
     name: String,
-    /// Where the file numbers them itself.
-    ids: Option<Numbers>,
-    columns: Columns,
-    places: Places,
+    /// The ids, if the file has them; else they are 0, 1, 2 and so on.
+    ids: Option<IdDataset>,
+    columns: AttributeReader,
+    places: AttributePlaces,
     rows: Range<u64>,
     total: u64,
 }
@@ -337,13 +339,13 @@ impl VertexSource for SonataNodes {
         Some(self.total)
     }
 
-    fn next(&mut self, vertices: &mut Vertices) -> Result<bool> {
+    fn next(&mut self, vertices: &mut VertexBatch) -> Result<bool> {
         vertices.ids.clear();
         vertices.attributes = None;
         if self.rows.is_empty() {
             return Ok(false);
         }
-        let step = PIECE.min(self.columns.rows());
+        let step = BATCH.min(self.columns.rows());
         let rows = self.rows.start..self.rows.start.saturating_add(step).min(self.rows.end);
         match &mut self.ids {
             Some(ids) => ids.read(rows.clone(), &mut vertices.ids)?,

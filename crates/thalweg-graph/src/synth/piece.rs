@@ -1,35 +1,35 @@
-//! Parts of a network: lists that are made together, by any thread.
+//! Parts of a circuit: lists that are computed together, on any thread.
 
 use std::ops::Range;
 
-use super::Network;
+use super::SynthNetwork;
 
-/// Astrocytes, and neurons, that are made together.
+/// The astrocytes of a part, or its neurons.
 const ASTROCYTES_TOGETHER: u64 = 2;
 const NEURONS_TOGETHER: u64 = 512;
 
-/// Lists that lie beside each other.
+/// Consecutive lists of a circuit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// Of astrocytes: their synapses; of neurons: nothing.
+pub struct SynthPart {
+    /// The synapses of astrocytes; empty for a part of neurons.
     pub(super) synapses: Vec<u64>,
-    /// Of astrocytes: their neurons; of neurons: their astrocytes.
+    /// The neurons of astrocytes, or the astrocytes of neurons.
     pub(super) others: Vec<u64>,
-    /// How long each list of `others` is.
+    /// The length of each list in `others`, for a part of neurons.
     pub(super) lens: Vec<u64>,
-    /// Whether the lists are those of neurons.
+    /// Whether the lists belong to neurons.
     pub(super) is_of_neurons: bool,
 }
 
-impl Piece {
-    /// Bytes of its lists.
+impl SynthPart {
+    /// The bytes of the lists.
     pub fn bytes(&self) -> u64 {
         8 * (self.synapses.len() + self.others.len()) as u64
     }
 }
 
-impl Network {
-    /// How many pieces make the file.
+impl SynthNetwork {
+    /// How many parts the file has.
     pub fn pieces(&self) -> u64 {
         self.astrocyte_pieces() + self.recipe().neurons.div_ceil(NEURONS_TOGETHER)
     }
@@ -38,9 +38,9 @@ impl Network {
         self.recipe().astrocytes().div_ceil(ASTROCYTES_TOGETHER)
     }
 
-    /// Makes a piece.
-    pub fn piece(&self, number: u64) -> Piece {
-        let mut piece = Piece::default();
+    /// Computes a part.
+    pub fn piece(&self, number: u64) -> SynthPart {
+        let mut piece = SynthPart::default();
         let range = |number: u64, together: u64, all: u64| -> Range<u64> {
             (number * together).min(all)..((number + 1) * together).min(all)
         };
@@ -62,7 +62,7 @@ impl Network {
         piece
     }
 
-    /// Bytes of all lists.
+    /// The bytes of all lists.
     pub fn bytes(&self) -> u64 {
         let [synapses, neurons] = self.totals();
         8 * (synapses + 2 * neurons)

@@ -2,15 +2,15 @@ use std::collections::HashSet;
 
 use super::*;
 
-fn network(recipe: Recipe) -> Network {
-    Network::new(recipe).unwrap_or_else(|error| unreachable!("{error}"))
+fn network(recipe: Recipe) -> SynthNetwork {
+    SynthNetwork::new(recipe).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
 fn small() -> Recipe {
     Recipe::with_neurons(3, 3_000)
 }
 
-fn lists(network: &Network, astrocyte: u64) -> [Vec<u64>; 2] {
+fn lists(network: &SynthNetwork, astrocyte: u64) -> [Vec<u64>; 2] {
     let mut lists = [Vec::new(), Vec::new()];
     let [synapses, neurons] = &mut lists;
     network.astrocyte(astrocyte, synapses, neurons);
@@ -133,7 +133,7 @@ fn what_cannot_be_made_is_refused() {
         Recipe { neurons: u64::MAX, ..small() },
         Recipe { astrocytes: Some(193), ..small() },
     ] {
-        assert!(matches!(Network::new(wrong.clone()), Err(Error::Usage(_))), "{wrong:?}");
+        assert!(matches!(SynthNetwork::new(wrong.clone()), Err(Error::Usage(_))), "{wrong:?}");
     }
     assert_eq!(small().room(), 192);
     assert_eq!(Recipe::default().file_name(), "synth-14086-astrocytes-219422-neurons-v1.h5");
@@ -142,7 +142,7 @@ fn what_cannot_be_made_is_refused() {
 #[cfg(feature = "hdf5")]
 #[test]
 fn the_same_recipe_is_the_same_file_and_is_brought_in() {
-    use crate::input::{Options, ngv, open};
+    use crate::input::{InputOptions, ngv, open};
 
     let folder = tempfile::tempdir().unwrap_or_else(|error| unreachable!("{error}"));
     let network = network(Recipe { astrocytes: Some(20), ..small() });
@@ -152,10 +152,10 @@ fn the_same_recipe_is_the_same_file_and_is_brought_in() {
         std::fs::read(path).unwrap_or_default()
     });
     assert!(bytes[0].len() as u64 > network.bytes() && bytes[0] == bytes[1]);
-    let agreed = ngv::check(&paths[0], &Options::default()).unwrap_or_default();
+    let agreed = ngv::check(&paths[0], &InputOptions::default()).unwrap_or_default();
     assert!(agreed.len() == 1 && agreed[0].is_same, "{agreed:?}");
     let input =
-        open(&paths[0], &Options::default()).unwrap_or_else(|error| unreachable!("{error}"));
+        open(&paths[0], &InputOptions::default()).unwrap_or_else(|error| unreachable!("{error}"));
     let totals: Vec<_> = input.edges.iter().map(|edges| edges.total()).collect();
     assert_eq!(totals, network.totals().map(Some));
 }

@@ -1,9 +1,9 @@
-//! Which neurons pass which astrocyte's domain, and which of their synapses are there.
+//! Which neurons pass each astrocyte's domain, and which of their synapses are in it.
 //!
-//! A neuron reaches the cells of a block around its own. For each of them, one hash says whether it
-//! passes there and with how many synapses, whether one asks from the neuron's side or from the
-//! astrocyte's. A neuron's synapses of one cell have numbers that follow each other; these go
-//! through a permutation of the neuron's own, and become ids.
+//! A neuron reaches the cells of a block around its own. For each of these cells, a hash
+//! determines whether the neuron passes it and with how many synapses; both sides compute the same
+//! hash. A neuron's synapses in a cell have consecutive numbers, which a permutation of the neuron
+//! maps to ids.
 
 use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::Result;
@@ -13,36 +13,35 @@ use super::Recipe;
 
 /// Cells that a neuron reaches in each direction, with its own.
 const REACH: usize = 7;
-/// Standard deviation of how far it reaches, in cells.
+/// The standard deviation of how far a neuron reaches, in cells.
 const SPREAD: f64 = 2.0;
-/// Of 50 cells, one stands empty.
+/// One of 50 cells is empty.
 const EMPTY: u64 = 50;
 
-/// Neurons of an astrocyte: the mean, the standard deviation, the least and the most that are aimed
-/// at.
+/// The targets for the neurons of an astrocyte: mean, standard deviation, least and most.
 const MEAN: f64 = 1_251.0;
 const DEVIATION: f64 = 430.0;
 const LEAST: f64 = 18.0;
 const MOST: f64 = 2_871.0;
-/// Neurons that reach an astrocyte's cell, where there is enough tissue.
+/// How many neurons reach an astrocyte's cell in a large circuit.
 const REACHING: f64 = 343.0 * 219_422.0 / 14_400.0;
-/// Synapses of an astrocyte on average, and how those of a neuron grow with the number of neurons:
-/// from the most of both.
+/// The mean synapses of an astrocyte, and the exponent by which the synapses of a neuron grow with
+/// the number of neurons, fitted to the published maxima.
 const SYNAPSES: f64 = 16_201.0;
 const GROWTH: f64 = 0.668;
 
-/// Steps between the sums that are kept.
+/// Cells between two stored sums of synapses.
 const BLOCK: usize = 16;
-/// Entries of the table of an exponential distribution.
+/// Entries in the table of an exponential distribution.
 const KINDS: usize = 1 << 10;
-/// Binary digits behind the point.
+/// The scale of fixed-point numbers: 16 fractional bits.
 const FIXED: f64 = 65_536.0;
-/// No astrocyte stands there.
+/// The cell has no astrocyte.
 const NOBODY: u32 = u32::MAX;
 
-/// A recipe made ready. Share one between threads.
+/// Computes the lists of a circuit. Threads can share it.
 #[derive(Debug)]
-pub struct Network {
+pub struct SynthNetwork {
     recipe: Recipe,
     grid: Grid,
     /// The astrocyte of each cell, and the cell of each astrocyte.
@@ -52,7 +51,8 @@ pub struct Network {
     homes: Vec<u32>,
     neurons: Vec<u32>,
     firsts: Vec<u32>,
-    /// Of each cell: how likely a neuron passes, and how many more synapses than one it then has.
+    /// For each cell: the probability factor that a neuron passes it, and how many synapses after
+    /// the first the neuron then has on average.
     size: Vec<u32>,
     more: Vec<u32>,
     /// An exponential distribution.
@@ -72,8 +72,8 @@ struct Grid {
     reach: [usize; 3],
     /// How likely each cell of the block is passed.
     weights: Vec<u32>,
-    /// For each dimension, place and step: where that leads, as a part of a cell's number; and
-    /// where it comes from.
+    /// For each dimension, place and step: the target of the step as a part of a cell's number; and
+    /// the origin.
     to: [Vec<u32>; 3],
     from: [Vec<u32>; 3],
     /// For each cell of the block, its three steps.
@@ -88,7 +88,8 @@ impl Grid {
         let strides = [1, dims[0], dims[0] * dims[1]];
         let lead = |is_back: bool| {
             [0, 1, 2].map(|axis| {
-                let (dim, reach) = (dims[axis], reach[axis]);
+                let dim = dims[axis];
+                let reach = reach[axis];
                 let middle = reach / 2;
                 let place = |at: usize, step: usize| {
                     if is_back {
@@ -101,7 +102,8 @@ impl Grid {
                 places.map(|place| (place * strides[axis]) as u32).collect::<Vec<_>>()
             })
         };
-        let (mut steps, mut weights) = (Vec::new(), Vec::new());
+        let mut steps = Vec::new();
+        let mut weights = Vec::new();
         for z in 0..reach[2] {
             for y in 0..reach[1] {
                 for x in 0..reach[0] {
@@ -127,28 +129,28 @@ impl Grid {
         [cell % x, cell / x % y, cell / (x * y)]
     }
 
-    /// Where steps lead from a place.
+    /// The targets of all steps from a cell, by dimension.
     fn rows<'a>(&self, tables: &'a [Vec<u32>; 3], cell: usize) -> [&'a [u32]; 3] {
         let place = self.place(cell);
         [0, 1, 2].map(|axis| &tables[axis][place[axis] * self.reach[axis]..][..self.reach[axis]])
     }
 }
 
-/// The cell that a step leads to.
+/// The target cell of a step.
 #[inline(always)]
 fn led(rows: &[&[u32]; 3], step: [u8; 3]) -> usize {
     (rows[0][step[0] as usize] + rows[1][step[1] as usize] + rows[2][step[2] as usize]) as usize
 }
 
-impl Network {
-    /// Checks the recipe and computes its tables: half a second, and 25 MB, for the largest circuit
-    /// that is known.
+impl SynthNetwork {
+    /// Checks the recipe and computes its tables: half a second and 25 MB for the default circuit.
     ///
     /// # Errors
-    /// [`Error::Usage`](thalweg_io::Error::Usage) for a recipe that cannot be made.
+    /// [`Error::Usage`](thalweg_io::Error::Usage) for a recipe that is not possible.
     pub fn new(recipe: Recipe) -> Result<Self> {
         recipe.check()?;
-        let (seed, room) = (recipe.seed, recipe.room());
+        let seed = recipe.seed;
+        let room = recipe.room();
         let grid = Grid::new((room * EMPTY).div_ceil(EMPTY - 1));
         let mut network = Self {
             astrocytes: vec![NOBODY; grid.len()],
@@ -193,7 +195,7 @@ impl Network {
         self.firsts = firsts;
     }
 
-    /// Sees to it that each domain is passed by as many neurons as its size wants.
+    /// Chooses the size of each domain so that the right number of neurons pass it.
     fn sizes(&mut self) {
         let reaching =
             self.recipe.neurons as f64 * self.grid.steps.len() as f64 / self.grid.len() as f64;
@@ -289,7 +291,7 @@ impl Network {
         &self.recipe
     }
 
-    /// Synapses, whichever astrocyte they belong to: more than any id.
+    /// The number of synapse ids, including those of synapses that belong to no astrocyte.
     pub fn synapses(&self) -> u64 {
         self.synapses.last().copied().unwrap_or(0)
     }
@@ -299,7 +301,7 @@ impl Network {
         self.counts.get(astrocyte as usize).map_or([0; 2], |counts| counts.map(u64::from))
     }
 
-    /// How many synapses and neurons all have that the recipe asks for.
+    /// How many synapses and neurons the astrocytes of the recipe have together.
     pub fn totals(&self) -> [u64; 2] {
         (0..self.recipe.astrocytes())
             .map(|astrocyte| self.counts(astrocyte))
@@ -352,7 +354,7 @@ impl Network {
         out[own..].sort_unstable();
     }
 
-    /// Appends the astrocytes whose domains a neuron passes, of those that the recipe asks for.
+    /// Appends the astrocytes of the recipe whose domains a neuron passes.
     pub fn neuron(&self, neuron: u64, astrocytes: &mut Vec<u64>) {
         let Some(&home) = self.homes.get(neuron as usize) else { return };
         let (rows, key, own) =
@@ -368,7 +370,7 @@ impl Network {
     }
 }
 
-/// A neuron's cell: layer by layer, anywhere in its layer.
+/// The cell of a neuron's body: a random one in the neuron's layer.
 fn home(recipe: &Recipe, grid: &Grid, neuron: u64) -> u32 {
     let [x, y, z] = grid.dims.map(|dim| dim as u64);
     let layer = neuron * z / recipe.neurons;
@@ -378,7 +380,7 @@ fn home(recipe: &Recipe, grid: &Grid, neuron: u64) -> u32 {
     (layer * x * y + bits % (x * y)) as u32
 }
 
-/// `count` of `cells`, in no order.
+/// A random selection of `count` of `cells` cells.
 fn chosen(seed: u64, cells: usize, count: usize) -> Vec<u32> {
     let key = mix(seed ^ u64::from_be_bytes(*b"a domain"));
     let mut all: Vec<(u64, u32)> = (0..cells as u32)
@@ -400,11 +402,12 @@ impl Shuffle {
         Self { key, limit, bits: u64::BITS - limit.saturating_sub(1).leading_zeros() }
     }
 
-    /// Where a number goes. Each step can be undone, so that it permutes the numbers of so many
-    /// bits; what leads beyond the limit is led on until it is back.
+    /// The image of a number. Each step is invertible, so that the steps permute the numbers of
+    /// `bits` bits; they are repeated until the image is below the limit.
     #[inline(always)]
     fn of(&self, number: u64) -> u64 {
-        let (mask, half) = ((1_u64 << self.bits) - 1, (self.bits / 2).max(1));
+        let mask = (1_u64 << self.bits) - 1;
+        let half = (self.bits / 2).max(1);
         let mut at = number;
         loop {
             at = at.wrapping_add(self.key) & mask;

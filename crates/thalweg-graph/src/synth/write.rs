@@ -1,4 +1,4 @@
-//! Files of a network, written part by part.
+//! Writing a circuit as a neuroglial file, part by part.
 
 use std::path::Path;
 
@@ -6,30 +6,30 @@ use thalweg_hdf5::libhdf5::{Number, Vector, VectorOf, Writer};
 use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
-use super::{Network, Piece};
+use super::{SynthNetwork, SynthPart};
 
-/// A file of a [`Network`] being written; it appears when it is whole. Dropped unfinished, it is
-/// removed.
+/// Writes a [`SynthNetwork`] as a neuroglial file, which appears when it is finished. The file is
+/// removed if the writer is dropped before.
 #[derive(Debug)]
 pub struct NeuroglialWriter {
-    // Before the file that it writes to, so that they are closed before that is removed.
+    // Declared before `file`, so that these are closed before the file is removed.
     synapse: Vector,
     neuron: Vector,
     astrocyte: Vector,
     offsets: Vector,
     writer: Writer,
     file: NewFile,
-    /// Elements that were written: synapses, neurons, offsets of neurons, astrocytes.
+    /// How many elements were written: synapses, neurons, offsets of neurons, astrocytes.
     at: [u64; 4],
     bytes: Vec<u8>,
 }
 
 impl NeuroglialWriter {
-    /// Starts a file with everything but the lists.
+    /// Starts a file, with everything except the lists.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
-    pub fn create(path: &Path, network: &Network) -> Result<Self> {
+    pub fn create(path: &Path, network: &SynthNetwork) -> Result<Self> {
         let file = NewFile::create(path)?;
         let writer = Writer::create_for(file.temporary(), file.name(), false)?;
         let (astrocytes, neurons) =
@@ -63,11 +63,11 @@ impl NeuroglialWriter {
         })
     }
 
-    /// Writes a piece. They come in their order.
+    /// Writes a part. Parts are written in the order of their numbers.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
-    pub fn push(&mut self, piece: &Piece) -> Result<()> {
+    pub fn push(&mut self, piece: &SynthPart) -> Result<()> {
         let Self { synapse, neuron, astrocyte, offsets, writer, at, bytes, .. } = self;
         let mut put = |vector: &Vector, at: &mut u64, numbers: &mut dyn Iterator<Item = u64>| {
             bytes.clear();
@@ -102,11 +102,11 @@ impl NeuroglialWriter {
         self.file.finish()
     }
 
-    /// Writes all of a network, on this thread.
+    /// Writes a whole circuit on the calling thread.
     ///
     /// # Errors
-    /// As the other steps.
-    pub fn write(path: &Path, network: &Network) -> Result<()> {
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
+    pub fn write(path: &Path, network: &SynthNetwork) -> Result<()> {
         let mut out = Self::create(path, network)?;
         (0..network.pieces()).try_for_each(|number| out.push(&network.piece(number)))?;
         out.finish()

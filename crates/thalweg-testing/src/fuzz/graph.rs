@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_graph::hostile;
+use thalweg_graph::fuzz_targets;
 use thalweg_io::disk::Disk;
 
 use crate::{CrashDisk, Failing};
@@ -13,25 +13,25 @@ fn disk() -> Arc<dyn Disk> {
 
 /// A change out of a log.
 pub fn graph_change(data: &[u8]) {
-    hostile::change(data);
+    fuzz_targets::change(data);
 }
 
 /// A log.
 pub fn graph_log(data: &[u8]) {
-    hostile::log(data, &*disk());
+    fuzz_targets::log(data, &*disk());
 }
 
 /// A manifest without its checksum.
 pub fn graph_manifest(data: &[u8]) {
-    hostile::manifest(data, disk());
+    fuzz_targets::manifest(data, disk());
 }
 
 /// A segment without its checksums.
 pub fn graph_segment(data: &[u8]) {
-    hostile::segment(data, disk());
+    fuzz_targets::segment(data, disk());
 }
 
 /// Seeds of these targets: target, name, bytes.
 pub fn graph_seeds() -> Vec<(&'static str, &'static str, Vec<u8>)> {
-    hostile::seeds(disk())
+    fuzz_targets::seeds(disk())
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use thalweg::Error;
-use thalweg::graph::input::{Options, ngv, open};
-use thalweg::graph::{Edges, Input, Vertices};
+use thalweg::graph::input::{InputOptions as Options, ngv, open};
+use thalweg::graph::{EdgeBatch, Input, VertexBatch};
 use thalweg::hdf5::libhdf5::{Group, Number, VectorOf, Writer};
 
 use crate::real::shared;
@@ -17,7 +17,7 @@ type Population = (Vec<(u64, u64)>, Vec<RecordBatch>);
 pub(crate) fn edges(input: &mut Input) -> thalweg::Result<BTreeMap<String, Population>> {
     let mut found = BTreeMap::new();
     for source in &mut input.edges {
-        let (mut piece, mut all, mut batches) = (Edges::default(), Vec::new(), Vec::new());
+        let (mut piece, mut all, mut batches) = (EdgeBatch::default(), Vec::new(), Vec::new());
         while source.next(&mut piece)? {
             assert_eq!(piece.runs.iter().map(|run| run.1).sum::<usize>(), piece.targets.len());
             let sources =
@@ -40,7 +40,7 @@ pub(crate) fn edges(input: &mut Input) -> thalweg::Result<BTreeMap<String, Popul
 pub(crate) fn vertices(input: &mut Input) -> BTreeMap<String, (Vec<u64>, Vec<RecordBatch>)> {
     let mut found = BTreeMap::new();
     for source in &mut input.vertices {
-        let (mut piece, mut ids, mut batches) = (Vertices::default(), Vec::new(), Vec::new());
+        let (mut piece, mut ids, mut batches) = (VertexBatch::default(), Vec::new(), Vec::new());
         while source.next(&mut piece).unwrap() {
             ids.extend(&piece.ids);
             batches.extend(piece.attributes.take());

@@ -11,8 +11,8 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use thalweg::graph::input::Options;
-use thalweg::graph::{EdgeSource, Edges, Population};
+use thalweg::graph::InputOptions;
+use thalweg::graph::{EdgeBatch, EdgeSource, Population};
 use thalweg::{Error, Fault, InFile, Result};
 
 use super::EdgeListArgs;
@@ -38,7 +38,7 @@ impl ParquetEdges {
     pub(super) fn open(
         path: &Path,
         name: &Arc<str>,
-        options: &Options,
+        options: &InputOptions,
         args: &EdgeListArgs,
     ) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(name, "opening", e))?;
@@ -125,7 +125,7 @@ impl EdgeSource for ParquetEdges {
         (self.wanted == (0..u64::MAX)).then_some(self.total)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
         let batch = match self.reader.next() {
             None if self.row == self.total => return Ok(false),

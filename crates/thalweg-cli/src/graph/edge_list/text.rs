@@ -14,8 +14,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use csv::{Reader, ReaderBuilder, StringRecord};
 use thalweg::control::Control;
-use thalweg::graph::input::Options;
-use thalweg::graph::{EdgeSource, Edges, Population};
+use thalweg::graph::InputOptions;
+use thalweg::graph::{EdgeBatch, EdgeSource, Population};
 use thalweg::{Error, Fault, InFile, Result};
 
 use super::EdgeListArgs;
@@ -240,7 +240,7 @@ impl TextEdges {
         path: &Path,
         name: &Arc<str>,
         comma: u8,
-        options: &Options,
+        options: &InputOptions,
         args: &EdgeListArgs,
     ) -> Result<Self> {
         let mut lines = Lines::open(path, name, comma)?;
@@ -323,7 +323,7 @@ impl EdgeSource for TextEdges {
         (self.wanted == (0..u64::MAX)).then_some(self.total)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
         self.sources.clear();
         let Self { lines, record, .. } = self;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::Array;
-use thalweg::graph::{Neighbours, Network, Side, Way};
+use thalweg::graph::{Adjacency, Neighbours, Network, Side};
 
 use super::model::value_of;
 
@@ -48,7 +48,9 @@ impl Contents {
                 let ids: Vec<u64> =
                     contents.vertices[network.type_of(here).unwrap()].keys().copied().collect();
                 let mut lists = Neighbours::default();
-                network.numbered_neighbours(&[Way { population, side }], &ids, &mut lists).unwrap();
+                network
+                    .numbered_neighbours(&[Adjacency { population, side }], &ids, &mut lists)
+                    .unwrap();
                 let mut edges = Vec::new();
                 for (place, id) in ids.iter().enumerate() {
                     for at in lists.offsets[place] as usize..lists.offsets[place + 1] as usize {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::Error;
-use thalweg::graph::{Network, Options, Writer};
+use thalweg::graph::{Network, NetworkOptions as Options, Writer};
 use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define, try_define};

@@ -11,8 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::disk::Disk;
 use thalweg::graph::{
-    EdgeSource, Edges, Imported, Input, Network, Options, Origin, Population, VertexSource,
-    Vertices, Writer,
+    EdgeBatch, EdgeSource, Imported, Input, Network, NetworkOptions as Options, Origin, Population,
+    VertexBatch, VertexSource, Writer,
 };
 use thalweg_testing::{CrashDisk, Failing};
 
@@ -46,7 +46,7 @@ impl EdgeSource for Listed {
         Some(self.edges.len() as u64)
     }
 
-    fn next(&mut self, edges: &mut Edges) -> thalweg::Result<bool> {
+    fn next(&mut self, edges: &mut EdgeBatch) -> thalweg::Result<bool> {
         edges.clear();
         self.reads.fetch_add(1, Ordering::Relaxed);
         let left = &self.edges[self.place..];
@@ -83,7 +83,7 @@ impl VertexSource for Described {
         None
     }
 
-    fn next(&mut self, vertices: &mut Vertices) -> thalweg::Result<bool> {
+    fn next(&mut self, vertices: &mut VertexBatch) -> thalweg::Result<bool> {
         vertices.ids = std::mem::take(&mut self.ids);
         vertices.attributes = Some(rows(7, vertices.ids.len()));
         Ok(!vertices.ids.is_empty())

@@ -214,7 +214,8 @@ impl Model {
             if attributed {
                 let mut out = Neighbours::default();
                 let ids: Vec<u64> = self.vertices[source].keys().copied().collect();
-                let way = [thalweg::graph::Way { population, side: thalweg::graph::Side::Out }];
+                let way =
+                    [thalweg::graph::Adjacency { population, side: thalweg::graph::Side::Out }];
                 network.numbered_neighbours(&way, &ids, &mut out).unwrap();
                 let batch = network.edge_attributes(population, &out.numbers).unwrap();
                 let mut found: BTreeMap<(u64, u64), Vec<i64>> = BTreeMap::new();
@@ -268,7 +269,7 @@ impl Model {
         expected.values_mut().for_each(|list| list.sort_unstable());
         let all = expected;
         let ids: Vec<u64> = self.vertices[from].keys().copied().chain([999]).collect();
-        let ways = network.ways(from, to, direction);
+        let ways = network.adjacencies(from, to, direction);
         let mut out = Neighbours::default();
         network.neighbours(&ways, &ids, &mut out).unwrap();
         let degrees = network.degrees(&ways, &ids).unwrap();

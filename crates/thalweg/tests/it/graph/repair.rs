@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::disk::Disk;
-use thalweg::graph::{Change, Network, Options, Population, Repaired, Writer, repair_on};
+use thalweg::graph::{
+    Change, Network, NetworkOptions as Options, Population, RepairReport, Writer, repair_on,
+};
 use thalweg_testing::{CrashDisk, Failing};
 
 use super::contents::Contents;
@@ -25,7 +27,7 @@ fn is_part<K: Ord + std::fmt::Debug>(
 }
 
 /// Repairs a damaged network, and holds it against what was there at the end, and ever.
-fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, Repaired) {
+fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, RepairReport) {
     let out = Arc::new(CrashDisk::new(Failing::Never));
     let report = repair_on(damaged, &*out, &Options::default()).unwrap();
     let network = Network::open_on(out.clone(), Options::default()).unwrap();
@@ -225,7 +227,7 @@ fn of_lists_of_many_pages_what_is_lost_is_told_exactly() {
                 kept.lost.iter().map(|lost| lost.count.unwrap()).sum::<u64>()
             );
             for (source, target, _) in &gone {
-                let is_told = |lost: &thalweg::graph::Lost| {
+                let is_told = |lost: &thalweg::graph::LostRecords| {
                     lost.sources.iter().any(|range| range.contains(source))
                         && lost.targets.iter().any(|range| range.contains(target))
                 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thalweg::graph::{Coding, Network, Options, Writer};
+use thalweg::graph::{Coding, Network, NetworkOptions as Options, Writer};
 use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define};

@@ -23,11 +23,11 @@ fn read(text: &[u8]) -> Result<Found, String> {
     std::fs::write(&path, text).unwrap();
     let all = || -> Result<_> {
         let mut source =
-            TextEdges::open(&path, &"list.csv".into(), b',', &Options::default(), &args())?;
+            TextEdges::open(&path, &"list.csv".into(), b',', &InputOptions::default(), &args())?;
         assert_eq!(source.population().name, "list");
         let fields = source.population().attributes.fields().clone();
         let kinds = fields.iter().map(|f| format!("{}:{}", f.name(), f.data_type())).collect();
-        let (mut edges, mut found, mut values) = (Edges::default(), Vec::new(), Vec::new());
+        let (mut edges, mut found, mut values) = (EdgeBatch::default(), Vec::new(), Vec::new());
         while source.next(&mut edges)? {
             let mut at = 0;
             for (vertex, len) in &edges.runs {

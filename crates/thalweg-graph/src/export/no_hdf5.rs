@@ -1,0 +1,60 @@
+//! Stands in for the SONATA writer in a build without the feature `hdf5`.
+
+use std::path::Path;
+
+use thalweg_io::Result;
+use thalweg_io::condition::Condition;
+
+use crate::no_hdf5::unsupported;
+use crate::read::network::Network;
+use crate::read::rows::EdgeSelection;
+
+/// A SONATA file that cannot be written.
+#[derive(Debug)]
+pub enum SonataWriter {}
+
+impl SonataWriter {
+    /// Refuses to start a file.
+    ///
+    /// # Errors
+    /// Always [`Error::Unsupported`].
+    pub fn create(path: &Path) -> Result<Self> {
+        Err(unsupported(path))
+    }
+
+    /// Writes vertices.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn nodes(
+        &mut self,
+        _: &Network,
+        _: usize,
+        _: Option<&Condition>,
+        _: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        match *self {}
+    }
+
+    /// Writes edges.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn edges(
+        &mut self,
+        _: &Network,
+        _: usize,
+        _: EdgeSelection<'_>,
+        _: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        match *self {}
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn finish(self) -> Result<Vec<String>> {
+        match self {}
+    }
+}

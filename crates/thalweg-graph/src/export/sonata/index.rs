@@ -1,0 +1,99 @@
+//! The index of edges at each node: ranges of rows.
+
+use std::ops::Range;
+
+use thalweg_hdf5::libhdf5::{Group, Number, Rows, RowsOf, Writer};
+use thalweg_io::Result;
+
+/// Rows that are written together.
+const TOGETHER: usize = 1 << 16;
+
+/// Writes an index. Nodes ascend.
+pub(super) struct EdgeIndex {
+    /// For each node, its rows in `ranges`.
+    nodes: RangeDataset,
+    /// Ranges of edges.
+    ranges: RangeDataset,
+    /// The number of nodes that the index has rows for.
+    ids: u64,
+}
+
+/// A dataset of ranges, two numbers a row.
+struct RangeDataset {
+    rows: Rows,
+    waiting: Vec<u8>,
+    len: u64,
+}
+
+impl RangeDataset {
+    fn new(writer: &Writer, group: &Group, name: &str, rows: u64) -> Result<Self> {
+        let of = RowsOf { columns: Some(2), chunk: rows.clamp(1, super::CHUNK / 2) };
+        Ok(Self {
+            rows: writer.rows(group, name, Number::U64, None, of)?,
+            waiting: Vec::new(),
+            len: 0,
+        })
+    }
+
+    fn push(&mut self, writer: &Writer, range: Range<u64>) -> Result<()> {
+        self.waiting.extend_from_slice(&range.start.to_le_bytes());
+        self.waiting.extend_from_slice(&range.end.to_le_bytes());
+        self.len += 1;
+        if self.waiting.len() == TOGETHER * 16 { self.flush(writer) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, writer: &Writer) -> Result<()> {
+        writer.push(&mut self.rows, &self.waiting)?;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+impl EdgeIndex {
+    /// The most nodes for an index of `edges` edges. An index of more would consist mostly of empty
+    /// rows.
+    pub(super) fn most(edges: u64) -> u64 {
+        edges.saturating_mul(64).max(1 << 20)
+    }
+
+    /// Starts an index of `ids` nodes and at most `edges` edges.
+    pub(super) fn new(
+        writer: &Writer,
+        indices: &Group,
+        name: &str,
+        ids: u64,
+        edges: u64,
+    ) -> Result<Self> {
+        let group = writer.group(Some(indices), name)?;
+        let nodes = RangeDataset::new(writer, &group, "node_id_to_ranges", ids)?;
+        Ok(Self {
+            nodes,
+            ranges: RangeDataset::new(writer, &group, "range_to_edge_id", edges)?,
+            ids,
+        })
+    }
+
+    /// Adds the edges of a node, which is greater than all before.
+    pub(super) fn push(&mut self, writer: &Writer, node: u64, edges: &[Range<u64>]) -> Result<()> {
+        self.skip(writer, node)?;
+        let first = self.ranges.len;
+        edges.iter().try_for_each(|range| self.ranges.push(writer, range.clone()))?;
+        self.nodes.push(writer, first..self.ranges.len)
+    }
+
+    /// Adds empty rows for the nodes before `node`.
+    fn skip(&mut self, writer: &Writer, node: u64) -> Result<()> {
+        let here = self.ranges.len;
+        while self.nodes.len < node {
+            self.nodes.push(writer, here..here)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that are still in memory.
+    pub(super) fn finish(mut self, writer: &Writer) -> Result<()> {
+        self.skip(writer, self.ids)?;
+        self.nodes.flush(writer)?;
+        self.ranges.flush(writer)
+    }
+}

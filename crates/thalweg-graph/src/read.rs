@@ -1,0 +1,18 @@
+//! Reading a network: a snapshot of its segments and its log, and the queries on it.
+//!
+//! ```text
+//! memtable ──> snapshot ──> merge ──> network ──> neighbours, attributes, check
+//!                           fetch ──────┘            └──> lookup, traversal, rows
+//! ```
+
+pub(crate) mod attributes;
+pub(crate) mod check;
+pub(crate) mod fetch;
+pub(crate) mod lookup;
+pub(crate) mod memtable;
+pub(crate) mod merge;
+pub(crate) mod neighbours;
+pub(crate) mod network;
+pub(crate) mod rows;
+pub(crate) mod snapshot;
+pub(crate) mod traversal;

@@ -1,0 +1,173 @@
+//! Checking a network: the checksums of all pages, and the consistency of all lists.
+
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use crate::storage::manifest;
+
+use crate::read::network::{Adjacency, Network};
+use crate::storage::lists::{ListsMeta, ListsReader};
+use crate::storage::schema::Side;
+use crate::storage::segment::TOGETHER;
+use crate::storage::segment_reader::SegmentReader;
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Pages read.
+    pub pages: u64,
+    /// Neighbour lists read.
+    pub lists: u64,
+    /// Edges read; each is read on both sides.
+    pub edges: u64,
+    /// The first 1,000 defects.
+    pub defects: Vec<Defect>,
+}
+
+/// A defect of a network.
+#[derive(Debug)]
+pub struct Defect {
+    /// The file that has the defect.
+    pub file: String,
+    /// What is wrong.
+    pub error: Error,
+}
+
+/// Defects beyond this many are not kept.
+const MOST: usize = 1000;
+
+impl Network {
+    /// Reads all segments: verifies every page against its checksum, then checks that lists ascend
+    /// and that both sides have as many edges as the manifest says. Opening the network has checked
+    /// the manifest, the footers and the log. `progress` receives the number of bytes read so far.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
+        let mut checked = Checked::default();
+        let mut bytes = 0;
+        for reader in &self.state.readers {
+            self.check_pages(reader, &mut checked, &mut bytes, progress)?;
+        }
+        // Lists on damaged pages would be reported again.
+        if !checked.defects.is_empty() {
+            return Ok(checked);
+        }
+        for reader in &self.state.readers {
+            self.check_columns(reader, &mut checked);
+        }
+        for population in 0..self.populations().len() {
+            for side in [Side::Out, Side::In] {
+                checked.defects.extend(self.check_count(Adjacency { population, side }));
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Checks the pages of a segment.
+    fn check_pages(
+        &self,
+        reader: &SegmentReader,
+        checked: &mut Checked,
+        bytes: &mut u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        let all = reader.segment.pages();
+        for first in (0..all).step_by(TOGETHER as usize) {
+            if self.fetcher.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            progress(*bytes);
+            let pages = first..all.min(first + TOGETHER);
+            checked.pages += pages.end - pages.start;
+            if let Err(error) = reader.segment.sums((first / TOGETHER) as usize) {
+                checked.note(reader, error);
+                continue;
+            }
+            // One page at a time, so that each damaged page is named.
+            for page in pages {
+                let read = reader.segment.with(page..page + 1, |page| {
+                    *bytes += page.len() as u64;
+                    Ok(())
+                });
+                read.unwrap_or_else(|error| checked.note(reader, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the lists of a segment, and opens its columns of vertices.
+    fn check_columns(&self, reader: &SegmentReader, checked: &mut Checked) {
+        for edges in reader.all_edges() {
+            let mut both = edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
+            let outcome = both.try_for_each(|lists| self.check_lists(reader, lists, checked));
+            if let Err(error) = edges.map(drop).and(outcome) {
+                checked.note(reader, error);
+            }
+        }
+        if let Err(error) = reader.all_vertices().try_for_each(|vertices| vertices.map(drop)) {
+            checked.note(reader, error);
+        }
+    }
+
+    /// The defect of a population whose lists have another number of edges than the manifest says.
+    fn check_count(&self, adjacency: Adjacency) -> Option<Defect> {
+        let edges = &self.populations()[adjacency.population];
+        let count = self.count(adjacency);
+        if count == edges.count {
+            return None;
+        }
+        let name = &edges.population.name;
+        let found = format!("{count} edges of {name:?} by their {:?} ends", adjacency.side);
+        let fault = Fault::new(0, found, format!("{}, as the manifest says", edges.count));
+        let error = fault.in_file(self.disk.name(), 0, "a population");
+        Some(Defect { file: manifest::FILE.into(), error })
+    }
+
+    fn count(&self, adjacency: Adjacency) -> u64 {
+        let parts = self
+            .state
+            .readers
+            .iter()
+            .filter_map(|reader| reader.footer.edges(adjacency.population, adjacency.side));
+        parts.fold(0, |sum, edges| {
+            let len = |lists: &Option<ListsMeta>| lists.as_ref().map_or(0, |lists| lists.ids.len());
+            (sum + len(&edges.added)).saturating_sub(len(&edges.removed))
+        })
+    }
+
+    fn check_lists(
+        &self,
+        reader: &SegmentReader,
+        lists: &ListsReader,
+        checked: &mut Checked,
+    ) -> Result<()> {
+        let mut last: Option<u64> = None;
+        let wrong = |what: String| {
+            let fault = Fault::new(0, what, "vertices and neighbours that ascend");
+            fault.in_file(reader.segment.store().name(), 0, "lists of neighbours")
+        };
+        lists.each(&reader.segment, &mut |vertex, ids, _| {
+            checked.lists += 1;
+            checked.edges += ids.len() as u64;
+            if last.is_some_and(|last| last >= vertex) {
+                return Err(wrong(format!("vertex {vertex} after {last:?}")));
+            }
+            last = Some(vertex);
+            if !ids.is_sorted() {
+                return Err(wrong(format!("neighbours of vertex {vertex} in no order")));
+            }
+            if checked.lists.is_multiple_of(4096) && self.fetcher.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Checked {
+    fn note(&mut self, reader: &SegmentReader, error: Error) {
+        if self.defects.len() < MOST {
+            self.defects.push(Defect { file: reader.file.clone(), error });
+        }
+    }
+}

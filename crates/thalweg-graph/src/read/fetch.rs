@@ -1,0 +1,120 @@
+//! Pages of a segment, brought into memory and checked before they are asked for one by one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_io::control::Control;
+use thalweg_io::engine::{Decoder, Delivery, Run, Shape};
+use thalweg_io::extent::{Group, Source, Wanted};
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::{Budget, Load};
+use thalweg_io::{Result, plan};
+
+use crate::storage::segment::PAGE;
+use crate::storage::segment_reader::SegmentReader;
+
+/// Fewer pages than this are as quickly read where they are used.
+const FEW: u64 = 8;
+
+/// What is read and not wanted fills the page cache, and takes others' share of the store: worth so
+/// many times the time.
+const LEAN: f64 = 1.25;
+
+/// The most requests that are in flight where they are small, and the fewest.
+const DEPTH: (usize, usize) = (4, 32);
+
+/// If so many are in the page cache already, nearly all of them are.
+const SAMPLES: usize = 64;
+
+/// How pages are brought in.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetcher {
+    pub(crate) model: StoreModel,
+    pub(crate) budget: Budget,
+    pub(crate) control: Control,
+}
+
+impl Fetcher {
+    /// Brings in those of these pages that were not used before.
+    pub(crate) fn fetch(
+        &self,
+        reader: &Arc<SegmentReader>,
+        mut pages: Vec<Range<u64>>,
+    ) -> Result<()> {
+        // What is in memory need not be brought there.
+        if reader.plain.bytes().is_some() {
+            return Ok(());
+        }
+        pages.retain(|pages| !reader.segment.is_seen(pages.clone()));
+        if pages.iter().map(|pages| pages.end - pages.start).sum::<u64>() < FEW {
+            return Ok(());
+        }
+        pages.sort_unstable_by_key(|pages| (pages.start, pages.end));
+        reader.segment.expect(&pages);
+        let samples = pages.iter().step_by(pages.len().div_ceil(SAMPLES));
+        if samples.map(|pages| pages.start * PAGE as u64).all(|at| reader.plain.is_at_hand(at)) {
+            return Ok(());
+        }
+        let mut ranges: Vec<Range<u64>> = Vec::with_capacity(pages.len());
+        for pages in pages {
+            let bytes = reader.segment.bytes(&pages)?;
+            let (start, end) = (bytes.start as u64, bytes.end as u64);
+            match ranges.last_mut() {
+                // Lists share pages: each is fetched once.
+                Some(last) if start <= last.end && end - last.start <= self.model.block as u64 => {
+                    last.end = last.end.max(end);
+                }
+                _ => ranges.push(start..end),
+            }
+        }
+        let block = self.model.block;
+        let gap = plan::lean_gap(&ranges, &self.model, block, LEAN);
+        let load = Load::of(&ranges, gap, block);
+        let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
+        let depth =
+            self.model.depth.max((block * self.model.depth / usual).clamp(DEPTH.0, DEPTH.1));
+        let shape = plan::shape(&StoreModel { depth, ..self.model }, self.budget, Delivery::Worker);
+        let wanted =
+            ranges.into_iter().zip(0..).map(|(range, ordinal)| Wanted { range, ordinal }).collect();
+        let source = Source::Planned(Box::new(plan::in_order(wanted, gap, shape.block)));
+        let shape = Shape { usual: Some(usual), ..shape };
+        Run::start(
+            reader.plain.clone(),
+            source,
+            Checker(reader.clone()),
+            shape,
+            self.control.clone(),
+        )?
+        .finish()?;
+        Ok(())
+    }
+}
+
+struct Checker(Arc<SegmentReader>);
+
+impl Decoder for Checker {
+    type Worker = u64;
+    type Batch = ();
+
+    fn worker(&self) -> u64 {
+        0
+    }
+
+    fn batch(&self) {}
+
+    fn decode(&self, bytes: &mut u64, group: &Group, next: &mut usize, (): &mut ()) -> Result<()> {
+        while let Some(extent) = group.get(*next) {
+            let first = extent.offset / PAGE as u64;
+            self.0
+                .segment
+                .check(first..first + (extent.bytes.len() / PAGE) as u64, extent.bytes)?;
+            *bytes += extent.bytes.len() as u64;
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn decoded_bytes(bytes: &u64) -> u64 {
+        *bytes
+    }
+}

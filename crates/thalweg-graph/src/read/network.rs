@@ -1,0 +1,276 @@
+//! A network open for reading.
+
+use crate::read::merge::{BATCH, MergedVertices};
+use crate::read::snapshot::Snapshot;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::control::Control;
+use thalweg_io::disk::{Disk, Folder};
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::Budget;
+use thalweg_io::{Error, Result};
+
+use crate::read::fetch::Fetcher;
+use crate::storage::manifest::Manifest;
+use crate::storage::schema::{PopulationEntry, Side, VertexType};
+
+/// Options for opening a network.
+#[derive(Debug, Clone)]
+pub struct NetworkOptions {
+    /// Threads and memory.
+    pub budget: Budget,
+    /// Cancels long operations from another thread.
+    pub control: Control,
+    /// The model of the store; `None` for the model of the device that holds the network.
+    pub model: Option<StoreModel>,
+    /// Whether files are mapped into memory. They never change once written. Set this to `false` on
+    /// file systems where another program may shorten them.
+    pub is_mapped: bool,
+}
+
+impl Default for NetworkOptions {
+    fn default() -> Self {
+        Self { budget: Budget::default(), control: Control::new(), model: None, is_mapped: true }
+    }
+}
+
+/// A network as it was when it was opened. Later changes of a writer are not visible.
+#[derive(Debug, Clone)]
+pub struct Network {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) state: Snapshot,
+    pub(crate) fetcher: Fetcher,
+}
+
+/// The edges of a population as seen from one of their ends: which neighbour lists a query reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adjacency {
+    /// The number of the population.
+    pub population: usize,
+    /// The end at which the vertices of the query are.
+    pub side: Side,
+}
+
+/// Which edges a query follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Edges that leave the vertices, and undirected edges; if the two types have no such
+    /// population, edges that arrive.
+    #[default]
+    Auto,
+    /// Edges that leave the vertices, and undirected edges.
+    Out,
+    /// Edges that arrive at the vertices, and undirected edges.
+    In,
+    /// All edges.
+    Both,
+}
+
+/// Whether a population's edges are followed.
+type IsFollowed = fn(&PopulationEntry) -> bool;
+
+/// How often opening is tried again with a newer manifest: a writer may replace the manifest and
+/// remove files while they are opened.
+const TRIES: usize = 20;
+
+impl Network {
+    /// Opens the network in a folder.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is none; [`Error::Malformed`] if it is damaged.
+    pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
+        Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
+    }
+
+    /// Opens the network on a disk: [`Network::open`] for disks other than folders.
+    ///
+    /// # Errors
+    /// As [`Network::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, options: NetworkOptions) -> Result<Self> {
+        let mut tries = 0;
+        loop {
+            let manifest = Manifest::load(&*disk)?.ok_or_else(|| Error::NotFound {
+                file: disk.name().clone(),
+                what: "a network".into(),
+                advice: "`thalweg graph import FILE STORE` makes one".into(),
+            })?;
+            let number = manifest.number;
+            let log = manifest.log_file();
+            match Snapshot::open(&*disk, manifest) {
+                Ok((state, _)) => {
+                    let fetcher = Fetcher {
+                        model: options.model.unwrap_or_else(|| disk.model()),
+                        budget: options.budget,
+                        control: options.control,
+                    };
+                    return Ok(Self { disk, state, fetcher });
+                }
+                Err(Error::Io { file, source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    tries += 1;
+                    let is_newer =
+                        Manifest::load(&*disk)?.is_some_and(|newer| newer.number != number);
+                    if !is_newer || tries == TRIES {
+                        return Err(Error::NotFound {
+                            file: disk.name().clone(),
+                            what: format!("{file}, a part of the network (its log is {log}),")
+                                .into(),
+                            advice: "put it back from a copy, or import again".into(),
+                        });
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// A network of a snapshot, with default options.
+    pub(crate) fn of_state(disk: Arc<dyn Disk>, state: Snapshot) -> Self {
+        let NetworkOptions { budget, control, .. } = NetworkOptions::default();
+        Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
+    }
+
+    /// The vertex types, by number.
+    pub fn types(&self) -> &[VertexType] {
+        &self.state.manifest.types
+    }
+
+    /// The populations of edges, by number.
+    pub fn populations(&self) -> &[PopulationEntry] {
+        &self.state.manifest.edges
+    }
+
+    /// The number of the type with this name. Capitals are ignored if that leaves a single type.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], with the names that exist.
+    pub fn type_of(&self, name: &str) -> Result<usize> {
+        let names: Vec<&str> = self.types().iter().map(|known| known.name.as_str()).collect();
+        self.named(name, &names, "a type")
+    }
+
+    /// The number of the population with this name. Capitals are ignored if that leaves a single
+    /// population.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], with the names that exist.
+    pub fn population_of(&self, name: &str) -> Result<usize> {
+        let names: Vec<&str> =
+            self.populations().iter().map(|known| known.population.name.as_str()).collect();
+        self.named(name, &names, "a population")
+    }
+
+    fn named(&self, name: &str, names: &[&str], what: &str) -> Result<usize> {
+        let alike = |known: &&str| known.eq_ignore_ascii_case(name);
+        let exact = names.iter().position(|known| *known == name);
+        let only = || {
+            names
+                .iter()
+                .position(alike)
+                .filter(|_| names.iter().filter(|known| alike(known)).count() == 1)
+        };
+        exact.or_else(only).ok_or_else(|| Error::NotFound {
+            file: self.disk.name().clone(),
+            what: format!("{what} {name:?}").into(),
+            advice: match names {
+                [] => "there is none".into(),
+                names => format!("there are {}", names.join(", ")).into(),
+            },
+        })
+    }
+
+    /// How many vertices a type has.
+    pub fn vertex_count(&self, vertex_type: usize) -> u64 {
+        let more = self.state.memtable.vertices(vertex_type).map_or(0, |changes| changes.more);
+        self.types()[vertex_type].count.saturating_add_signed(more)
+    }
+
+    /// How many edges a population has.
+    pub fn edge_count(&self, population: usize) -> u64 {
+        let more = self.state.memtable.edges(population).map_or(0, |changes| changes.more);
+        self.populations()[population].count.saturating_add_signed(more)
+    }
+
+    /// The adjacencies from one type to another, or to any type if `to` is `None`.
+    pub fn adjacencies(
+        &self,
+        from: usize,
+        to: Option<usize>,
+        direction: Direction,
+    ) -> Vec<Adjacency> {
+        let along = |side: Side, wanted: IsFollowed| {
+            let fits = move |edges: &PopulationEntry| {
+                let (here, there) = match side {
+                    Side::Out => (edges.source, edges.target),
+                    Side::In => (edges.target, edges.source),
+                };
+                here == from && to.is_none_or(|to| to == there) && wanted(edges)
+            };
+            let all = self.populations().iter().enumerate();
+            all.filter(move |(_, edges)| fits(edges))
+                .map(move |(population, _)| Adjacency { population, side })
+        };
+        let (any, undirected): (IsFollowed, IsFollowed) =
+            (|_| true, |edges| !edges.population.is_directed);
+        let adjacencies =
+            |out, into| along(Side::Out, out).chain(along(Side::In, into)).collect::<Vec<_>>();
+        match direction {
+            Direction::Out => adjacencies(any, undirected),
+            Direction::In => adjacencies(undirected, any),
+            Direction::Both => adjacencies(any, any),
+            Direction::Auto => match adjacencies(any, undirected) {
+                none if none.is_empty() => adjacencies(undirected, any),
+                some => some,
+            },
+        }
+    }
+
+    /// Passes the ids of a type's vertices in a range to `f`, ascending, up to 8,192 at a time.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Io`]; the errors of `f`.
+    pub fn vertices(
+        &self,
+        vertex_type: usize,
+        ids: RangeInclusive<u64>,
+        f: &mut dyn FnMut(&[u64]) -> Result<()>,
+    ) -> Result<()> {
+        let mut streams =
+            MergedVertices::new(&self.state.readers, Some(&self.state.memtable), vertex_type, ids)?;
+        let mut batch = Vec::with_capacity(BATCH);
+        while streams.next(&mut batch)? {
+            f(&batch)?;
+        }
+        Ok(())
+    }
+
+    /// The ends of an edge as they are stored: in a symmetric population, the lesser first.
+    pub(crate) fn in_order(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
+        let swap = self.populations()[population].is_symmetric() && source > target;
+        if swap { (target, source) } else { (source, target) }
+    }
+
+    /// The size of the network's files, and how many changes are in the log.
+    pub fn storage(&self) -> StorageUse {
+        let Manifest { segments, .. } = &*self.state.manifest;
+        StorageUse {
+            segments: segments.len(),
+            bytes: segments.iter().map(|part| part.bytes).sum(),
+            changes_in_log: self.state.memtable.weight,
+        }
+    }
+}
+
+/// The size of a network's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageUse {
+    /// How many segments there are.
+    pub segments: usize,
+    /// The bytes of all segments.
+    pub bytes: u64,
+    /// Changes of edges and vertices in the log, since the last segment.
+    pub changes_in_log: usize,
+}

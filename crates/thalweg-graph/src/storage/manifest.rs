@@ -1,0 +1,209 @@
+//! The manifest: the files of a network, its vertex types and its populations.
+//!
+//! The file `manifest` is JSON, a newline, and the XXH3 hash of the JSON as 16 hexadecimal digits.
+//! It is replaced in one step, by a rename.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use thalweg_io::disk::Disk;
+use thalweg_io::{Error, Fault, InFile, Result};
+use twox_hash::XxHash3_64;
+
+use crate::storage::checkpoint::ImportCheckpoint;
+use crate::storage::footer::Footer;
+use crate::storage::schema::{PopulationEntry, VertexType};
+
+/// The name of the file.
+pub(crate) const FILE: &str = "manifest";
+const NEW: &str = "manifest.new";
+const COPY: &str = "manifest.copy";
+const VERSION: u32 = 1;
+
+/// A segment, as the manifest lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SegmentEntry {
+    pub(crate) file: String,
+    pub(crate) bytes: u64,
+}
+
+/// The manifest of a network.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    version: u32,
+    /// How many manifests the network had before.
+    pub(crate) number: u64,
+    pub(crate) types: Vec<VertexType>,
+    pub(crate) edges: Vec<PopulationEntry>,
+    /// Segments, the oldest first.
+    pub(crate) segments: Vec<SegmentEntry>,
+    /// The number of the log with the changes after the segments.
+    pub(crate) log: u64,
+    /// The number of the next file.
+    pub(crate) next: u64,
+    /// The checkpoint of an interrupted import, which readers ignore.
+    #[serde(rename = "unfinished_import", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unfinished: Option<Box<ImportCheckpoint>>,
+}
+
+impl Manifest {
+    /// The manifest of an empty network.
+    pub(crate) fn new() -> Self {
+        Self { version: VERSION, next: 1, ..Self::default() }
+    }
+
+    /// Loads the manifest of a network; `None` if there is none.
+    pub(crate) fn load(disk: &dyn Disk) -> Result<Option<Self>> {
+        Self::load_from(disk, FILE)
+    }
+
+    /// Loads the manifest or, if it is damaged or missing, its copy. Also returns the damage.
+    pub(crate) fn load_or_copy(disk: &dyn Disk) -> Result<Option<(Self, Option<Error>)>> {
+        let damage = match Self::load(disk) {
+            Ok(Some(manifest)) => return Ok(Some((manifest, None))),
+            Ok(None) => Error::io(&disk.path_of(FILE), "opening", std::io::ErrorKind::NotFound),
+            Err(damage @ Error::Malformed { .. }) => damage,
+            Err(e) => return Err(e),
+        };
+        match Self::load_from(disk, COPY) {
+            Ok(Some(manifest)) => Ok(Some((manifest, Some(damage)))),
+            // The names of types and populations are in no other file.
+            _ if matches!(damage, Error::Malformed { .. }) => Err(damage),
+            outcome => Ok(outcome?.map(|manifest| (manifest, Some(damage)))),
+        }
+    }
+
+    fn load_from(disk: &dyn Disk, file: &str) -> Result<Option<Self>> {
+        let store = match disk.open(file) {
+            Ok(store) => store,
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        let wrong = |at: usize, found: String, expected: &'static str| {
+            Fault::new(at, found, expected).in_file(store.name(), 0, "the manifest of a network")
+        };
+        let mut bytes = vec![0; store.size() as usize];
+        store.read_at(0, &mut bytes)?;
+        let Some((line, sum)) = bytes.strip_suffix(b"\n").and_then(|bytes| {
+            let at = bytes.iter().rposition(|byte| *byte == b'\n')?;
+            Some((&bytes[..at], &bytes[at + 1..]))
+        }) else {
+            return Err(wrong(0, "no checksum".into(), "JSON, a line break and a checksum"));
+        };
+        let expected = format!("{:016x}", XxHash3_64::oneshot(line));
+        if sum != expected.as_bytes() {
+            return Err(wrong(
+                line.len() + 1,
+                String::from_utf8_lossy(sum).into_owned(),
+                "the checksum of what it says",
+            ));
+        }
+        let manifest: Self = serde_json::from_slice(line)
+            .map_err(|e| wrong(e.column(), e.to_string(), "what this version writes"))?;
+        if manifest.version != VERSION {
+            return Err(Error::Unsupported {
+                file: store.name().clone(),
+                what: format!("version {} of networks", manifest.version).into(),
+                advice: format!("this program reads version {VERSION}").into(),
+            });
+        }
+        let types = manifest.types.len();
+        if let Some(edges) =
+            manifest.edges.iter().find(|edges| edges.source >= types || edges.target >= types)
+        {
+            return Err(wrong(
+                0,
+                format!("{:?} between types that there are not", edges.population.name),
+                "their numbers",
+            ));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Replaces the manifest of the network, durably.
+    pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {
+        self.number += 1;
+        let failed = |e| Error::io(&disk.path_of(FILE), "writing", e);
+        let mut bytes = serde_json::to_vec(self).map_err(failed)?;
+        let sum = XxHash3_64::oneshot(&bytes);
+        bytes.extend_from_slice(format!("\n{sum:016x}\n").as_bytes());
+        let mut sink = disk.create(NEW)?;
+        sink.write(&bytes)?;
+        sink.sync()?;
+        drop(sink);
+        // The files that it names must be durable before it is.
+        disk.sync()?;
+        disk.rename(NEW, FILE)?;
+        disk.sync()?;
+        // The copy serves repair only, so a failure to write it is no error.
+        let _ = disk.create(COPY).and_then(|mut sink| sink.write(&bytes));
+        Ok(())
+    }
+
+    /// A name for a new file.
+    pub(crate) fn new_file(&mut self, ending: &str) -> String {
+        self.next += 1;
+        format!("{:08}.{ending}", self.next - 1)
+    }
+
+    /// The name of the log's file.
+    pub(crate) fn log_file(&self) -> String {
+        format!("{:08}.log", self.log)
+    }
+
+    /// Files that an earlier writer left behind and the manifest does not name.
+    pub(crate) fn strays(&self, disk: &dyn Disk) -> Result<Vec<String>> {
+        let mut own: HashSet<String> = self.segments.iter().map(|part| part.file.clone()).collect();
+        own.insert(self.log_file());
+        own.extend(self.unfinished.iter().map(|unfinished| unfinished.file.clone()));
+        let mut names = disk.list()?;
+        names.retain(|name| {
+            name == NEW || is_sort_file(name) || number_of(name).is_some() && !own.contains(name)
+        });
+        Ok(names)
+    }
+
+    /// Those of a folder's files that are newer than the manifest.
+    pub(crate) fn newer(&self, names: &[String]) -> Vec<String> {
+        names
+            .iter()
+            .filter(|name| number_of(name).is_some_and(|number| number >= self.next))
+            .cloned()
+            .collect()
+    }
+
+    /// Takes the sections that no longer count out of a segment's footer.
+    pub(crate) fn hide(&self, file: &str, footer: &mut Footer) {
+        let number = number_of(file).unwrap_or_default();
+        footer.edges.retain(|part| {
+            self.edges.get(part.population).is_none_or(|edges| edges.since <= number)
+        });
+        footer.vertices.retain(|part| {
+            self.types.get(part.vertex_type).is_none_or(|known| known.since <= number)
+        });
+    }
+
+    /// The number of the type with a name.
+    pub(crate) fn type_of(&self, name: &str) -> Option<usize> {
+        self.types.iter().position(|known| known.name == name)
+    }
+
+    /// The number of the population with a name.
+    pub(crate) fn population(&self, name: &str) -> Option<usize> {
+        self.edges.iter().position(|known| known.population.name == name)
+    }
+}
+
+/// The number in the name of a segment's or a log's file.
+fn number_of(name: &str) -> Option<u64> {
+    let (number, ending) = name.split_once('.')?;
+    let is_number = number.len() == 8 && number.bytes().all(|b| b.is_ascii_digit());
+    (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
+}
+
+/// Whether a file is one to sort in, whose process ended before it removed the file's name.
+fn is_sort_file(name: &str) -> bool {
+    name.starts_with("sort.") && name.ends_with(".tmp")
+}
