@@ -12,11 +12,12 @@ mod show;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use thalweg_gauge::comparison::Pairs;
+use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{AUTO, Context, Job, Scalar, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
 use crate::common::{Failure, Outcome};
+use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{Named, named};
 
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     /// Pairs of trials in each comparison: a number, or auto for as many as +-5 % take; below 6
     /// there is no interval
     #[arg(long, value_name = "N|auto", value_parser = parse_pairs)]
-    pairs: Option<Pairs>,
+    pairs: Option<PairCount>,
     /// How long all of it may take, as in "20 min"; no round begins that is not expected to end in
     /// time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -77,10 +78,10 @@ pub(crate) struct Args {
     resume: Option<PathBuf>,
 }
 
-fn parse_pairs(text: &str) -> Result<Pairs, String> {
+fn parse_pairs(text: &str) -> Result<PairCount, String> {
     match (text, text.parse()) {
         ("auto", _) => Ok(AUTO),
-        (_, Ok(n @ 1..=10_000)) => Ok(Pairs::Fixed(n)),
+        (_, Ok(n @ 1..=10_000)) => Ok(PairCount::Fixed(n)),
         _ => Err("neither \"auto\" nor a number from 1 to 10000".into()),
     }
 }
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.resume {
         let outputs = Outputs::earlier(path, args.html.as_ref());
         let record = outputs.recorded()?;
-        let suite = Suite::parse(&record.source, &record.text)?;
+        let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
         let work = work(suite, record)?;
         if args.dry_run {
             return show::plan(&work.suite, &work.jobs);

@@ -24,6 +24,10 @@ pub use beneath::{ReadTwice, read_twice};
 pub use folder::{files_of, largest_of, state_of};
 pub use holders::{Hold, Holder, Holders, holders};
 
+/// The largest share of a file that may be in the wrong state: a cold trial leaves at most 1 %
+/// cached, and reads at least 99 % from the device.
+pub const CACHED_SHARE_SLACK: f64 = 0.01;
+
 /// How residency came to be known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -194,7 +198,7 @@ impl Eviction {
     /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same
     /// slack that a cold trial has in the bytes it must then read from the device).
     pub fn proved(&self) -> bool {
-        self.after.fraction().is_some_and(|f| f <= crate::level::SLACK)
+        self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
     }
 
     /// Why the file is not proved cold; none if it is.
@@ -296,7 +300,7 @@ mod tests {
         if let Method::Sampled(_) = seen.method {
             assert_eq!(seen.pages_resident, Some(0));
             assert!(
-                residency(&path)?.fraction().is_some_and(|f| f <= crate::level::SLACK),
+                residency(&path)?.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK),
                 "{:?}",
                 residency(&path)?
             );

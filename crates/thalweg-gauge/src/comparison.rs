@@ -26,8 +26,9 @@ use crate::level::Level;
 use crate::verdict::Role;
 use crate::workload::Workload;
 
+pub use crate::stats::PairCount;
 pub use flags::Flag;
-pub use plan::{InSuite, Pairs, Plan};
+pub use plan::{InSuite, Plan};
 pub use read::{Earlier, Records, parse, read, read_text};
 pub use record::{FilePlace, ProbeRecord, Program, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
@@ -235,6 +236,16 @@ pub enum Clock {
     TimeToSamples,
     /// The whole process.
     Wall,
+}
+
+impl Clock {
+    /// The name of the compared time, for reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TimeToSamples => "time to samples",
+            Self::Wall => "wall time of the process",
+        }
+    }
 }
 
 /// What is going on, for whoever waits.

@@ -8,11 +8,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_io::sidecar::index_places;
 
 use crate::Result;
-use crate::cache::{self, EvictOptions, Eviction, Residency};
-
-/// Share of a file that may be on the wrong side: a cold trial leaves 1 % cached and reads 99 %
-/// from the device.
-pub const SLACK: f64 = 0.01;
+use crate::cache::{self, CACHED_SHARE_SLACK, EvictOptions, Eviction, Residency};
 
 /// A hot trial may still read this much from the device: a page of its program, a directory.
 const HOT_BYTES: u64 = 1 << 20;
@@ -174,7 +170,7 @@ pub fn judge(
             let (Some(_), Some(device), Some(needed)) = (known, device, needed) else {
                 return Judgement::Reached(Level::Unverified);
             };
-            if (device as f64) < needed as f64 * (1.0 - SLACK) {
+            if (device as f64) < needed as f64 * (1.0 - CACHED_SHARE_SLACK) {
                 return Judgement::Rejected(format!(
                     "not cold: {device} bytes came from the device, {needed} were needed"
                 ));

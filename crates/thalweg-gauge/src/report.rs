@@ -12,7 +12,6 @@ mod page;
 mod table;
 
 pub use compared::{html as compared_html, text as compared_text};
-pub(crate) use facts::clock;
 pub use figure::Figure;
 pub use html::html;
 pub use markdown::markdown;

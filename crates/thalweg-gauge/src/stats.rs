@@ -7,6 +7,7 @@
 //! stopping at the first difference would find one too often.
 
 mod looks;
+mod pair_count;
 pub(crate) mod trend;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use looks::ranks;
 
 pub use looks::{Look, looks};
+pub use pair_count::PairCount;
 
 /// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to
 /// miss.

@@ -7,47 +7,53 @@
 //! of which is one comparison.
 //!
 //! ```
-//! let suite = thalweg_gauge::suite::Suite::parse("mine.toml", r#"
+//! use thalweg_gauge::suite::{NoTestFiles, Suite};
+//!
+//! let text = r#"
 //! name = "mine"
 //! [workload.cat]
-//! command = "cat {file} > /dev/nul"
+//! command = "cat {file} > /dev/null"
 //! [[comparison]]
 //! name = "reading"
 //! arms = ["cta"]
-//! "#);
+//! "#;
+//! let suite = Suite::parse("mine.toml", text, &NoTestFiles);
 //! let message = suite.map(|_| String::new()).unwrap_or_else(|e| e.to_string());
 //! assert!(message.starts_with("mine.toml:7:9: no workload is called \"cta\""));
 //! assert!(message.contains("did you mean \"cat\"?"));
 //! ```
 
 mod check;
+mod files;
 mod guess;
 mod ids;
-mod make;
-mod node;
 mod parse;
 mod record;
 mod resolve;
 mod sweep;
 mod template;
+mod test_files;
 #[cfg(test)]
 #[allow(clippy::panic, reason = "tests")]
 mod tests;
+mod toml_table;
 mod value;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::comparison::{Needs, Pairs};
+use crate::comparison::{Needs, PairCount};
 use template::Template;
 
+pub use files::{Make, Needed};
 pub use guess::Guess;
 pub use ids::{IdList, Many};
-pub use make::{Make, Needed, Synthetic};
 pub use parse::AUTO;
 pub use record::SuiteRecord;
 pub use resolve::{Context, Job, Peer};
+pub use test_files::{NoTestFiles, SynthTable, TestFile, TestFileMaker};
 pub use value::Scalar;
 
 /// A part of the suite's text, in bytes.
@@ -72,7 +78,7 @@ pub struct Suite {
     name: String,
     about: String,
     budget: Option<Duration>,
-    pairs: Pairs,
+    pairs: PairCount,
     set: Settings,
     places: BTreeMap<String, PlaceDecl>,
     files: BTreeMap<String, FileDecl>,
@@ -103,12 +109,10 @@ enum FileSource {
     Asked,
     /// It lies there.
     Path(Template),
-    Synth(Synthetic),
+    /// The caller makes it.
+    Synth(Arc<dyn TestFile>),
     /// A list of read ids of another file.
-    Ids {
-        of: Located<String>,
-        list: IdList,
-    },
+    Ids { of: Located<String>, list: IdList },
     /// What a command or a peer writes to `{out}`.
     Command(Program, Command),
 }
@@ -176,7 +180,7 @@ struct ComparisonDecl {
     step: Option<String>,
     set: Settings,
     sweep: Sweep,
-    pairs: Option<Pairs>,
+    pairs: Option<PairCount>,
     budget: Option<Duration>,
     probe: bool,
     control: bool,

@@ -2,9 +2,11 @@
 //! test that replays their corpora on a stable toolchain.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::Error;
-use crate::suite::{Context, Peer, Suite};
+use crate::suite::{Context, Peer, Suite, SynthTable, TestFile, TestFileMaker};
+use crate::{Error, Result};
 
 /// Panics when something is wrong with these bytes.
 pub type Target = fn(&[u8]);
@@ -16,7 +18,7 @@ pub const TARGETS: [(&str, Target); 1] = [("gauge_suite", gauge_suite)];
 /// or is told why not.
 pub fn gauge_suite(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let suite = match Suite::parse("s.toml", text) {
+    let suite = match Suite::parse("s.toml", text, &StubFiles) {
         Ok(suite) => suite,
         Err(Error::Suite(message)) => {
             let first = message.lines().next().unwrap_or_default();
@@ -76,5 +78,58 @@ pub fn gauge_suite(bytes: &[u8]) {
                 );
             }
         }
+    }
+}
+
+/// A maker of test files for tests: it reads recipes, and its files are empty.
+#[derive(Debug, Clone, Copy)]
+pub struct StubFiles;
+
+/// A recipe of [`StubFiles`].
+#[derive(Debug)]
+struct StubFile {
+    name: String,
+    bytes: u64,
+}
+
+impl TestFileMaker for StubFiles {
+    fn kinds(&self) -> &[&'static str] {
+        &["blow5", "fastq"]
+    }
+
+    fn parse(
+        &self,
+        kind: &str,
+        seed: u64,
+        table: &mut SynthTable<'_, '_, '_>,
+    ) -> Option<Arc<dyn TestFile>> {
+        let count = table.count(if kind == "blow5" { "samples" } else { "bases" }).unwrap_or(1);
+        let gzip = table.flag("gzip").unwrap_or(false);
+        let known = |text: &str| match text {
+            "zstd" | "svb-zd" => Ok(()),
+            other => Err(format!("found {other}, expected a record compression")),
+        };
+        table.word("record", known);
+        table.word("signal", known);
+        if count > 1 << 40 {
+            table.reject("too large");
+            return None;
+        }
+        let name = format!("synth-{count}-seed{seed}-gzip-{gzip}.{kind}");
+        Some(Arc::new(StubFile { name, bytes: count }))
+    }
+}
+
+impl TestFile for StubFile {
+    fn file_name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn about_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn write(&self, path: &Path, _stopped: &dyn Fn() -> bool) -> Result<()> {
+        std::fs::write(path, "").map_err(|e| Error::io(path, "writing", e))
     }
 }

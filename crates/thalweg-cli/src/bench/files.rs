@@ -8,16 +8,15 @@ use thalweg_gauge::suite::{Make, Needed};
 use thalweg_gauge::trial;
 
 use crate::common::Outcome;
-use crate::synth;
 
 /// Makes `needed` if it is not there. What is half made never looks whole.
 pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
     let path = &needed.path;
     match &needed.make {
         Make::Given => {}
-        Make::Synth(synthetic) if !path.is_file() => {
+        Make::Synth(file) if !path.is_file() => {
             folder(path)?;
-            synth::write(path, synthetic, &|| stop.load(Ordering::SeqCst))?;
+            file.write(path, &|| stop.load(Ordering::SeqCst))?;
         }
         Make::Ids { of, list } => {
             // Anew each time: the reads may be others than last time, and it takes a moment.

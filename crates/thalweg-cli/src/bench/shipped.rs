@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Suite;
 
 use crate::common::Failure;
+use crate::synth::SyntheticFiles;
 
 /// Name and text. The first runs when nothing is named; `file` measures on a file of the user's.
 pub(super) const SHIPPED: [(&str, &str); 8] = [
@@ -57,5 +58,5 @@ fn parsed(
     folder: PathBuf,
     files: BTreeMap<String, PathBuf>,
 ) -> Result<Named, Failure> {
-    Ok(Named { suite: Suite::parse(&source, text)?, source, folder, files })
+    Ok(Named { suite: Suite::parse(&source, text, &SyntheticFiles)?, source, folder, files })
 }

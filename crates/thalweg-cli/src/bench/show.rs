@@ -2,19 +2,20 @@
 
 use std::io::Write;
 
-use thalweg_gauge::comparison::Pairs;
+use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{Job, Make, Suite};
 use thalweg_gauge::units::decimal_bytes;
 
 use super::left::in_words;
 use super::shipped::SHIPPED;
 use crate::common::{Outcome, output};
+use crate::synth::SyntheticFiles;
 
 /// The suites inside the program.
 pub(super) fn shipped() -> Outcome {
     let mut out = output();
     for (name, text) in SHIPPED {
-        let suite = Suite::parse(&format!("{name}.toml"), text)?;
+        let suite = Suite::parse(&format!("{name}.toml"), text, &SyntheticFiles)?;
         writeln!(out, "{name:<10} {}", suite.about())?;
     }
     Ok(out.flush()?)
@@ -60,8 +61,8 @@ pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
     }
     for job in jobs {
         let pairs = match job.plan.pairs {
-            Pairs::Fixed(n) => format!("{n} pairs"),
-            Pairs::Auto { least, most, half_width } => {
+            PairCount::Fixed(n) => format!("{n} pairs"),
+            PairCount::Auto { least, most, half_width } => {
                 format!("{least} to {most} pairs, until +-{} % are reached", half_width * 100.0)
             }
         };

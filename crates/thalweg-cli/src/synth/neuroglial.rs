@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thalweg::synth::neuroglial::Recipe;
 
-use crate::common::{Outcome, parse_count};
+use crate::common::parse_count;
 
 const HEADING: &str = "Neuroglial connectivity";
 
@@ -30,7 +30,11 @@ impl NeuroglialArgs {
 }
 
 /// Lists are made by all cores, and written in the order of the file by this one.
-pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
+pub(super) fn write(
+    path: &Path,
+    recipe: Recipe,
+    stopped: &dyn Fn() -> bool,
+) -> thalweg::Result<()> {
     use thalweg::synth::neuroglial::{Network, NeuroglialWriter};
 
     let network = Network::new(recipe)?;

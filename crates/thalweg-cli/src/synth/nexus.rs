@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thalweg::synth::nexus::{Coding, Layout, Libver, Order, PulseTimes, Recipe, Weights};
 
-use crate::common::{Outcome, parse_bytes};
+use crate::common::parse_bytes;
 
 const HEADING: &str = "NeXus events";
 
@@ -63,7 +63,11 @@ impl NexusArgs {
 }
 
 /// Pieces are made by all cores, and written in the order of the file by this one.
-pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
+pub(super) fn write(
+    path: &Path,
+    recipe: Recipe,
+    stopped: &dyn Fn() -> bool,
+) -> thalweg::Result<()> {
     use thalweg::synth::nexus::{Encoded, Encoder, NexusWriter, Run};
 
     let failed = |fault: thalweg::Fault| {

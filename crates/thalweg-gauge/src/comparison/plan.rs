@@ -10,53 +10,7 @@ use super::{Arm, Earlier};
 use crate::cache::EvictOptions;
 use crate::limit::ProbeOptions;
 use crate::schedule::Order;
-use crate::stats::{Look, Ratio, looks};
-
-/// How many pairs a comparison takes; a round gives each arm one pair with the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pairs {
-    /// This many.
-    Fixed(usize),
-    /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds
-    /// that are fixed beforehand, and hold however the looks turn out ([`crate::stats::looks`]).
-    Auto {
-        /// Not fewer than these, nor than the first look needs for an interval.
-        least: usize,
-        /// Not more than these.
-        most: usize,
-        /// Enough once every ratio's 95 % interval is this narrow: 0.05 for +-5 % of the ratio.
-        half_width: f64,
-    },
-}
-
-impl Pairs {
-    /// The most rounds there can be.
-    pub fn most(&self) -> usize {
-        match *self {
-            Self::Fixed(n) => n,
-            Self::Auto { most, .. } => most,
-        }
-    }
-
-    /// When the intervals are looked at.
-    pub(crate) fn looks(&self) -> Vec<Look> {
-        match *self {
-            Self::Fixed(n) => looks(n, n),
-            Self::Auto { least, most, .. } => looks(least, most),
-        }
-    }
-
-    /// Whether no more pairs are needed, given the ratios at a planned look.
-    pub(crate) fn enough(&self, ratios: &[Ratio]) -> bool {
-        match *self {
-            Self::Fixed(_) => false, // the look is the end
-            Self::Auto { half_width, .. } => {
-                ratios.iter().all(|ratio| ratio.half_width().is_some_and(|got| got <= half_width))
-            }
-        }
-    }
-}
+use crate::stats::PairCount;
 
 /// The suite that a comparison belongs to. Reports group by it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -81,7 +35,7 @@ pub struct Plan {
     /// The arms; the first is the baseline of every ratio.
     pub arms: Vec<Arm>,
     /// How many pairs.
-    pub pairs: Pairs,
+    pub pairs: PairCount,
     /// In which order the arms take their turns.
     pub order: Order,
     /// How long the run may take, from its start (a resumed run starts anew). No round starts that
@@ -116,7 +70,7 @@ impl Plan {
         Self {
             name: name.into(),
             arms,
-            pairs: Pairs::Fixed(10),
+            pairs: PairCount::Fixed(10),
             order: Order::Random { seed: 1 },
             budget: None,
             reserve: Duration::ZERO,
@@ -132,12 +86,12 @@ impl Plan {
     /// Sets a fixed number of rounds.
     #[must_use]
     pub fn rounds(self, rounds: usize) -> Self {
-        self.pairs(Pairs::Fixed(rounds))
+        self.pairs(PairCount::Fixed(rounds))
     }
 
     /// Sets how many pairs.
     #[must_use]
-    pub fn pairs(mut self, pairs: Pairs) -> Self {
+    pub fn pairs(mut self, pairs: PairCount) -> Self {
         self.pairs = pairs;
         self
     }

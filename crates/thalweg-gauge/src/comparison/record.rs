@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, Clock, InSuite, Pairs};
+use super::{Arm, Clock, InSuite, PairCount};
 use crate::host::{Host, Place};
 use crate::level::{Level, Prepared};
 use crate::limit::Probe;
@@ -49,7 +49,7 @@ pub struct Session {
     pub rounds: usize,
     /// How many pairs; none in results of versions that knew only a fixed number, `rounds`.
     #[serde(default)]
-    pub pairs: Option<Pairs>,
+    pub pairs: Option<PairCount>,
     /// When the intervals are looked at; none in results of versions that looked once, after the
     /// last round.
     #[serde(default)]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::plan::CONTROL_SUFFIX;
 use super::record::{FilePlace, Program, SESSION_SCHEMA};
-use super::{Arm, Clock, Pairs, Plan, Session};
+use super::{Arm, Clock, PairCount, Plan, Session};
 use crate::stats::MIN_PAIRS;
 use crate::units::unix_s;
 use crate::{Error, Result, cache, host};
@@ -28,13 +28,13 @@ pub(super) fn session(plan: &Plan) -> Result<Session> {
         Some(_) => {}
     }
     match plan.pairs {
-        Pairs::Fixed(0) => return usage("a comparison needs at least one round".into()),
-        Pairs::Auto { least, most, .. } if least < MIN_PAIRS || most < least => {
+        PairCount::Fixed(0) => return usage("a comparison needs at least one round".into()),
+        PairCount::Auto { least, most, .. } if least < MIN_PAIRS || most < least => {
             return usage(format!(
                 "{least} to {most} pairs: an interval needs at least {MIN_PAIRS}, and the most must not be fewer than the least"
             ));
         }
-        Pairs::Auto { half_width, .. } if !(half_width > 0.0 && half_width.is_finite()) => {
+        PairCount::Auto { half_width, .. } if !(half_width > 0.0 && half_width.is_finite()) => {
             return usage(format!("half width {half_width}: not a share above 0, as 0.05 is"));
         }
         _ => {}

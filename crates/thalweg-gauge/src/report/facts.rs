@@ -15,7 +15,7 @@ pub(super) fn header(c: &Comparison) -> [String; 9] {
     [
         "arm".into(),
         "caches".into(),
-        format!("{}, median [min..max]", clock(c)),
+        format!("{}, median [min..max]", c.session.clock.name()),
         format!("time / {baseline}'s [95 %]"),
         "shown".into(),
         "CPU s".into(),
@@ -46,14 +46,6 @@ pub(super) fn lead(c: &Comparison) -> String {
 pub(crate) fn date(unix_s: f64) -> String {
     let time = jiff::Timestamp::from_second(unix_s as i64).unwrap_or_default();
     time.strftime("%Y-%m-%d").to_string()
-}
-
-/// The name of the compared time.
-pub(crate) fn clock(c: &Comparison) -> &'static str {
-    match c.session.clock {
-        Clock::TimeToSamples => "time to samples",
-        Clock::Wall => "wall time of the process",
-    }
 }
 
 /// One row an arm, in the order of [`header`].

@@ -98,7 +98,7 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
             }),
             version: s.version.clone(),
             level: s.level.map(|l| l.to_string()),
-            clock: Some(crate::report::clock(c).to_owned()),
+            clock: Some(c.session.clock.name().to_owned()),
             times: own().filter_map(Trial::counted_time_s).collect(),
             time_s: s.time_s,
             ratio: s.ratio,

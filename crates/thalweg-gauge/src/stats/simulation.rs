@@ -3,8 +3,7 @@
 //! The tests here are small versions of the tables in `docs/method.md`, which `full_tables` prints.
 #![allow(clippy::panic, clippy::print_stdout)]
 
-use super::{Finding, Look, Pair, Ratio, looks, noise_floor, ratio};
-use crate::comparison::Pairs;
+use super::{Finding, Look, Pair, PairCount, Ratio, looks, noise_floor, ratio};
 use crate::schedule::{Order, SplitMix};
 
 /// Random numbers, the same everywhere.
@@ -110,7 +109,7 @@ const MACHINES: [(&str, Noise); 10] = [
 
 const ORDERS: [(&str, Order); 2] = [("ABBA", Order::Abba), ("random", Order::Random { seed: 0 })];
 
-const AUTO: Pairs = Pairs::Auto { least: 8, most: 40, half_width: 0.05 };
+const AUTO: PairCount = PairCount::Auto { least: 8, most: 40, half_width: 0.05 };
 
 const SEED: u64 = 0x7468_616c_7765_6721;
 
@@ -156,7 +155,7 @@ fn ratio_of(times: &[Vec<f64>], arm: usize, looks: &[Look]) -> Option<Ratio> {
 }
 
 /// One comparison, stopped as the plan has it.
-fn run(noise: Noise, order: Order, pairs: Pairs, truth: f64, seed: u64) -> Run {
+fn run(noise: Noise, order: Order, pairs: PairCount, truth: f64, seed: u64) -> Run {
     let looks = pairs.looks();
     let mut times = Vec::new();
     for round in rounds(noise, order, 3, truth, seed) {
@@ -185,7 +184,7 @@ struct Tally {
     pairs: f64,
 }
 
-fn tally(noise: Noise, order: Order, pairs: Pairs, truth: f64, runs: u64) -> Tally {
+fn tally(noise: Noise, order: Order, pairs: PairCount, truth: f64, runs: u64) -> Tally {
     let all: Vec<Run> = (1..=runs).map(|seed| run(noise, order, pairs, truth, seed)).collect();
     let share = |f: &dyn Fn(&Run) -> bool| all.iter().filter(|r| f(r)).count() as f64 / runs as f64;
     Tally {
@@ -241,7 +240,7 @@ fn bootstrap(noise: Noise, order: Order, pairs: usize, runs: u64, often: bool) -
 fn identical_arms_are_rarely_told_apart() {
     for (name, noise) in MACHINES {
         for (order_name, order) in ORDERS {
-            for pairs in [AUTO, Pairs::Fixed(6), Pairs::Fixed(20)] {
+            for pairs in [AUTO, PairCount::Fixed(6), PairCount::Fixed(20)] {
                 let tally = tally(noise, order, pairs, 1.0, 2000);
                 let context = format!("{name}, {order_name}, {pairs:?}: {tally:?}");
                 assert!(tally.claims <= 0.05, "{context}");
@@ -260,7 +259,7 @@ fn identical_arms_are_rarely_told_apart() {
 fn a_tenth_is_found() {
     for (name, noise, pairs, least) in [
         ("steady", steady as Noise, AUTO, 0.99),
-        ("steady, few pairs", steady, Pairs::Fixed(6), 0.95),
+        ("steady, few pairs", steady, PairCount::Fixed(6), 0.95),
         ("drifting", linear_drift, AUTO, 0.99),
         ("wandering", wandering, AUTO, 0.9),
         ("with bursts", bursts, AUTO, 0.9),
@@ -301,8 +300,9 @@ fn full_tables() {
     for (name, noise) in MACHINES {
         for (order_name, order) in ORDERS {
             let auto = tally(noise, order, AUTO, 1.0, RUNS);
-            let fixed = [6, 10, 20]
-                .map(|n| percent(tally(noise, order, Pairs::Fixed(n), 1.0, RUNS).without_floor));
+            let fixed = [6, 10, 20].map(|n| {
+                percent(tally(noise, order, PairCount::Fixed(n), 1.0, RUNS).without_floor)
+            });
             let (claims, without) = (percent(auto.claims), percent(auto.without_floor));
             let (pairs, first) = (auto.pairs, percent(impatient(noise, order, RUNS)));
             println!(
@@ -316,7 +316,7 @@ fn full_tables() {
     for (name, noise) in MACHINES {
         let order = Order::Random { seed: 0 };
         let auto = tally(noise, order, AUTO, 1.1, RUNS / 5);
-        let power = |n| percent(tally(noise, order, Pairs::Fixed(n), 1.1, RUNS / 5).claims);
+        let power = |n| percent(tally(noise, order, PairCount::Fixed(n), 1.1, RUNS / 5).claims);
         let fixed = [6, 8, 10, 15, 20, 30, 40, 80].map(power).join(" | ");
         println!("| {name} | {} | {:.1} | {fixed} |", percent(auto.claims), auto.pairs);
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::node::{Problems, suggestion};
 use super::parse::{always_there, heeded};
 use super::sweep::MOST_POINTS;
 use super::template::Template;
+use super::toml_table::{Problems, suggestion};
 use super::{
     ArmDecl, ComparisonDecl, FileSource, Located, Scalar, Settings, Span, Suite, Sweep,
     WorkloadDecl,

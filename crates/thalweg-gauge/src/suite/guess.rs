@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::make::{Make, Needed};
+use super::files::{Make, Needed};
 use crate::cache;
 
 /// Process, eviction and proof of a trial.

@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 
 use super::Scalar;
-use super::node::{Problems, Table, expected, whole};
+use super::toml_table::{Problems, Table, expected, whole};
 use crate::schedule::SplitMix;
 
 /// Which reads of a file, in which order. Neither depends on the machine.

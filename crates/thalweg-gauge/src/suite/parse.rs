@@ -9,29 +9,30 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::references;
 use super::ids::IdList;
-use super::make::Synthetic;
-use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::template::Template;
+use super::test_files::{TestFileMaker, test_file};
+use super::toml_table::{Problems, Table, Value, expected, listed, suggestion, whole};
 use super::value::{KNOWN, Scalar, check, level};
 use super::{
     ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite,
     Sweep,
 };
-use crate::comparison::Pairs;
+use crate::comparison::PairCount;
 use crate::stats::MIN_PAIRS;
 use crate::units::parse_duration;
 use crate::{Error, Result};
 use workload::{command, peer, workload};
 
 impl Suite {
-    /// Reads the text of a suite. `source` is what messages call it: its path, as a rule.
+    /// Reads the text of a suite. Messages call it `source`, which is usually its path. `maker` reads
+    /// the recipes of test files.
     ///
     /// # Errors
     /// [`Error::Suite`] with every mistake that the text shows, each with its line and column.
-    pub fn parse(source: &str, text: &str) -> Result<Self> {
+    pub fn parse(source: &str, text: &str, maker: &dyn TestFileMaker) -> Result<Self> {
         let mut problems = Problems::default();
         let parsed = match DeTable::parse(text) {
-            Ok(table) => suite(&table, source, text, &mut problems),
+            Ok(table) => suite(&table, source, text, maker, &mut problems),
             Err(error) => {
                 problems.add(&error.span().unwrap_or(0..0), error.message());
                 None
@@ -53,6 +54,7 @@ fn suite(
     table: &toml::Spanned<DeTable<'_>>,
     source: &str,
     text: &str,
+    maker: &dyn TestFileMaker,
     problems: &mut Problems,
 ) -> Option<Suite> {
     let mut top = Table::new("a suite", table.get_ref(), 0..0);
@@ -67,7 +69,8 @@ fn suite(
         let path = Template::new(&Located { value: "{cache}".into(), at: 0..0 });
         PlaceDecl { at: 0..0, path: Some(path), optional: false }
     });
-    let files = named(&mut top, "file", "a file", problems, file);
+    let files =
+        named(&mut top, "file", "a file", problems, |table, problems| file(table, maker, problems));
     let workloads = named(&mut top, "workload", "a workload", problems, workload);
     let comparisons = list(&mut top, "comparison", problems);
     if comparisons.is_empty() {
@@ -146,7 +149,11 @@ fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl>
     Some(PlaceDecl { at, path, optional })
 }
 
-fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
+fn file(
+    mut table: Table<'_, '_>,
+    maker: &dyn TestFileMaker,
+    problems: &mut Problems,
+) -> Option<FileDecl> {
     table.string("about", problems);
     let place = table.string("place", problems);
     let sources = ["path", "synth", "ids", "command", "peer"];
@@ -163,7 +170,7 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
     }
     let path = table.string("path", problems).map(|path| FileSource::Path(Template::new(&path)));
     let synth = table.get("synth").and_then(|value| Table::of("`synth`", value, problems));
-    let synth = synth.and_then(|table| Synthetic::parse(table, problems)).map(FileSource::Synth);
+    let synth = synth.and_then(|table| test_file(table, maker, problems)).map(FileSource::Synth);
     let ids = table.get("ids").and_then(|value| Table::of("`ids`", value, problems));
     let ids = ids.and_then(|table| ids_of(table, problems));
     let command =
@@ -203,10 +210,10 @@ fn duration(value: &DeValue<'_>) -> Result<Duration, String> {
 const MOST_PAIRS: u64 = 10_000;
 
 /// What `pairs = "auto"` means: looks after 10, 15 and 20 rounds, and enough at +-5 %.
-pub const AUTO: Pairs = Pairs::Auto { least: 10, most: 20, half_width: 0.05 };
+pub const AUTO: PairCount = PairCount::Auto { least: 10, most: 20, half_width: 0.05 };
 
 /// "auto", a number, or a table of what "auto" leaves open.
-fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
+fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<PairCount> {
     let value = table.get("pairs")?;
     match value.get_ref() {
         DeValue::String(text) if text == "auto" => Some(AUTO),
@@ -229,10 +236,10 @@ fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
                 );
             }
             auto.finish(problems);
-            Some(Pairs::Auto { least, most, half_width: half_width.map_or(0.05, |h| h.value) })
+            Some(PairCount::Auto { least, most, half_width: half_width.map_or(0.05, |h| h.value) })
         }
         other => match some_pairs(other) {
-            Ok(n) => Some(Pairs::Fixed(n)),
+            Ok(n) => Some(PairCount::Fixed(n)),
             Err(_) => {
                 let what = format!(
                     "\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and half_width"

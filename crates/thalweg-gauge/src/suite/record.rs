@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Scalar;
-use crate::comparison::Pairs;
+use crate::comparison::PairCount;
 
 /// Version of the line.
 const SUITE_SCHEMA: &str = "thalweg.suite/1";
@@ -31,7 +31,7 @@ pub struct SuiteRecord {
     /// Settings that the command line gave.
     pub set: Vec<(String, Scalar)>,
     /// Pairs that the command line gave.
-    pub pairs: Option<Pairs>,
+    pub pairs: Option<PairCount>,
     /// Seconds that the command line gave.
     pub budget_s: Option<f64>,
     /// Only the comparisons with this in their names.

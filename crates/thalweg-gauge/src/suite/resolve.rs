@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use serde_json::Value;
 use thalweg_io::store::throttled::Limits;
 
-use super::make::Needed;
-use super::node::{Problems, suggestion};
+use super::files::Needed;
 use super::parse::DEFAULT_PLACE;
 use super::sweep::Point;
 use super::template::Template;
+use super::toml_table::{Problems, suggestion};
 use super::{
     ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value,
 };
-use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, Pairs, Plan};
+use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, PairCount, Plan};
 use crate::level::Level;
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
@@ -36,7 +36,7 @@ pub struct Context<'a> {
     /// Settings, over those that the suite sets for all of its arms.
     pub set: Vec<(String, Scalar)>,
     /// How many pairs, over what the suite says.
-    pub pairs: Option<Pairs>,
+    pub pairs: Option<PairCount>,
     /// Where `{cache}` is.
     pub cache: PathBuf,
     /// What relative paths in the suite are relative to.
@@ -295,7 +295,7 @@ impl Resolver<'_> {
                 Peer::Unknown(known) => {
                     let known: Vec<&str> = known.iter().map(String::as_str).collect();
                     let hint = suggestion(&name.value, known.iter().copied());
-                    let all = super::node::listed(&known);
+                    let all = super::toml_table::listed(&known);
                     self.problems.add(
                         &name.at,
                         format!("no peer is called {:?}{hint} (known: {all})", name.value),

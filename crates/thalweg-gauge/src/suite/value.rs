@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
-use super::node::expected;
+use super::toml_table::expected;
 use crate::level::Level;
 use crate::units::parse_duration;
 

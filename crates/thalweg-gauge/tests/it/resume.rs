@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg_gauge::comparison::{
-    Arm, Comparison, Ended, Flag, Pairs, Plan, Progress, read, reopen, run,
+    Arm, Comparison, Ended, Flag, PairCount, Plan, Progress, read, reopen, run,
 };
 use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
@@ -177,7 +177,7 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
             .into();
     let plans = [Plan::new("n", vec![unsteady, arm("slow", &file, 0.0039)])
         .control(false)
-        .pairs(Pairs::Auto { least: 8, most: 20, half_width: 1e-6 })];
+        .pairs(PairCount::Auto { least: 8, most: 20, half_width: 1e-6 })];
     let stop = AtomicBool::new(false);
     let c = &go(&plans, &results, &stop, &mut |p| {
         if let Progress::Finished(t) = p
@@ -289,7 +289,7 @@ fn a_run_ends_when_its_intervals_are_narrow() {
         "n",
         vec![arm("a", &file, 0.001), arm("b", &file, 0.002), Arm::new("out", ["false"], &file)],
     )
-    .pairs(Pairs::Auto { least: 8, most: 100, half_width: 0.05 });
+    .pairs(PairCount::Auto { least: 8, most: 100, half_width: 0.05 });
     let c = &quietly(&[plan], &dir.path().join("results.jsonl"))[0];
     assert_eq!((c.ended, c.rounds), (Ended::Precise, 9), "an arm that is out is not waited for");
     assert_eq!(c.summaries[1].finding, Some(Finding::Slower));

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis, seconds_axis};
 use crate::comparison::{Comparison, Flag, Summary, Trial};
-use crate::report::facts;
 use crate::units::{digits, seconds};
 
 /// A bar an arm (its median), a point a trial, rejected ones hollow, a line for the limit.
@@ -28,7 +27,7 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
         return None;
     }
     let names: Vec<String> = c.summaries.iter().map(|s| s.arm.clone()).collect();
-    let clock = facts::clock(c);
+    let clock = c.session.clock.name();
     let mut data = vec![medians(c)];
     data.push(scatter("a trial", "circle", "var(--dot)", &points));
     if !outlying.is_empty() {

@@ -3,8 +3,8 @@
 use toml::de::DeValue;
 
 use crate::comparison::Needs;
-use crate::suite::node::{Problems, Table, expected, listed, string, whole};
 use crate::suite::template::Template;
+use crate::suite::toml_table::{Problems, Table, expected, listed, string, whole};
 use crate::suite::{Command, Located, Program, WorkloadDecl};
 use crate::units::parse_bytes;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Peer, Resolver};
-use crate::suite::make::{Make, Needed};
+use crate::suite::files::{Make, Needed};
 use crate::suite::parse::DEFAULT_PLACE;
 use crate::suite::template::{Template, quoted};
 use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, Scalar, Span, value};
