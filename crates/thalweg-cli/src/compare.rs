@@ -13,8 +13,8 @@ use crate::common::{Failure, Outcome, complain, output};
 /// and versions
 ///
 /// One file: every arm against the baseline of its session, pair by pair. Several: each against the
-/// first, unpaired, and normalised by each machine's own limit. Published tables (suites/published)
-/// count as runs. Exit code 3 if --fail-if holds anywhere.
+/// first, unpaired, and normalised by each machine's own limit. Published tables
+/// (crates/thalweg-cli/suites/published) count as runs. Exit code 3 if --fail-if holds anywhere.
 ///
 /// Example: thalweg compare before.jsonl after.jsonl --fail-if 'low > 1.05'
 #[derive(Debug, clap::Args)]

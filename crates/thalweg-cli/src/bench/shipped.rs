@@ -10,14 +10,14 @@ use crate::synth::SyntheticFiles;
 
 /// Name and text. The first runs when nothing is named; `file` measures on a file of the user's.
 pub(super) const SHIPPED: [(&str, &str); 8] = [
-    ("tour", include_str!("../../../../suites/tour.toml")),
-    ("file", include_str!("../../../../suites/file.toml")),
-    ("slow5", include_str!("../../../../suites/slow5.toml")),
-    ("nanopore", include_str!("../../../../suites/nanopore.toml")),
-    ("neutron", include_str!("../../../../suites/neutron.toml")),
-    ("connectome", include_str!("../../../../suites/connectome.toml")),
-    ("pipeline", include_str!("../../../../suites/pipeline.toml")),
-    ("scaling", include_str!("../../../../suites/scaling.toml")),
+    ("tour", include_str!("../../suites/tour.toml")),
+    ("file", include_str!("../../suites/file.toml")),
+    ("slow5", include_str!("../../suites/slow5.toml")),
+    ("nanopore", include_str!("../../suites/nanopore.toml")),
+    ("neutron", include_str!("../../suites/neutron.toml")),
+    ("connectome", include_str!("../../suites/connectome.toml")),
+    ("pipeline", include_str!("../../suites/pipeline.toml")),
+    ("scaling", include_str!("../../suites/scaling.toml")),
 ];
 
 /// A suite, what its relative paths are relative to, and files that the argument itself gives.

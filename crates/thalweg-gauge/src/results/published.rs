@@ -1,7 +1,8 @@
 //! Tables that others published, typed in: facts with their source, in lines that are easy to type
 //! and to check.
 //!
-//! `docs/results.md` describes the two schemas; `suites/published/` holds the files.
+//! `docs/results.md` describes the two schemas; `crates/thalweg-cli/suites/published/` holds the
+//! files.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -7,7 +7,7 @@ use thalweg_gauge::results::published::Figure;
 use thalweg_gauge::results::{Published, Run};
 
 fn all() -> Vec<Published> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../suites/published");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("suites/published");
     let run = Run::read(&folder).unwrap();
     assert!(run.notes.is_empty(), "{:?}", run.notes);
     run.published
