@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use thalweg_gauge::compare::{Compared, Condition, Options, Verdict, compare};
+use thalweg_gauge::cross_run::{Compared, Condition, Options, Verdict, compare};
 use thalweg_gauge::report::{compared_html, compared_text};
 use thalweg_gauge::results::Run;
 

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thalweg_gauge::comparison::{Arm, Comparison, Counterfactuals, Plan, run};
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::Level;
 use thalweg_gauge::limit::{ProbeOptions, Term};
 use thalweg_gauge::verdict::Verdict;
 

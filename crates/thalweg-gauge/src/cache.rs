@@ -18,7 +18,7 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, sys};
+use crate::{Error, Result, syscalls};
 
 pub use beneath::{ReadTwice, read_twice};
 pub use folder::{files_of, largest_of, state_of};
@@ -103,7 +103,7 @@ fn residency_of(file: &File) -> std::io::Result<Residency> {
     if thalweg_io::residency::is_stacked(file) {
         return sampled(file, pages_total);
     }
-    match sys::cachestat(file.as_fd()) {
+    match syscalls::cachestat(file.as_fd()) {
         // Read-ahead may cache a page past the end on some file systems.
         Ok(stat) => Ok(Residency {
             pages_total,

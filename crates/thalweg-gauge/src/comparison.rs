@@ -22,7 +22,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::verdict::Role;
 use crate::workload::Workload;
 

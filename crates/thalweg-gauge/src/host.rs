@@ -4,7 +4,7 @@
 //! published.
 
 mod cgroup;
-pub mod place;
+pub mod mount;
 mod settings;
 mod stripe;
 
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use place::{Block, Place, is_remote, place};
+pub use mount::{Block, Place, is_remote, place};
 pub use stripe::Stripe;
 
 /// One cache of the first CPU.
@@ -80,7 +80,7 @@ pub fn host() -> Host {
     let uname = rustix::system::uname();
     let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = |field| crate::proc::status_field(&meminfo, field);
+    let memory = |field| crate::procfs::status_field(&meminfo, field);
     Host {
         // x86 says "model name", POWER "cpu"; ARM often nothing at all
         cpu_model: cpuinfo_field(&cpuinfo, "model name").or_else(|| cpuinfo_field(&cpuinfo, "cpu")),
@@ -102,7 +102,7 @@ pub fn host() -> Host {
         cgroup_cpus: cgroup::cpus(&cgroup),
         cgroup_io: cgroup::io(&cgroup),
         settings: settings::settings(),
-        c_library: crate::sys::glibc_version().map(|version| format!("glibc {version}")),
+        c_library: crate::syscalls::glibc_version().map(|version| format!("glibc {version}")),
         container: container(&cgroup),
         virtual_machine: cpuinfo_field(&cpuinfo, "flags")
             .is_some_and(|f| f.split(' ').any(|w| w == "hypervisor")),
@@ -112,7 +112,7 @@ pub fn host() -> Host {
 /// What gives this process its memory, as far as can be seen from inside: the C library's own
 /// allocator, unless another one was loaded before it or is tuned.
 pub fn allocator() -> String {
-    let library = crate::sys::glibc_version()
+    let library = crate::syscalls::glibc_version()
         .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
     let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
     // The names alone: folders tell of people and machines.

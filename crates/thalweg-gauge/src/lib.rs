@@ -79,19 +79,19 @@ compile_error!(
 );
 
 pub mod cache;
-pub mod compare;
+pub mod cross_run;
 pub mod comparison;
 pub mod error;
 pub mod host;
-pub mod level;
+pub mod cache_level;
 pub mod limit;
-mod proc;
+mod procfs;
 pub mod report;
 pub mod results;
 pub mod schedule;
 pub mod stats;
 pub mod suite;
-mod sys;
+mod syscalls;
 pub mod testing;
 pub mod trial;
 pub mod units;

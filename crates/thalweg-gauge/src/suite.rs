@@ -24,8 +24,8 @@
 //! ```
 
 mod check;
+mod estimate;
 mod files;
-mod guess;
 mod ids;
 mod parse;
 mod record;
@@ -48,7 +48,7 @@ use crate::comparison::{Needs, PairCount};
 use template::Template;
 
 pub use files::{Make, Needed};
-pub use guess::Guess;
+pub use estimate::Guess;
 pub use ids::{IdList, Many};
 pub use parse::AUTO;
 pub use record::SuiteRecord;

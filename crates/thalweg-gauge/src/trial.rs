@@ -17,7 +17,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 use crate::workload::{Report, Workload};
-use crate::{Error, Result, proc, sys};
+use crate::{Error, Result, procfs, syscalls};
 use tail::Tail;
 
 /// What one process and its descendants took.
@@ -103,9 +103,9 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         return Err(Error::Cancelled);
     }
     let before = Machine::now();
-    let own_device_bytes = proc::own_device_bytes();
+    let own_device_bytes = procfs::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
-    let accounts = proc::Accounts::of(child.id());
+    let accounts = procfs::Accounts::of(child.id());
     let stdout = Tail::of(child.stdout.take(), STDOUT_KEPT);
     let stderr = Tail::of(child.stderr.take(), STDERR_KEPT);
     // A limit beyond what a clock can count is no limit.
@@ -122,9 +122,9 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         let _ = kill_process_group(group, Signal::KILL);
     }
     let ended =
-        sys::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
+        syscalls::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
     let device_read_bytes =
-        zombie_bytes.or_else(|| proc::own_device_bytes()?.checked_sub(own_device_bytes?));
+        zombie_bytes.or_else(|| procfs::own_device_bytes()?.checked_sub(own_device_bytes?));
     let load = before.load(&Machine::now(), wall, (ended.user + ended.system).as_secs_f64());
     let stderr = stderr.finish(DRAIN);
     let command = || workload.command_line();
@@ -232,7 +232,7 @@ enum Killed {
 struct Watched {
     ended: Option<Instant>,
     why_killed: Option<Killed>,
-    seen: Option<proc::Memory>,
+    seen: Option<procfs::Memory>,
     samples: u64,
 }
 
@@ -264,7 +264,7 @@ fn sample(
     let mut watched = Watched::default();
     let mut period = Duration::from_millis(1); // so that short ones are seen at all
     loop {
-        if let Some(now) = proc::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
+        if let Some(now) = procfs::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
             let seen = watched.seen.get_or_insert_default();
             seen.anon = seen.anon.max(now.anon);
             seen.file = seen.file.max(now.file);
@@ -293,7 +293,7 @@ fn sample(
 fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
     let ours = std::fs::read_to_string("/proc/self/status")
         .ok()
-        .and_then(|s| proc::status_field(&s, "VmHWM"));
+        .and_then(|s| procfs::status_field(&s, "VmHWM"));
     let believed = ours.is_some_and(|ours| by_system > ours).then_some(by_system);
     believed.max(watched.seen.map(|m| m.peak))
 }
@@ -311,13 +311,13 @@ struct Machine {
 impl Machine {
     fn now() -> Self {
         Self {
-            load_average: proc::load_average(),
-            cpu_recent: proc::recent_pressure("cpu"),
-            io_recent: proc::recent_pressure("io"),
-            memory_us: proc::pressure_us("memory"),
-            cpu_us: proc::pressure_us("cpu"),
-            io_us: proc::pressure_us("io"),
-            cpu_s: proc::machine_cpu_s(),
+            load_average: procfs::load_average(),
+            cpu_recent: procfs::recent_pressure("cpu"),
+            io_recent: procfs::recent_pressure("io"),
+            memory_us: procfs::pressure_us("memory"),
+            cpu_us: procfs::pressure_us("cpu"),
+            io_us: procfs::pressure_us("io"),
+            cpu_s: procfs::machine_cpu_s(),
         }
     }
 

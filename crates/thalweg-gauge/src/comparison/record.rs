@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arm, Clock, InSuite, PairCount};
 use crate::host::{Host, Place};
-use crate::level::{Level, Prepared};
+use crate::cache_level::{Level, Prepared};
 use crate::limit::Probe;
 use crate::schedule::Order;
 use crate::stats::{CONFIDENCE, Look};

@@ -16,7 +16,7 @@ use super::{
     TRIAL_SCHEMA, Trial, standing, summarise, summary, without,
 };
 use crate::cache::{self, EvictOptions, ReadTwice};
-use crate::level::{Judgement, Level, judge, prepare};
+use crate::cache_level::{Judgement, Level, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::units::unix_s;

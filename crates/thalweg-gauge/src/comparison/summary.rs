@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::flags::flags;
 use super::record::COMPARISON_SCHEMA;
 use super::{Arm, Earlier, Flag, Session, Trial, standing, without};
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::limit::{Limit, Probe, Work};
 use crate::stats::{self, Finding, Look, Ratio, median};
 use crate::units;

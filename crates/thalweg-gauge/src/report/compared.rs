@@ -3,7 +3,7 @@
 use super::page::{Page, details, escape, list, table};
 use super::table::{aligned, section};
 use super::{facts, figure};
-use crate::compare::{Against, Basis, Compared, Row};
+use crate::cross_run::{Against, Basis, Compared, Row};
 use crate::results::{Entry, Published, Run};
 use crate::stats::Finding;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};

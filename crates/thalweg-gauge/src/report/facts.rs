@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::comparison::{Clock, Comparison, Summary};
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::schedule::Order;
 use crate::stats::{CONFIDENCE, Finding, MIN_PAIRS};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};

@@ -17,7 +17,7 @@ use super::{
     ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value,
 };
 use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, PairCount, Plan};
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
 use crate::{Error, Result, cache};

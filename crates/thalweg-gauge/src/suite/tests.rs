@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::comparison::Arm;
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::testing::StubFiles;
 
 const TWO: &str = r#"

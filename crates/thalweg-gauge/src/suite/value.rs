@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
 use super::toml_table::expected;
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::units::parse_duration;
 
 /// The value of a setting.

@@ -168,8 +168,8 @@ fn a_file_in_memory_is_told_to_stay_there() {
     let Some(memory) = Mounted::new("tmpfs", "size=4m", dir.path().join("memory")) else { return };
     let path = memory.0.join("f");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let prepared = thalweg_gauge::level::prepare(
-        thalweg_gauge::level::Level::Cold,
+    let prepared = thalweg_gauge::cache_level::prepare(
+        thalweg_gauge::cache_level::Level::Cold,
         std::slice::from_ref(&path),
         EvictOptions::default(),
     );

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thalweg_gauge::comparison::{Arm, Clock, Comparison, Ended, Plan, Progress, Trial, read, run};
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
 

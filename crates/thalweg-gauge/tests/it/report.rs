@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use thalweg_gauge::comparison::{Arm, Comparison, Plan, run};
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::report::{html, machine, markdown, text};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thalweg_gauge::comparison::{
     Arm, Comparison, Ended, Flag, PairCount, Plan, Progress, read, reopen, run,
 };
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::Level;
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::stats::Finding;
 

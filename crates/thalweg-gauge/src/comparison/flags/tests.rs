@@ -1,7 +1,7 @@
 use super::*;
 use crate::comparison::{Clock, Earlier, Plan, TRIAL_SCHEMA, summarise};
 use crate::host::Host;
-use crate::level::Level;
+use crate::cache_level::Level;
 use crate::trial::{Outcome, Usage};
 
 const ROUNDS: usize = 12;
