@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use thalweg_gauge::comparison::PairCount;
-use thalweg_gauge::suite::{AUTO, Context, Job, Scalar, Suite, SuiteRecord};
+use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
 use crate::common::{Failure, Outcome};
 use crate::synth::SyntheticFiles;
 use outputs::Outputs;
-use shipped::{Named, named};
+use shipped::{NamedSuite, named};
 
 /// Measure: run a suite, cold and hot, beside peers and against this machine's limit
 ///
@@ -53,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Give a setting of the suite another value, as in threads=8 or cpus=0-3
-    #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<Scalar>)]
-    set: Vec<(String, Scalar)>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<SettingValue>)]
+    set: Vec<(String, SettingValue)>,
     /// Put a place of the suite into this folder
     #[arg(long, value_name = "NAME=FOLDER", value_parser = named_value::<PathBuf>)]
     place: Vec<(String, PathBuf)>,
@@ -93,9 +93,9 @@ fn named_value<T: std::str::FromStr>(text: &str) -> Result<(String, T), String> 
 }
 
 /// What is run, all questions answered.
-struct Work {
+struct PlannedSuite {
     suite: Suite,
-    jobs: Vec<Job>,
+    jobs: Vec<ComparisonJob>,
     budget: Option<Duration>,
     record: SuiteRecord,
 }
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let (lines, earlier) = outputs.open(None)?;
         return run::run(work, lines, earlier, &outputs, args.markdown);
     }
-    let Named { suite, source, folder, mut files } = named(args.suite.as_deref())?;
+    let NamedSuite { suite, source, folder, mut files } = named(args.suite.as_deref())?;
     files.extend(args.file.iter().cloned());
     let places: Vec<_> =
         args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
@@ -156,7 +156,7 @@ fn absolute(path: &std::path::Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_owned())
 }
 
-fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
+fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> {
     let thalweg = std::env::current_exe()
         .map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
     let cache = thalweg::cache_folder().ok_or_else(|| {
@@ -189,5 +189,5 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
     record.comparisons = jobs.iter().map(|job| job.plan.name.clone()).collect();
     let asked = record.budget_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let budget = asked.or(suite.budget());
-    Ok(Work { suite, jobs, budget, record })
+    Ok(PlannedSuite { suite, jobs, budget, record })
 }

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use thalweg_gauge::cross_run::{Compared, Condition, Options, Verdict, compare};
+use thalweg_gauge::cross_run::{Compared, Condition, ConditionVerdict, CrossRunOptions, compare};
 use thalweg_gauge::report::{compared_html, compared_text};
-use thalweg_gauge::results::Run;
+use thalweg_gauge::results::ResultRun;
 
 use crate::common::{Failure, Outcome, complain, output};
 
@@ -49,15 +49,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
         ));
     }
-    let mut runs: Vec<Run> =
-        args.results.iter().map(|path| Run::read(path)).collect::<Result<_, _>>()?;
+    let mut runs: Vec<ResultRun> =
+        args.results.iter().map(|path| ResultRun::read(path)).collect::<Result<_, _>>()?;
     tell_apart(&mut runs, &args.results);
     let same = args
         .same
         .chunks_exact(2)
         .filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone())))
         .collect();
-    let options = Options { same, baseline: args.baseline.clone(), only: args.only.clone() };
+    let options =
+        CrossRunOptions { same, baseline: args.baseline.clone(), only: args.only.clone() };
     let compared = compare(runs, &options);
     if compared.rows.is_empty() {
         let only = args.only.clone().unwrap_or_default();
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Files of the same name are called by their paths.
-fn tell_apart(runs: &mut [Run], paths: &[PathBuf]) {
+fn tell_apart(runs: &mut [ResultRun], paths: &[PathBuf]) {
     let names: Vec<String> = runs.iter().map(|r| r.name.clone()).collect();
     for (run, path) in runs.iter_mut().zip(paths) {
         if names.iter().filter(|n| **n == run.name).count() > 1 {
@@ -107,12 +108,12 @@ fn judge(compared: &Compared, condition: &Condition) -> Outcome {
         for against in &row.against {
             let name = format!("{}, {}", row.experiment, row.arm);
             match condition.check(row, against, compared.base(row, against)) {
-                Verdict::Holds => held.push(match against.ratio {
+                ConditionVerdict::Holds => held.push(match against.ratio {
                     Some(ratio) => format!("{name} ({ratio})"),
                     None => name,
                 }),
-                Verdict::Unknown => unknown.push(name),
-                Verdict::DoesNot => decided += 1,
+                ConditionVerdict::Unknown => unknown.push(name),
+                ConditionVerdict::DoesNot => decided += 1,
             }
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     output: PathBuf,
     /// What to write
     #[arg(long, value_enum, default_value_t)]
-    kind: Kind,
+    kind: FileKind,
     /// Samples in all, as in 250M or 1.2G; a sample takes about 0.85 stored bytes
     #[arg(long, value_name = "N", default_value = "1.2G", value_parser = parse_count)]
     samples: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Kind {
+enum FileKind {
     /// Nanopore signal, with its index
     #[default]
     Blow5,
@@ -126,22 +126,22 @@ const AHEAD: usize = 8;
 pub(crate) fn run(args: &Args) -> Outcome {
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
-        Kind::Blow5 => Synthetic::Blow5 {
+        FileKind::Blow5 => Synthetic::Blow5 {
             samples: args.samples,
             seed: args.seed,
             record: args.record,
             signal: args.signal.unwrap_or(SignalPress::SvbZd),
         },
-        Kind::Pod5 => Synthetic::Pod5 {
+        FileKind::Pod5 => Synthetic::Pod5 {
             samples: args.samples,
             seed: args.seed,
             signal: pod5_signal(args.signal)?,
         },
-        Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
-        Kind::NexusLive => {
+        FileKind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
+        FileKind::NexusLive => {
             Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?)
         }
-        Kind::Neuroglial => {
+        FileKind::Neuroglial => {
             Synthetic::Neuroglial(args.neuroglial.recipe(args.seed).map_err(Failure::of_argument)?)
         }
     };

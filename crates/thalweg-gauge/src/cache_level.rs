@@ -16,7 +16,7 @@ const HOT_BYTES: u64 = 1 << 20;
 /// The state of the caches that a trial asks for, or turned out to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum CacheLevel {
     /// All of the file in the page cache, checked before; nothing read from the device, checked
     /// after.
     Hot,
@@ -30,7 +30,7 @@ pub enum Level {
     Unverified,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for CacheLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hot => "hot",
@@ -42,7 +42,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl std::str::FromStr for Level {
+impl std::str::FromStr for CacheLevel {
     type Err = crate::Error;
 
     fn from_str(s: &str) -> Result<Self> {
@@ -73,7 +73,7 @@ pub struct Prepared {
 
 /// Brings `files` to `level`, outside anything that is timed: of a folder, all files in it, and of
 /// each file the indexes that readers look for, too.
-pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
+pub fn prepare(level: CacheLevel, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
     let files = &with_indexes(
         files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat(),
     );
@@ -81,7 +81,7 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
     let mut evictions = Vec::new();
     let mut objection = None;
     match level {
-        Level::Cold | Level::ClientCold => {
+        CacheLevel::Cold | CacheLevel::ClientCold => {
             for file in files {
                 let eviction = cache::evict(file, options)?;
                 // Unknown residency is missing evidence, not evidence against: `judge` makes it
@@ -100,7 +100,7 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
                 evictions.push(eviction);
             }
         }
-        Level::Hot => {
+        CacheLevel::Hot => {
             for file in files {
                 let residency = cache::warm(file)?;
                 if let Some(f) = residency.fraction()
@@ -115,7 +115,7 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
                 }
             }
         }
-        Level::Lukewarm | Level::Unverified => {}
+        CacheLevel::Lukewarm | CacheLevel::Unverified => {}
     }
     Ok(Prepared { residency: residency_of_all(files)?, remote, objection, evictions })
 }
@@ -140,7 +140,7 @@ fn residency_of_all(files: &[impl AsRef<Path>]) -> Result<Residency> {
 pub enum Judgement {
     /// The trial ran at this level. It may be weaker than the one asked for, and then is labelled
     /// so.
-    Reached(Level),
+    Reached(CacheLevel),
     /// The trial contradicts its level and must not be averaged.
     Rejected(String),
 }
@@ -148,7 +148,7 @@ pub enum Judgement {
 /// Judges a trial by the bytes that it read from the device (`device`, none if the system doesn't
 /// tell) and the bytes that it needed from its files (`needed`, none if nobody said).
 pub fn judge(
-    asked: Level,
+    asked: CacheLevel,
     prepared: &Prepared,
     device: Option<u64>,
     needed: Option<u64>,
@@ -158,24 +158,24 @@ pub fn judge(
     }
     let known = prepared.residency.fraction();
     match asked {
-        Level::Unverified | Level::Lukewarm => Judgement::Reached(asked),
-        Level::Hot => match (known, device) {
+        CacheLevel::Unverified | CacheLevel::Lukewarm => Judgement::Reached(asked),
+        CacheLevel::Hot => match (known, device) {
             (_, Some(read)) if read > hot_allowance(needed) => {
                 Judgement::Rejected(format!("not hot: {read} bytes came from the device"))
             }
-            (None, None) => Judgement::Reached(Level::Unverified),
-            _ => Judgement::Reached(Level::Hot),
+            (None, None) => Judgement::Reached(CacheLevel::Unverified),
+            _ => Judgement::Reached(CacheLevel::Hot),
         },
-        Level::ClientCold | Level::Cold => {
+        CacheLevel::ClientCold | CacheLevel::Cold => {
             let (Some(_), Some(device), Some(needed)) = (known, device, needed) else {
-                return Judgement::Reached(Level::Unverified);
+                return Judgement::Reached(CacheLevel::Unverified);
             };
             if (device as f64) < needed as f64 * (1.0 - CACHED_SHARE_SLACK) {
                 return Judgement::Rejected(format!(
                     "not cold: {device} bytes came from the device, {needed} were needed"
                 ));
             }
-            Judgement::Reached(if prepared.remote { Level::ClientCold } else { asked })
+            Judgement::Reached(if prepared.remote { CacheLevel::ClientCold } else { asked })
         }
     }
 }
@@ -203,25 +203,31 @@ mod tests {
     #[test]
     fn cold_needs_the_bytes_to_come_from_the_device() {
         let p = prepared(Some(0));
-        assert_eq!(judge(Level::Cold, &p, Some(990), Some(1000)), Judgement::Reached(Level::Cold));
-        assert!(matches!(judge(Level::Cold, &p, Some(989), Some(1000)), Judgement::Rejected(_)));
+        assert_eq!(
+            judge(CacheLevel::Cold, &p, Some(990), Some(1000)),
+            Judgement::Reached(CacheLevel::Cold)
+        );
+        assert!(matches!(
+            judge(CacheLevel::Cold, &p, Some(989), Some(1000)),
+            Judgement::Rejected(_)
+        ));
     }
 
     #[test]
     fn missing_evidence_is_unverified_and_contrary_evidence_is_rejected() {
-        let unverified = Judgement::Reached(Level::Unverified);
-        assert_eq!(judge(Level::Cold, &prepared(None), Some(1000), Some(1000)), unverified);
-        assert_eq!(judge(Level::Cold, &prepared(Some(0)), None, Some(1000)), unverified);
-        assert_eq!(judge(Level::Cold, &prepared(Some(0)), Some(1000), None), unverified);
-        assert_eq!(judge(Level::Hot, &prepared(None), None, None), unverified);
+        let unverified = Judgement::Reached(CacheLevel::Unverified);
+        assert_eq!(judge(CacheLevel::Cold, &prepared(None), Some(1000), Some(1000)), unverified);
+        assert_eq!(judge(CacheLevel::Cold, &prepared(Some(0)), None, Some(1000)), unverified);
+        assert_eq!(judge(CacheLevel::Cold, &prepared(Some(0)), Some(1000), None), unverified);
+        assert_eq!(judge(CacheLevel::Hot, &prepared(None), None, None), unverified);
         let mut held = prepared(Some(500));
         held.objection = Some("held".into());
         assert_eq!(
-            judge(Level::Cold, &held, Some(1000), Some(1000)),
+            judge(CacheLevel::Cold, &held, Some(1000), Some(1000)),
             Judgement::Rejected("held".into())
         );
         assert!(matches!(
-            judge(Level::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)),
+            judge(CacheLevel::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)),
             Judgement::Rejected(_)
         ));
     }
@@ -230,8 +236,8 @@ mod tests {
     fn another_machines_cache_is_out_of_reach() {
         let p = Prepared { remote: true, ..prepared(Some(0)) };
         assert_eq!(
-            judge(Level::Cold, &p, Some(1000), Some(1000)),
-            Judgement::Reached(Level::ClientCold)
+            judge(CacheLevel::Cold, &p, Some(1000), Some(1000)),
+            Judgement::Reached(CacheLevel::ClientCold)
         );
     }
 
@@ -243,17 +249,17 @@ mod tests {
             std::fs::write(path(name), [7; 5000])?;
         }
         let pages = |count| count * 5000_u64.div_ceil(rustix::param::page_size() as u64);
-        for level in [Level::Hot, Level::Cold] {
+        for level in [CacheLevel::Hot, CacheLevel::Cold] {
             let prepared = prepare(level, &[path("a.h5"), path("b.h5")], EvictOptions::default())?;
             assert_eq!(prepared.residency.pages_total, pages(3), "{level}");
-            assert_eq!(prepared.evictions.len(), if level == Level::Cold { 3 } else { 0 });
+            assert_eq!(prepared.evictions.len(), if level == CacheLevel::Cold { 3 } else { 0 });
         }
         // Named or in a folder, they count once.
         let prepared =
-            prepare(Level::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
+            prepare(CacheLevel::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
         assert_eq!(prepared.evictions.len(), 2);
         assert_eq!(
-            prepare(Level::Cold, &[dir.path().to_owned()], EvictOptions::default())?
+            prepare(CacheLevel::Cold, &[dir.path().to_owned()], EvictOptions::default())?
                 .evictions
                 .len(),
             3
@@ -263,11 +269,15 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for level in
-            [Level::Hot, Level::Lukewarm, Level::ClientCold, Level::Cold, Level::Unverified]
-        {
-            assert_eq!(level.to_string().parse::<Level>().ok(), Some(level));
+        for level in [
+            CacheLevel::Hot,
+            CacheLevel::Lukewarm,
+            CacheLevel::ClientCold,
+            CacheLevel::Cold,
+            CacheLevel::Unverified,
+        ] {
+            assert_eq!(level.to_string().parse::<CacheLevel>().ok(), Some(level));
         }
-        assert!("tepid".parse::<Level>().is_err());
+        assert!("tepid".parse::<CacheLevel>().is_err());
     }
 }

@@ -22,19 +22,19 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cache_level::Level;
+use crate::cache_level::CacheLevel;
 use crate::verdict::Role;
 use crate::workload::Workload;
 
 pub use crate::stats::PairCount;
 pub use flags::Flag;
-pub use plan::{InSuite, Plan};
+pub use plan::{ComparisonPlan, InSuite};
 pub use read::{Earlier, Records, parse, read, read_text};
-pub use record::{FilePlace, ProbeRecord, Program, Resumed, Session, TRIAL_SCHEMA, Trial};
+pub use record::{FilePlace, ProbeRecord, ProgramVersion, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
 pub use run::run;
 pub(crate) use standing::pairs;
-pub use summary::{Comparison, Ended, Spread, Summary, summarise};
+pub use summary::{ArmSummary, Comparison, EndReason, Spread, summarise};
 
 /// How many bytes an arm has to fetch from its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct Arm {
     /// Its files: brought to the level, and the place of the limit (the first one).
     pub files: Vec<PathBuf>,
     /// The state of the caches that it starts with.
-    pub level: Level,
+    pub level: CacheLevel,
     /// What it needs of its files.
     pub needs: Needs,
     /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared
@@ -126,7 +126,7 @@ impl Arm {
             name: name.into(),
             workload: Workload::new(argv),
             files: vec![file.into()],
-            level: Level::Cold,
+            level: CacheLevel::Cold,
             needs: Needs::WholeFiles,
             decoder: true,
             values: None,
@@ -141,7 +141,7 @@ impl Arm {
 
     /// Sets the level.
     #[must_use]
-    pub fn level(mut self, level: Level) -> Self {
+    pub fn level(mut self, level: CacheLevel) -> Self {
         self.level = level;
         self
     }
@@ -165,7 +165,7 @@ impl Arm {
         let more = self.counterfactuals.as_ref()?;
         let (more, level) = match role {
             // No cache has a part in it.
-            Role::FromMemory => (&more.from_memory, Level::Lukewarm),
+            Role::FromMemory => (&more.from_memory, CacheLevel::Lukewarm),
             Role::WithoutDecoding => (&more.without_decoding, self.level),
         };
         let mut arm = Self {
@@ -251,7 +251,7 @@ impl Clock {
 /// What is going on, for whoever waits.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Progress<'a> {
+pub enum ComparisonProgress<'a> {
     /// A trial is about to be prepared and run.
     Starting {
         /// Name of the arm.
@@ -298,13 +298,13 @@ mod tests {
             Some((
                 "a (bytes from memory)",
                 "thalweg read x --store memory --throttle none".into(),
-                Level::Lukewarm,
+                CacheLevel::Lukewarm,
                 true
             ))
         );
         let fetch =
             arm.without(Role::WithoutDecoding).map(|a| (a.workload.argv.len(), a.level, a.decoder));
-        assert_eq!(fetch, Some((4, Level::Cold, false)));
+        assert_eq!(fetch, Some((4, CacheLevel::Cold, false)));
         assert_eq!(Arm::new("b", ["x"], "y").without(Role::FromMemory), None);
     }
 }

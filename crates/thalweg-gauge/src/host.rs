@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use mount::{Block, Place, is_remote, place};
+pub use mount::{BlockDevice, StoragePlace, is_remote, place};
 pub use stripe::Stripe;
 
 /// One cache of the first CPU.

@@ -35,7 +35,7 @@
 //! The statistics alone, on times that were measured elsewhere:
 //!
 //! ```
-//! use thalweg_gauge::stats::{Finding, Pair, looks, median, ratio};
+//! use thalweg_gauge::stats::{RatioFinding, Pair, looks, median, ratio};
 //!
 //! // Seconds of two programs in eight rounds.
 //! let ours = [1.02, 0.98, 1.01, 0.99, 1.05, 0.97, 1.00, 1.03];
@@ -49,23 +49,23 @@
 //! let (low, high) = ratio.interval.unwrap();
 //! assert!(1.28 < low && high < 1.34);
 //! // Identical arms differed by 2 %; the whole interval lies beyond that.
-//! assert_eq!(Finding::of(&ratio, 1.02), Finding::Slower);
+//! assert_eq!(RatioFinding::of(&ratio, 1.02), RatioFinding::Slower);
 //! ```
 //!
 //! A comparison of two commands, with every raw trial on standard output:
 //!
 //! ```no_run
-//! use thalweg_gauge::cache_level::Level;
-//! use thalweg_gauge::comparison::{Arm, Plan, Progress, run};
+//! use thalweg_gauge::cache_level::CacheLevel;
+//! use thalweg_gauge::comparison::{Arm, ComparisonPlan, ComparisonProgress, run};
 //!
 //! # fn main() -> thalweg_gauge::Result<()> {
 //! let arm = |name: &str, program: &str| {
 //!     Arm::new(name, [program, "{file}"], "reads.blow5").level(Level::Cold)
 //! };
 //! let arms = vec![arm("ours", "thalweg-sum"), arm("theirs", "peer-sum")];
-//! let plan = Plan::new("reads", arms).rounds(10);
+//! let plan = ComparisonPlan::new("reads", arms).rounds(10);
 //! let stop = std::sync::atomic::AtomicBool::new(false);
-//! let comparison = run(&plan, &mut std::io::stdout(), &stop, &mut |_: Progress<'_>| {})?;
+//! let comparison = run(&plan, &mut std::io::stdout(), &stop, &mut |_: ComparisonProgress<'_>| {})?;
 //! print!("{}", thalweg_gauge::report::text(&comparison));
 //! # Ok(())
 //! # }
@@ -79,11 +79,11 @@ compile_error!(
 );
 
 pub mod cache;
-pub mod cross_run;
+pub mod cache_level;
 pub mod comparison;
+pub mod cross_run;
 pub mod error;
 pub mod host;
-pub mod cache_level;
 pub mod limit;
 mod procfs;
 pub mod report;

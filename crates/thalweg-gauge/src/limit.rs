@@ -17,7 +17,7 @@ pub use probe::{ProbeOptions, probe};
 
 /// Reads of `block_bytes`, `depth` of them in flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct ProbePoint {
     /// Bytes a request.
     pub block_bytes: u64,
     /// Requests in flight.
@@ -25,14 +25,14 @@ pub struct Point {
     /// Whether the requests were scattered over the file rather than in file order.
     pub scattered: bool,
     /// Each short measurement.
-    pub windows: Vec<Window>,
+    pub windows: Vec<ProbeWindow>,
     /// Median over the windows, in stored bytes a second.
     pub bytes_per_s: f64,
 }
 
 /// One short measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Window {
+pub struct ProbeWindow {
     /// Where in the file it began.
     pub offset_bytes: u64,
     /// Bytes read.
@@ -61,7 +61,7 @@ pub struct Probe {
     /// point.
     pub direct: bool,
     /// The whole table.
-    pub points: Vec<Point>,
+    pub points: Vec<ProbePoint>,
     /// One ordinary buffered reader from start to end, for comparison; after an eviction that was
     /// proved.
     pub single_stream_bytes_per_s: Option<f64>,
@@ -79,7 +79,7 @@ pub struct Probe {
 
 /// What a piece of work asks of the machine; none where nobody knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Work {
+pub struct WorkDemand {
     /// Bytes from the store.
     pub stored_bytes: Option<u64>,
     /// Requests to the store.
@@ -98,7 +98,7 @@ pub struct Work {
 
 impl Probe {
     /// The fastest point in file order: what the device sustains.
-    pub fn best(&self) -> Option<&Point> {
+    pub fn best(&self) -> Option<&ProbePoint> {
         let ordered = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s > 0.0);
         ordered.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     }
@@ -116,7 +116,7 @@ impl Probe {
 
     /// The highest rate of small scattered requests, a second.
     pub fn requests_per_s(&self) -> Option<f64> {
-        let rate = |p: &Point| p.bytes_per_s / p.block_bytes as f64;
+        let rate = |p: &ProbePoint| p.bytes_per_s / p.block_bytes as f64;
         self.points
             .iter()
             .filter(|p| p.scattered)
@@ -138,7 +138,7 @@ impl Probe {
     }
 
     /// The limit on `work`.
-    pub fn limit(&self, work: &Work) -> Limit {
+    pub fn limit(&self, work: &WorkDemand) -> Limit {
         let over = |amount: Option<u64>, rate: Option<f64>| {
             amount.zip(rate).map(|(amount, rate)| amount as f64 / rate)
         };
@@ -238,8 +238,14 @@ impl Limit {
 mod tests {
     use super::*;
 
-    fn point(scattered: bool, block: u64, rate: f64) -> Point {
-        Point { block_bytes: block, depth: 1, scattered, windows: Vec::new(), bytes_per_s: rate }
+    fn point(scattered: bool, block: u64, rate: f64) -> ProbePoint {
+        ProbePoint {
+            block_bytes: block,
+            depth: 1,
+            scattered,
+            windows: Vec::new(),
+            bytes_per_s: rate,
+        }
     }
 
     fn probed() -> Probe {
@@ -251,7 +257,7 @@ mod tests {
                 point(false, 1 << 20, 1e9),
                 point(false, 4 << 20, 2e9),
                 point(true, 4096, 4.096e7),
-                Point { depth: 32, ..point(true, 4096, 4.096e8) },
+                ProbePoint { depth: 32, ..point(true, 4096, 4.096e8) },
             ],
             single_stream_bytes_per_s: None,
             memory: vec![
@@ -275,7 +281,7 @@ mod tests {
 
     #[test]
     fn each_term_has_its_amount_and_its_rate() {
-        let work = Work {
+        let work = WorkDemand {
             stored_bytes: Some(4_000_000_000),
             requests: Some(50_000),
             dependent_requests: Some(2000),
@@ -296,7 +302,7 @@ mod tests {
         assert_eq!(limit, expected);
         assert_eq!((limit.floor_s(), limit.fraction(2.5)), (Some(2.0), Some(0.8)));
         assert_eq!(
-            probed().limit(&Work::default()),
+            probed().limit(&WorkDemand::default()),
             Limit::default(),
             "what nobody knows is no zero"
         );

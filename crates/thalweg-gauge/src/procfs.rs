@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 /// Memory of one process or of a tree of them, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     pub(crate) anon: u64,
     pub(crate) file: u64,
     pub(crate) peak: u64,
@@ -25,8 +25,8 @@ pub(crate) fn io_field(io: &str, name: &str) -> Option<u64> {
 
 /// Memory of `pid` and everything that descends from it; none once the root process is gone or a
 /// zombie.
-pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
-    let mut sum = Memory::default();
+pub(crate) fn tree_memory(pid: u32) -> Option<ProcessMemory> {
+    let mut sum = ProcessMemory::default();
     let mut seen_root = false;
     let mut todo = vec![pid];
     while let Some(pid) = todo.pop() {

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use crate::comparison::{self, Comparison};
 use crate::{Error, Result};
 
-pub use entry::Entry;
+pub use entry::ResultEntry;
 pub use published::Published;
 
 /// The results of one file or folder.
 #[derive(Debug, Clone, Default)]
-pub struct Run {
+pub struct ResultRun {
     /// How it is called beside others.
     pub name: String,
     /// Comparisons that thalweg ran.
@@ -26,7 +26,7 @@ pub struct Run {
     pub notes: Vec<String>,
 }
 
-impl Run {
+impl ResultRun {
     /// Reads a result file (`.jsonl`, packed or not), or all of those in a folder.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Run {
 
     /// All that was timed, in the order of the files. Control arms are left out: they are the
     /// baseline once more.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<ResultEntry> {
         let measured = self.comparisons.iter().flat_map(entry::measured);
         measured.chain(self.published.iter().flat_map(entry::published)).collect()
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// goes on with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum ArmOrder {
     /// Every second round runs backwards, so that a steady drift of the machine favours each side
     /// of a pair equally often; and each two rounds the order is rotated, so that no arm always
     /// follows the same one.
@@ -22,7 +22,7 @@ pub enum Order {
     },
 }
 
-impl Order {
+impl ArmOrder {
     /// The arms (by index) in the order of their turns.
     pub fn round(self, arms: usize, round: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..arms).collect();
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn two_arms_alternate() {
-        let abba: Vec<_> = (0..4).map(|round| Order::Abba.round(2, round)).collect();
+        let abba: Vec<_> = (0..4).map(|round| ArmOrder::Abba.round(2, round)).collect();
         assert_eq!(abba, [[0, 1], [1, 0], [0, 1], [1, 0]]);
     }
 
     #[test]
     fn every_round_runs_every_arm_once() {
-        for order in [Order::Abba, Order::Random { seed: 7 }] {
+        for order in [ArmOrder::Abba, ArmOrder::Random { seed: 7 }] {
             for (arms, round) in (0..6).flat_map(|arms| (0..13).map(move |round| (arms, round))) {
                 let mut sorted = order.round(arms, round);
                 sorted.sort_unstable();
@@ -95,7 +95,7 @@ mod tests {
         for arms in 2..6 {
             for two in 0..arms {
                 let rounds =
-                    [Order::Abba.round(arms, 2 * two), Order::Abba.round(arms, 2 * two + 1)];
+                    [ArmOrder::Abba.round(arms, 2 * two), ArmOrder::Abba.round(arms, 2 * two + 1)];
                 for a in 0..arms {
                     let places: usize =
                         rounds.iter().filter_map(|order| order.iter().position(|&x| x == a)).sum();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_coin_decides_who_comes_first() {
-        let order = Order::Random { seed: 1 };
+        let order = ArmOrder::Random { seed: 1 };
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             let first = (0..10_000).filter(|&round| {
                 let order = order.round(3, round);
@@ -116,8 +116,9 @@ mod tests {
             let first = first.count();
             assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000"); // 4 standard errors
         }
-        let orders =
-            |seed| (0..50).map(|round| Order::Random { seed }.round(3, round)).collect::<Vec<_>>();
+        let orders = |seed| {
+            (0..50).map(|round| ArmOrder::Random { seed }.round(3, round)).collect::<Vec<_>>()
+        };
         assert_eq!(orders(1), orders(1));
         assert_ne!(orders(1), orders(2));
     }

@@ -111,7 +111,7 @@ pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
 /// What a comparison shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finding {
+pub enum RatioFinding {
     /// The arm takes less time than the baseline.
     Faster,
     /// The arm takes more time than the baseline.
@@ -129,7 +129,7 @@ impl Ratio {
     }
 }
 
-impl Finding {
+impl RatioFinding {
     /// What `ratio` shows when identical arms differed by a factor of `floor` (1 if that was not
     /// measured).
     ///
@@ -157,7 +157,7 @@ pub fn noise_floor(identical: &Ratio) -> f64 {
     }
 }
 
-impl std::fmt::Display for Finding {
+impl std::fmt::Display for RatioFinding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Faster => "faster",

@@ -3,7 +3,7 @@
 //! documents the format.
 //!
 //! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column;
-//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives [`Job`]s, each
+//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives [`ComparisonJob`]s, each
 //! of which is one comparison.
 //!
 //! ```
@@ -47,27 +47,27 @@ use std::time::Duration;
 use crate::comparison::{Needs, PairCount};
 use template::Template;
 
-pub use files::{Make, Needed};
-pub use estimate::Guess;
+pub use estimate::TimeEstimate;
+pub use files::{Make, NeededFile};
 pub use ids::{IdList, Many};
 pub use parse::AUTO;
 pub use record::SuiteRecord;
-pub use resolve::{Context, Job, Peer};
+pub use resolve::{ComparisonJob, Context, Peer};
 pub use test_files::{NoTestFiles, SynthTable, TestFile, TestFileMaker};
-pub use value::Scalar;
+pub use value::SettingValue;
 
 /// A part of the suite's text, in bytes.
 type Span = Range<usize>;
 
 /// Something, and where the text says it.
 #[derive(Debug, Clone, PartialEq)]
-struct Located<T> {
+struct WithSpan<T> {
     value: T,
     at: Span,
 }
 
 /// Settings by name, in the order of the text.
-type Settings = Vec<(String, Located<Scalar>)>;
+type Settings = Vec<(String, WithSpan<SettingValue>)>;
 
 /// A parsed suite: what its text says, before anything is looked up on this machine.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ struct PlaceDecl {
 struct FileDecl {
     at: Span,
     /// The place that it is made in; none for that of the arm.
-    place: Option<Located<String>>,
+    place: Option<WithSpan<String>>,
     source: FileSource,
 }
 
@@ -112,7 +112,7 @@ enum FileSource {
     /// The caller makes it.
     Synth(Arc<dyn TestFile>),
     /// A list of read ids of another file.
-    Ids { of: Located<String>, list: IdList },
+    Ids { of: WithSpan<String>, list: IdList },
     /// What a command or a peer writes to `{out}`.
     Command(Program, Command),
 }
@@ -130,7 +130,7 @@ enum Program {
     /// A verb of thalweg's own.
     Thalweg,
     /// A peer, by name.
-    Peer(Located<String>),
+    Peer(WithSpan<String>),
     /// Any other.
     Command,
 }
@@ -159,7 +159,7 @@ struct WorkloadDecl {
 /// The points of a sweep: every combination, less some, plus some.
 #[derive(Debug, Clone, Default)]
 struct Sweep {
-    over: Vec<(String, Located<Vec<Scalar>>)>,
+    over: Vec<(String, WithSpan<Vec<SettingValue>>)>,
     exclude: Vec<Settings>,
     include: Vec<Settings>,
 }
@@ -167,7 +167,7 @@ struct Sweep {
 #[derive(Debug, Clone)]
 struct ArmDecl {
     at: Span,
-    workload: Located<String>,
+    workload: WithSpan<String>,
     name: Option<Template>,
     set: Settings,
     sweep: Sweep,

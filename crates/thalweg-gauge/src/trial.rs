@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{Report, Workload};
+use crate::workload::{Workload, WorkloadReport};
 use crate::{Error, Result, procfs, syscalls};
 use tail::Tail;
 
@@ -52,7 +52,7 @@ impl Usage {
 
 /// What else the machine was doing; none where this kernel doesn't tell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Load {
+pub struct MachineLoad {
     /// One-minute load average right before.
     pub load_average_before: Option<f64>,
     /// Share of the ten seconds before in which some task waited for a CPU (PSI).
@@ -78,10 +78,10 @@ pub struct Outcome {
     /// What it took.
     pub usage: Usage,
     /// What else went on.
-    pub load: Load,
+    pub load: MachineLoad,
     /// Its own report, if it printed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
+    pub report: Option<WorkloadReport>,
     /// The end of its standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
@@ -102,7 +102,7 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
     }
-    let before = Machine::now();
+    let before = MachineCounters::now();
     let own_device_bytes = procfs::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
     let accounts = procfs::Accounts::of(child.id());
@@ -121,11 +121,12 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         // is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let ended =
-        syscalls::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
+    let ended = syscalls::wait4(child.id())
+        .map_err(|e| Error::io(program(workload), "waiting for it", e))?;
     let device_read_bytes =
         zombie_bytes.or_else(|| procfs::own_device_bytes()?.checked_sub(own_device_bytes?));
-    let load = before.load(&Machine::now(), wall, (ended.user + ended.system).as_secs_f64());
+    let load =
+        before.load(&MachineCounters::now(), wall, (ended.user + ended.system).as_secs_f64());
     let stderr = stderr.finish(DRAIN);
     let command = || workload.command_line();
     match watched.why_killed {
@@ -150,7 +151,7 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
             });
         }
     }
-    let report = Report::find(&stdout.finish(DRAIN))
+    let report = WorkloadReport::find(&stdout.finish(DRAIN))
         .map_err(|e| Error::Report { command: command(), what: format!("can't be read: {e}") })?;
     let usage = Usage {
         wall_s: wall.as_secs_f64(),
@@ -232,7 +233,7 @@ enum Killed {
 struct Watched {
     ended: Option<Instant>,
     why_killed: Option<Killed>,
-    seen: Option<procfs::Memory>,
+    seen: Option<procfs::ProcessMemory>,
     samples: u64,
 }
 
@@ -298,7 +299,7 @@ fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
     believed.max(watched.seen.map(|m| m.peak))
 }
 
-struct Machine {
+struct MachineCounters {
     load_average: Option<f64>,
     cpu_recent: Option<f64>,
     io_recent: Option<f64>,
@@ -308,7 +309,7 @@ struct Machine {
     cpu_s: Option<(f64, f64)>,
 }
 
-impl Machine {
+impl MachineCounters {
     fn now() -> Self {
         Self {
             load_average: procfs::load_average(),
@@ -321,13 +322,13 @@ impl Machine {
         }
     }
 
-    fn load(&self, after: &Self, wall: Duration, own_cpu_s: f64) -> Load {
+    fn load(&self, after: &Self, wall: Duration, own_cpu_s: f64) -> MachineLoad {
         let wall_us = (wall.as_secs_f64() * 1e6).max(1.0);
         let share = |before: Option<u64>, after: Option<u64>| {
             Some((after?.saturating_sub(before?) as f64 / wall_us).clamp(0.0, 1.0))
         };
         let cpu = self.cpu_s.zip(after.cpu_s);
-        Load {
+        MachineLoad {
             load_average_before: self.load_average,
             cpu_pressure_before: self.cpu_recent,
             io_pressure_before: self.io_recent,

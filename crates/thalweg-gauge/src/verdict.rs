@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Term, Work};
+use crate::limit::{Limit, Term, WorkDemand};
 use crate::units::{bandwidth, decimal_bytes, digits, seconds};
 
 /// A stage that a run is made without, to see what it costs.
@@ -71,17 +71,18 @@ const TELLING: f64 = 0.1;
 
 /// The two sides that can be taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum StageSide {
     Store,
     Work,
 }
 
 /// Judges what took `time_s`.
-pub fn verdict(limit: &Limit, work: &Work, time_s: f64, without: Without) -> Verdict {
+pub fn verdict(limit: &Limit, work: &WorkDemand, time_s: f64, without: Without) -> Verdict {
     let largest = limit.largest();
     let fraction = largest.map(|(_, bound_s)| bound_s / time_s);
     let side = side(time_s, without);
-    let term_side = largest.map(|(term, _)| if term.is_store() { Side::Store } else { Side::Work });
+    let term_side =
+        largest.map(|(term, _)| if term.is_store() { StageSide::Store } else { StageSide::Work });
     let confirmed = side.zip(term_side).map(|(a, b)| a == b);
     let words = [stage(limit, work, time_s), confirmation(confirmed, side, without, time_s)];
     Verdict {
@@ -95,20 +96,20 @@ pub fn verdict(limit: &Limit, work: &Work, time_s: f64, without: Without) -> Ver
 }
 
 /// The side without which the work is clearly quicker than without the other.
-fn side(time_s: f64, without: Without) -> Option<Side> {
+fn side(time_s: f64, without: Without) -> Option<StageSide> {
     let (store, decoding) = (without.store_s?, without.decoding_s?);
     let clear =
         |less: f64, more: f64| less < more * (1.0 - TELLING) && less < time_s * (1.0 - TELLING);
     if clear(store, decoding) {
-        Some(Side::Store)
+        Some(StageSide::Store)
     } else if clear(decoding, store) {
-        Some(Side::Work)
+        Some(StageSide::Work)
     } else {
         None
     }
 }
 
-fn stage(limit: &Limit, work: &Work, time_s: f64) -> Option<String> {
+fn stage(limit: &Limit, work: &WorkDemand, time_s: f64) -> Option<String> {
     let Some((term, bound_s)) = limit.largest() else { return Some("no limit known".into()) };
     let fraction = bound_s / time_s;
     let name = match term {
@@ -137,7 +138,7 @@ fn stage(limit: &Limit, work: &Work, time_s: f64) -> Option<String> {
 }
 
 /// Amount, rate and time of a term.
-fn figures(term: Term, work: &Work, bound_s: f64) -> String {
+fn figures(term: Term, work: &WorkDemand, bound_s: f64) -> String {
     let takes = seconds(bound_s);
     let bytes = |bytes: Option<u64>, kind: &str| {
         let bytes = bytes.unwrap_or(0) as f64;
@@ -172,7 +173,7 @@ fn figures(term: Term, work: &Work, bound_s: f64) -> String {
 
 fn confirmation(
     confirmed: Option<bool>,
-    side: Option<Side>,
+    side: Option<StageSide>,
     without: Without,
     time_s: f64,
 ) -> Option<String> {
@@ -184,10 +185,10 @@ fn confirmation(
     );
     Some(match (confirmed, side) {
         (Some(true), _) => format!("confirmed: {times}"),
-        (Some(false), Some(Side::Store)) => format!("contradicted, it is the store: {times}"),
+        (Some(false), Some(StageSide::Store)) => format!("contradicted, it is the store: {times}"),
         (Some(false), _) => format!("contradicted, it is the work on the bytes: {times}"),
-        (None, Some(Side::Store)) => format!("it is the store: {times}"),
-        (None, Some(Side::Work)) => format!("it is the work on the bytes: {times}"),
+        (None, Some(StageSide::Store)) => format!("it is the store: {times}"),
+        (None, Some(StageSide::Work)) => format!("it is the work on the bytes: {times}"),
         (None, None) if store.min(decoding) < time_s * (1.0 - TELLING) => {
             format!("not decided, the store and the work on the bytes matter alike: {times}")
         }
@@ -203,8 +204,8 @@ mod tests {
         Without { store_s: Some(store_s), decoding_s: Some(decoding_s) }
     }
 
-    fn work() -> Work {
-        Work {
+    fn work() -> WorkDemand {
+        WorkDemand {
             stored_bytes: Some(2_000_000_000),
             requests: Some(2000),
             dependent_requests: Some(40),
@@ -263,7 +264,7 @@ mod tests {
                 .starts_with("waits: the largest term is the store's bandwidth, but")
         );
         assert!(words(limit, 0.5, Without::default()).contains("the probe is not the limit"));
-        let nothing = verdict(&Limit::default(), &Work::default(), 1.0, Without::default());
+        let nothing = verdict(&Limit::default(), &WorkDemand::default(), 1.0, Without::default());
         assert_eq!(
             (nothing.words.as_str(), nothing.term, nothing.confirmed),
             ("no limit known", None, None)

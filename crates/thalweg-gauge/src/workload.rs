@@ -51,7 +51,7 @@ impl Workload {
 /// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are
 /// kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct WorkloadReport {
     /// Its name for what it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
@@ -136,7 +136,7 @@ pub struct Latency {
 
 /// One stage of a workload's pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct StageTimes {
     /// Its name, as in "decode".
     pub name: String,
     /// Seconds of work, summed over workers.
@@ -145,7 +145,7 @@ pub struct Stage {
     pub exposed_s: Option<f64>,
 }
 
-impl Report {
+impl WorkloadReport {
     /// Finds the report in a workload's standard output. None if no line is a JSON object.
     ///
     /// # Errors
@@ -162,13 +162,13 @@ impl Report {
     }
 
     /// The stages in the order of the pipeline, where the names are known; others follow by name.
-    pub fn stage_list(&self) -> Vec<Stage> {
+    pub fn stage_list(&self) -> Vec<StageTimes> {
         let known = ["index", "fetch", "decode", "deliver"];
         let rank = |name: &str| known.iter().position(|k| *k == name).unwrap_or(known.len());
-        let mut stages: Vec<Stage> = self
+        let mut stages: Vec<StageTimes> = self
             .stages
             .iter()
-            .map(|(name, value)| Stage {
+            .map(|(name, value)| StageTimes {
                 name: name.clone(),
                 busy_s: value.as_f64().or_else(|| value.get("busy_s")?.as_f64()),
                 exposed_s: value.get("exposed_s").and_then(Value::as_f64),
@@ -186,18 +186,18 @@ mod tests {
     #[test]
     fn the_last_json_object_is_the_report() {
         let out = "hello\n{\"digest\":\"old\"}\n{\"digest\":\"d\",\"open_to_last_s\":0.5,\"gpu\":true}\n{not json\n3\n";
-        let report = Report::find(out).ok().flatten().unwrap_or_default();
+        let report = WorkloadReport::find(out).ok().flatten().unwrap_or_default();
         assert_eq!(report.digest.as_deref(), Some("d"));
         assert_eq!(report.open_to_last_s, Some(0.5));
         assert_eq!(report.other.get("gpu"), Some(&Value::Bool(true)));
-        assert!(matches!(Report::find("no json here"), Ok(None)));
-        assert!(Report::find("{\"reads\":\"many\"}").is_err());
+        assert!(matches!(WorkloadReport::find("no json here"), Ok(None)));
+        assert!(WorkloadReport::find("{\"reads\":\"many\"}").is_err());
     }
 
     #[test]
     fn unknown_fields_survive_a_round_trip() {
         let line = r#"{"digest":"d","extra":{"a":[1,2]},"sum":-12}"#;
-        let report: Report = serde_json::from_str(line).unwrap_or_default();
+        let report: WorkloadReport = serde_json::from_str(line).unwrap_or_default();
         let back: Value = serde_json::to_value(&report).unwrap_or_default();
         assert_eq!(back, serde_json::from_str::<Value>(line).unwrap_or_default());
     }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn stages_are_numbers_or_objects() {
         let line = r#"{"stages":{"decode":{"busy_s":2.0,"exposed_s":0.5},"fetch":1.5,"warp":1}}"#;
-        let report: Report = serde_json::from_str(line).unwrap_or_default();
+        let report: WorkloadReport = serde_json::from_str(line).unwrap_or_default();
         let stages = report.stage_list();
         let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["fetch", "decode", "warp"]);

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use thalweg::reads::{Options, ReadFile};
-use thalweg_gauge::suite::{Make, Needed};
+use thalweg_gauge::suite::{Make, NeededFile};
 use thalweg_gauge::trial;
 
 use crate::common::Outcome;
 
 /// Makes `needed` if it is not there. What is half made never looks whole.
-pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
+pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> Outcome {
     let path = &needed.path;
     match &needed.make {
         Make::Given => {}

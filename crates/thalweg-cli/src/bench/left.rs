@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use thalweg_gauge::comparison::Progress;
-use thalweg_gauge::suite::Guess;
+use thalweg_gauge::comparison::ComparisonProgress;
+use thalweg_gauge::suite::TimeEstimate;
 
 /// One comparison's share of the work.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ struct Share {
 pub(super) struct Left(Vec<Share>);
 
 impl Left {
-    pub(super) fn new(guesses: impl Iterator<Item = Guess>) -> Self {
+    pub(super) fn new(guesses: impl Iterator<Item = TimeEstimate>) -> Self {
         Self(
             guesses
                 .map(|g| Share {
@@ -99,9 +99,9 @@ impl Display {
     }
 
     /// What comparison number `job`, called `name`, says of itself.
-    pub(super) fn show(&mut self, job: usize, name: &str, progress: &Progress<'_>) {
+    pub(super) fn show(&mut self, job: usize, name: &str, progress: &ComparisonProgress<'_>) {
         match progress {
-            Progress::Starting { arm, done, total, .. } => {
+            ComparisonProgress::Starting { arm, done, total, .. } => {
                 if let Some(began) = self.began.replace(Instant::now()) {
                     self.left.took(job, began.elapsed());
                 }
@@ -111,7 +111,7 @@ impl Display {
                 self.bar.set_prefix(in_words(self.left.seconds(0)));
                 self.bar.set_message(format!("{name}: {arm}"));
             }
-            Progress::Probing { done, total } => {
+            ComparisonProgress::Probing { done, total } => {
                 // The sweep is no trial.
                 self.began = None;
                 self.left.is_probed(job);
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn left() -> Left {
-        let guess = |trial_s| Guess { trial_s, trials: 10, files_s: 0.0, probe_s: 0.0 };
+        let guess = |trial_s| TimeEstimate { trial_s, trials: 10, files_s: 0.0, probe_s: 0.0 };
         Left::new([guess(1.0), guess(2.0)].into_iter())
     }
 

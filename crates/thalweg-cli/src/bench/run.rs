@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use thalweg_gauge::comparison::{Comparison, Earlier, run as compare, summarise};
 use thalweg_gauge::report::{machine, markdown, text};
-use thalweg_gauge::suite::Job;
+use thalweg_gauge::suite::ComparisonJob;
 use thalweg_gauge::trial;
 
-use super::Work;
+use super::PlannedSuite;
 use super::files::{io, make};
 use super::left::{Display, Left};
 use super::outputs::Outputs;
 use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output};
 
 pub(super) fn run(
-    work: Work,
+    work: PlannedSuite,
     mut lines: Box<dyn Write>,
     earlier: Vec<Earlier>,
     outputs: &Outputs,
@@ -36,7 +36,7 @@ pub(super) fn run(
         // The latest of its name is the one that may have been cut off.
         job.plan.resume = earlier.iter().rev().find(|e| e.session.name == job.plan.name).cloned();
     }
-    let over = |job: &Job| job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some());
+    let over = |job: &ComparisonJob| job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some());
     for needed in jobs.iter().filter(|job| !over(job)).flat_map(|job| &job.needed) {
         make(needed, &stop)?;
     }
@@ -100,7 +100,7 @@ pub(super) fn run(
     finish(&done, outputs, as_markdown, stop.load(Ordering::SeqCst))
 }
 
-fn absences(jobs: &[Job]) {
+fn absences(jobs: &[ComparisonJob]) {
     let mut said: Vec<&str> = Vec::new();
     for job in jobs {
         for absent in &job.absent {
@@ -120,7 +120,7 @@ fn share(left: &Left, number: usize) -> f64 {
 
 /// Runs what a job wants before its first trial and after its last, whatever happens between.
 fn around(
-    job: &Job,
+    job: &ComparisonJob,
     stop: &AtomicBool,
     trials: impl FnOnce() -> Result<Comparison, Failure>,
 ) -> Result<Comparison, Failure> {

@@ -21,7 +21,7 @@ pub(super) const SHIPPED: [(&str, &str); 8] = [
 ];
 
 /// A suite, what its relative paths are relative to, and files that the argument itself gives.
-pub(super) struct Named {
+pub(super) struct NamedSuite {
     pub(super) suite: Suite,
     pub(super) source: String,
     pub(super) folder: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Named {
 }
 
 /// The suite that is called so: a shipped one, a TOML file, or the one for a data file.
-pub(super) fn named(what: Option<&str>) -> Result<Named, Failure> {
+pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     let what = what.unwrap_or("tour");
     if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == what) {
         return parsed(format!("{name}.toml"), text, PathBuf::new(), BTreeMap::new());
@@ -57,6 +57,6 @@ fn parsed(
     text: &str,
     folder: PathBuf,
     files: BTreeMap<String, PathBuf>,
-) -> Result<Named, Failure> {
-    Ok(Named { suite: Suite::parse(&source, text, &SyntheticFiles)?, source, folder, files })
+) -> Result<NamedSuite, Failure> {
+    Ok(NamedSuite { suite: Suite::parse(&source, text, &SyntheticFiles)?, source, folder, files })
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use thalweg_gauge::comparison::PairCount;
-use thalweg_gauge::suite::{Job, Make, Suite};
+use thalweg_gauge::suite::{ComparisonJob, Make, Suite};
 use thalweg_gauge::units::decimal_bytes;
 
 use super::left::in_words;
@@ -22,7 +22,7 @@ pub(super) fn shipped() -> Outcome {
 }
 
 /// The comparisons of a suite, one a line.
-pub(super) fn comparisons(jobs: &[Job]) -> Outcome {
+pub(super) fn comparisons(jobs: &[ComparisonJob]) -> Outcome {
     let mut out = output();
     for job in jobs {
         let arms = job.plan.arms.iter().map(|arm| arm.name.clone());
@@ -33,7 +33,7 @@ pub(super) fn comparisons(jobs: &[Job]) -> Outcome {
 }
 
 /// Everything that would run, and about how long it takes.
-pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
+pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> Outcome {
     let mut out = output();
     let seconds: f64 = jobs.iter().map(|job| job.guess.total().as_secs_f64()).sum();
     let trials: usize = jobs.iter().map(|job| job.guess.trials).sum();

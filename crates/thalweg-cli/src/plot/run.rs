@@ -33,7 +33,7 @@ const REASONS: usize = 10;
 const MOST_CHANNELS: usize = 20_000;
 
 #[derive(Debug, Default)]
-struct Tally {
+struct RunTally {
     reads: u64,
     samples: u64,
     /// Samples of reads by the logarithm of their length.
@@ -54,7 +54,7 @@ pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
         .filter(|name| own.column_with_name(name).is_some())
         .map(str::to_owned)
         .collect();
-    let mut tally = Tally::default();
+    let mut tally = RunTally::default();
     for batch in set.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })? {
         tally.batch(&batch?)?;
     }
@@ -75,7 +75,7 @@ pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
     Ok((title, panels.into_iter().flatten().collect()))
 }
 
-impl Tally {
+impl RunTally {
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let missing = || Failure::Said("a scan without samples or sampling rates".into());
         let samples = batch
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn times_that_make_no_sense_are_counted_apart() {
-        let mut tally = Tally::default();
+        let mut tally = RunTally::default();
         for seconds in [Some(f64::NAN), Some(-1.0), Some(1e300), None, Some(5.0), Some(20.0)] {
             tally.time(seconds, 10);
         }
@@ -307,7 +307,7 @@ mod tests {
             (72.0, "2 h"),
             (1000.0, "24 h"),
         ] {
-            let mut tally = Tally::default();
+            let mut tally = RunTally::default();
             tally.time(Some(hours * 3600.0), 1);
             let Some(panel) = tally.over_time() else { unreachable!() };
             assert_eq!(panel.y.label, format!("reads in {said}"));
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn bars_hold_all_samples() {
-        let mut tally = Tally::default();
+        let mut tally = RunTally::default();
         for length in [0, 1, 9, 10, 11, 1_000_000, u64::from(u32::MAX)] {
             *tally.lengths.entry(bin(length)).or_default() += length;
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Arm, Resumed, Session, Trial, standing};
 use crate::stats::median;
 use crate::stats::trend::{outliers, trend};
-use crate::trial::Load;
+use crate::trial::MachineLoad;
 use crate::units::{digits, seconds};
 
 /// Something odd about a comparison. Rounds count from 0, as in the trials.
@@ -140,7 +140,7 @@ pub(super) fn flags(
     }
     flags.extend(trials.iter().filter_map(stepped));
     let cpus = session.host.cpus_online.unwrap_or(1) as f64;
-    let of = |f: fn(&Load) -> Option<f64>, least| busy(trials, cpus, f, least);
+    let of = |f: fn(&MachineLoad) -> Option<f64>, least| busy(trials, cpus, f, least);
     flags
         .extend(of(|l| l.stolen_cpu_s, STOLEN).map(|(share, worst)| Flag::Stolen { share, worst }));
     flags.extend(
@@ -190,7 +190,7 @@ fn stepped(trial: &Trial) -> Option<Flag> {
 fn busy(
     trials: &[Trial],
     cpus: f64,
-    seconds: fn(&Load) -> Option<f64>,
+    seconds: fn(&MachineLoad) -> Option<f64>,
     least: f64,
 ) -> Option<(f64, f64)> {
     let outcomes = trials.iter().filter(|t| t.round.is_some()).filter_map(|t| t.outcome.as_ref());

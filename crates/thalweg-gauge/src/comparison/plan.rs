@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Arm, Earlier};
 use crate::cache::EvictOptions;
 use crate::limit::ProbeOptions;
-use crate::schedule::Order;
+use crate::schedule::ArmOrder;
 use crate::stats::PairCount;
 
 /// The suite that a comparison belongs to. Reports group by it.
@@ -29,7 +29,7 @@ pub struct InSuite {
 
 /// A comparison to run.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ComparisonPlan {
     /// Its name.
     pub name: String,
     /// The arms; the first is the baseline of every ratio.
@@ -37,7 +37,7 @@ pub struct Plan {
     /// How many pairs.
     pub pairs: PairCount,
     /// In which order the arms take their turns.
-    pub order: Order,
+    pub order: ArmOrder,
     /// How long the run may take, from its start (a resumed run starts anew). No round starts that
     /// is not expected to end in time, so it is overrun by less than a round.
     pub budget: Option<Duration>,
@@ -64,14 +64,14 @@ pub struct Plan {
 /// The name of the second run of the baseline.
 pub(crate) const CONTROL_SUFFIX: &str = " (again)";
 
-impl Plan {
+impl ComparisonPlan {
     /// Ten rounds in random order, two retries, a control arm, no budget, no probe.
     pub fn new(name: impl Into<String>, arms: Vec<Arm>) -> Self {
         Self {
             name: name.into(),
             arms,
             pairs: PairCount::Fixed(10),
-            order: Order::Random { seed: 1 },
+            order: ArmOrder::Random { seed: 1 },
             budget: None,
             reserve: Duration::ZERO,
             retries: 2,
@@ -98,7 +98,7 @@ impl Plan {
 
     /// Sets the order.
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: ArmOrder) -> Self {
         self.order = order;
         self
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, SESSION_SCHEMA};
-use super::{Comparison, Ended, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial, summarise};
+use super::{Comparison, EndReason, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial, summarise};
 use crate::limit::Probe;
 use crate::{Error, Result};
 
@@ -58,7 +58,7 @@ pub struct Earlier {
     /// When it was gone on with.
     pub resumed: Vec<Resumed>,
     /// How it ended, if it ran to an end that was planned.
-    pub ended: Option<Ended>,
+    pub ended: Option<EndReason>,
 }
 
 /// The comparisons in the lines of `text`, which came from `path`.
@@ -129,7 +129,7 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
                     value
                         .get("ended")
                         .cloned()
-                        .map_or(Ok(Ended::AllRounds), typed)
+                        .map_or(Ok(EndReason::AllRounds), typed)
                         .map_err(wrong)?,
                 )
             }

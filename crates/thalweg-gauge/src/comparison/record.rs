@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Arm, Clock, InSuite, PairCount};
-use crate::host::{Host, Place};
-use crate::cache_level::{Level, Prepared};
+use crate::cache_level::{CacheLevel, Prepared};
+use crate::host::{Host, StoragePlace};
 use crate::limit::Probe;
-use crate::schedule::Order;
+use crate::schedule::ArmOrder;
 use crate::stats::{CONFIDENCE, Look};
 use crate::trial::Outcome;
 use crate::verdict::Role;
@@ -40,7 +40,7 @@ pub struct Session {
     pub places: Vec<FilePlace>,
     /// The programs that the arms start.
     #[serde(default)]
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramVersion>,
     /// The arms, the control included; the first is the baseline.
     pub arms: Vec<Arm>,
     /// Index of the control arm (the baseline once more).
@@ -56,7 +56,7 @@ pub struct Session {
     pub looks: Vec<Look>,
     /// In which order the arms take their turns.
     #[serde(default)]
-    pub order: Order,
+    pub order: ArmOrder,
     /// How often a rejected trial is tried again; none in results of versions that did not say.
     #[serde(default)]
     pub retries: Option<usize>,
@@ -88,12 +88,12 @@ pub struct FilePlace {
     #[serde(default)]
     pub modified_unix_s: Option<f64>,
     /// Its place; none if the system does not tell.
-    pub place: Option<Place>,
+    pub place: Option<StoragePlace>,
 }
 
 /// A program as it lay there when the run started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramVersion {
     /// Its file; a name without a folder was looked up as the system does.
     pub file: String,
     /// Its size.
@@ -126,9 +126,9 @@ pub struct Trial {
     /// The command line.
     pub command: String,
     /// The level asked for.
-    pub level_asked: Level,
+    pub level_asked: CacheLevel,
     /// The level that was verified; none if the trial was rejected or failed.
-    pub level: Option<Level>,
+    pub level: Option<CacheLevel>,
     /// Why it contradicts its level; such a trial is never averaged.
     pub rejected: Option<String>,
     /// Why there is no result.

@@ -12,11 +12,11 @@ use super::flags::{CLOCK_STEP_S, LEAST};
 use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session};
 use super::{
-    Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed,
-    TRIAL_SCHEMA, Trial, standing, summarise, summary, without,
+    Arm, Clock, Comparison, ComparisonPlan, ComparisonProgress, Earlier, EndReason, Needs,
+    ProbeRecord, Resumed, TRIAL_SCHEMA, Trial, standing, summarise, summary, without,
 };
 use crate::cache::{self, EvictOptions, ReadTwice};
-use crate::cache_level::{Judgement, Level, judge, prepare};
+use crate::cache_level::{CacheLevel, Judgement, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::units::unix_s;
@@ -34,10 +34,10 @@ use crate::{Error, Result};
 /// When the plan makes no sense, a file can't be read, `out` can't be written, or the earlier run
 /// was another's.
 pub fn run(
-    plan: &Plan,
+    plan: &ComparisonPlan,
     out: &mut dyn Write,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(ComparisonProgress<'_>),
 ) -> Result<Comparison> {
     let session = session(plan)?;
     let kept = match &plan.resume {
@@ -62,9 +62,9 @@ pub fn run(
         Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
     let ended = match running.everything() {
         Ok(ended) => ended,
-        Err(Error::Cancelled) => Ended::Stopped,
+        Err(Error::Cancelled) => EndReason::Stopped,
         // The two values are found again by `summarise`, from the trials.
-        Err(Error::Refused(_)) => Ended::Refused,
+        Err(Error::Refused(_)) => EndReason::Refused,
         Err(e) => return Err(e),
     };
     let Running { kept, out, .. } = running;
@@ -78,18 +78,18 @@ pub fn run(
 }
 
 struct Running<'a> {
-    plan: &'a Plan,
+    plan: &'a ComparisonPlan,
     kept: Earlier,
     done: usize,
     total: usize,
     started: Instant,
     out: &'a mut dyn Write,
     stop: &'a AtomicBool,
-    progress: &'a mut dyn FnMut(Progress<'_>),
+    progress: &'a mut dyn FnMut(ComparisonProgress<'_>),
 }
 
 impl Running<'_> {
-    fn everything(&mut self) -> Result<Ended> {
+    fn everything(&mut self) -> Result<EndReason> {
         let (arms, rounds, order) =
             (self.kept.session.arms.len(), self.kept.session.rounds, self.kept.session.order);
         match self.plan.resume {
@@ -118,17 +118,17 @@ impl Running<'_> {
         for round in 0..rounds {
             let start = self.started.elapsed();
             if self.plan.budget.is_some_and(|budget| start + longest > budget + prepared) {
-                return Ok(Ended::Budget);
+                return Ok(EndReason::Budget);
             }
             for (position, index) in order.round(arms, round).into_iter().enumerate() {
                 self.turn(&self.arm(index)?, None, Some(round), position)?;
             }
             longest = longest.max(self.started.elapsed() - start);
             if standing::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
-                return Ok(Ended::Precise);
+                return Ok(EndReason::Precise);
             }
         }
-        Ok(Ended::AllRounds)
+        Ok(EndReason::AllRounds)
     }
 
     fn say_resumed(&mut self) -> Result<()> {
@@ -176,7 +176,7 @@ impl Running<'_> {
             let progress = &mut *self.progress;
             let mut probe =
                 probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
-                    progress(Progress::Probing { done, total });
+                    progress(ComparisonProgress::Probing { done, total });
                 })?;
             // The arms know a store by its folder.
             probe.file = file.display().to_string();
@@ -225,7 +225,7 @@ impl Running<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        (self.progress)(Progress::Starting {
+        (self.progress)(ComparisonProgress::Starting {
             arm: &arm.name,
             round,
             done: self.done,
@@ -242,7 +242,7 @@ impl Running<'_> {
             started_unix_s: unix_s(SystemTime::now()),
             command: arm.command().command_line(),
             // The warm-up is not about the file's caches.
-            level_asked: if round.is_some() { arm.level } else { Level::Lukewarm },
+            level_asked: if round.is_some() { arm.level } else { CacheLevel::Lukewarm },
             level: None,
             rejected: None,
             failed: None,
@@ -261,7 +261,7 @@ impl Running<'_> {
             Err(e) => trial.failed = Some(e.to_string()),
         }
         write_line(self.out, &trial)?;
-        (self.progress)(Progress::Finished(&trial));
+        (self.progress)(ComparisonProgress::Finished(&trial));
         self.kept.trials.push(trial);
         match summary::disagreement(&self.kept.session.arms, &self.kept.trials) {
             Some(why) => Err(Error::Refused(why)),

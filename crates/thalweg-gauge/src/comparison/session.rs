@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::plan::CONTROL_SUFFIX;
-use super::record::{FilePlace, Program, SESSION_SCHEMA};
-use super::{Arm, Clock, PairCount, Plan, Session};
+use super::record::{FilePlace, ProgramVersion, SESSION_SCHEMA};
+use super::{Arm, Clock, ComparisonPlan, PairCount, Session};
 use crate::stats::MIN_PAIRS;
 use crate::units::unix_s;
 use crate::{Error, Result, cache, host};
 
 /// The session of `plan`, as it would start now.
-pub(super) fn session(plan: &Plan) -> Result<Session> {
+pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
     let usage = |what: String| Err(Error::Usage(what));
     let mut arms = plan.arms.clone();
     let mut control = None;
@@ -92,7 +92,7 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
 }
 
 /// Those that are not found will be missed when they are started.
-fn programs(arms: &[Arm]) -> Vec<Program> {
+fn programs(arms: &[Arm]) -> Vec<ProgramVersion> {
     let mut names: Vec<String> =
         arms.iter().filter_map(|arm| arm.command().argv.into_iter().next()).collect();
     names.sort();
@@ -108,7 +108,7 @@ fn programs(arms: &[Arm]) -> Vec<Program> {
     let program = |file: PathBuf| {
         let found = std::fs::metadata(&file).ok().filter(std::fs::Metadata::is_file)?;
         let modified_unix_s = found.modified().ok().map(unix_s);
-        Some(Program { file: file.to_str()?.into(), bytes: found.len(), modified_unix_s })
+        Some(ProgramVersion { file: file.to_str()?.into(), bytes: found.len(), modified_unix_s })
     };
     names
         .iter()

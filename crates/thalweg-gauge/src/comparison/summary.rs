@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::flags::flags;
 use super::record::COMPARISON_SCHEMA;
 use super::{Arm, Earlier, Flag, Session, Trial, standing, without};
-use crate::cache_level::Level;
-use crate::limit::{Limit, Probe, Work};
-use crate::stats::{self, Finding, Look, Ratio, median};
+use crate::cache_level::CacheLevel;
+use crate::limit::{Limit, Probe, WorkDemand};
+use crate::stats::{self, Look, Ratio, RatioFinding, median};
 use crate::units;
 use crate::verdict::{Verdict, Without, verdict};
-use crate::workload::{Latency, Stage};
+use crate::workload::{Latency, StageTimes};
 
 /// Middle and ends of the trials of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ impl Spread {
 
 /// What the counted trials of one arm show. Medians, unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct ArmSummary {
     /// Name of the arm.
     pub arm: String,
     /// What a reader should know about it.
@@ -47,7 +47,7 @@ pub struct Summary {
     /// Version that it reported.
     pub version: Option<String>,
     /// The weakest level among its counted trials.
-    pub level: Option<Level>,
+    pub level: Option<CacheLevel>,
     /// Trials that count.
     pub trials: usize,
     /// Trials that contradicted their level.
@@ -61,7 +61,7 @@ pub struct Summary {
     /// Its time over the baseline's, pair by pair; none for the baseline.
     pub ratio: Option<Ratio>,
     /// What the ratio shows.
-    pub finding: Option<Finding>,
+    pub finding: Option<RatioFinding>,
     /// CPU seconds, user and system.
     pub cpu_s: Option<f64>,
     /// Largest private memory of all trials.
@@ -91,7 +91,7 @@ pub struct Summary {
     /// How its program was built, as it says itself.
     pub build: Option<Value>,
     /// Its stages.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageTimes>,
 }
 
 /// A comparison and what it shows.
@@ -104,7 +104,7 @@ pub struct Comparison {
     /// The probes, one a file.
     pub probes: Vec<Probe>,
     /// One summary an arm, in the order of the session.
-    pub summaries: Vec<Summary>,
+    pub summaries: Vec<ArmSummary>,
     /// The control's ratio to the baseline: the noise between identical arms.
     pub noise: Option<Ratio>,
     /// The factor that a claim must clear for that reason.
@@ -114,7 +114,7 @@ pub struct Comparison {
     /// Why nothing may be compared: the arms did not decode the same values.
     pub refused: Option<String>,
     /// Why there are no more trials.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// Rounds that are whole.
     pub rounds: usize,
     /// The last planned look that was reached: ratios and findings are those of its rounds. None if
@@ -125,7 +125,7 @@ pub struct Comparison {
 /// Why a comparison has no more trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum EndReason {
     /// All rounds were run.
     AllRounds,
     /// The intervals were narrow enough.
@@ -141,7 +141,7 @@ pub enum Ended {
 impl Comparison {
     /// Whether it ended at a moment that was not planned.
     pub fn stopped(&self) -> bool {
-        matches!(self.ended, Ended::Budget | Ended::Stopped)
+        matches!(self.ended, EndReason::Budget | EndReason::Stopped)
     }
 
     /// The line that closes a comparison in a results file. It repeats nothing that only the trials
@@ -221,23 +221,24 @@ pub fn summarise(kept: Earlier) -> Comparison {
         |arm: &Arm| standing::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
     let noise = session.control.and_then(|i| against(session.arms.get(i)?));
     let noise_floor = noise.as_ref().map(stats::noise_floor);
-    let mut summaries: Vec<Summary> = session
+    let mut summaries: Vec<ArmSummary> = session
         .arms
         .iter()
         .map(|arm| {
             let ratio = against(arm);
             let finding = ratio
                 .filter(|_| look.is_some())
-                .map(|r| Finding::of(&r, noise_floor.unwrap_or(1.0)));
-            Summary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
+                .map(|r| RatioFinding::of(&r, noise_floor.unwrap_or(1.0)));
+            ArmSummary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
         // Held against its own noise it could never differ; the bare ratio is what a reader needs
         // to see.
-        control.finding = control.ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, 1.0));
+        control.finding =
+            control.ratio.filter(|_| look.is_some()).map(|r| RatioFinding::of(&r, 1.0));
     }
-    let ended = ended.unwrap_or(Ended::Stopped);
+    let ended = ended.unwrap_or(EndReason::Stopped);
     let mut flags = flags(&session, &trials, &resumed, look.map_or(usize::MAX, |look| look.rounds));
     if noise.and_then(|n| n.interval).is_some_and(|(low, high)| low > 1.0 || high < 1.0) {
         flags.insert(0, Flag::IdenticalArmsDiffer);
@@ -257,7 +258,7 @@ pub fn summarise(kept: Earlier) -> Comparison {
     }
 }
 
-fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> Summary {
+fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> ArmSummary {
     let own = || trials.iter().filter(|t| t.arm == arm.name);
     let counted: Vec<&Trial> = own().filter(|t| t.counted_time_s().is_some()).collect();
     let outcomes: Vec<_> = counted.iter().filter_map(|t| t.outcome.as_ref()).collect();
@@ -285,9 +286,9 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
     let stages = stages(&outcomes);
     let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
     // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
-    let no_store = level == Some(Level::Hot) && probe.is_none_or(|p| p.throttle.is_none());
+    let no_store = level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none());
     let from_store = |amount: Option<u64>| if no_store { amount.map(|_| 0) } else { amount };
-    let work = Work {
+    let work = WorkDemand {
         stored_bytes: from_store(stored_bytes),
         requests: from_store(report.and_then(|r| r.requests)),
         dependent_requests: from_store(report.and_then(|r| r.dependent_requests)),
@@ -305,7 +306,7 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
     let bottleneck = own_s
         .filter(|_| limit.is_some() || without != Without::default())
         .map(|t| verdict(&limit.unwrap_or_default(), &work, t, without));
-    Summary {
+    ArmSummary {
         arm: arm.name.clone(),
         label: arm.label.clone(),
         version: report.and_then(|r| r.version.clone()),
@@ -358,19 +359,19 @@ fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
     })
 }
 
-fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<Stage> {
-    let lists: Vec<Vec<Stage>> = outcomes
+fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<StageTimes> {
+    let lists: Vec<Vec<StageTimes>> = outcomes
         .iter()
         .filter_map(|o| o.report.as_ref())
-        .map(crate::workload::Report::stage_list)
+        .map(crate::workload::WorkloadReport::stage_list)
         .collect();
     let Some(names) = lists.last() else { return Vec::new() };
-    let middle = |name: &str, f: &dyn Fn(&Stage) -> Option<f64>| {
+    let middle = |name: &str, f: &dyn Fn(&StageTimes) -> Option<f64>| {
         median(&lists.iter().flatten().filter(|s| s.name == name).filter_map(f).collect::<Vec<_>>())
     };
     names
         .iter()
-        .map(|s| Stage {
+        .map(|s| StageTimes {
             name: s.name.clone(),
             busy_s: middle(&s.name, &|s| s.busy_s),
             exposed_s: middle(&s.name, &|s| s.exposed_s),

@@ -9,7 +9,7 @@ use super::{Stripe, stripe};
 
 /// The block device beneath a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct BlockDevice {
     /// Its name, as in "nvme0n1".
     pub name: String,
     /// Model, if it has one.
@@ -26,7 +26,7 @@ pub struct Block {
 
 /// Where a file lies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct StoragePlace {
     /// Type of the file system, as in "ext4".
     pub file_system: String,
     /// Mount point.
@@ -39,7 +39,7 @@ pub struct Place {
     /// Whether the bytes lie on another machine, or behind a program.
     pub remote: bool,
     /// The block device, if there is one.
-    pub block: Option<Block>,
+    pub block: Option<BlockDevice>,
     /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE,
     /// Lustre).
     pub read_ahead_kib: Option<u64>,
@@ -72,12 +72,12 @@ const REMOTE: &[&str] = &[
 ];
 
 /// Describes where `path` lies; none if the system does not tell.
-pub fn place(path: &Path) -> Option<Place> {
+pub fn place(path: &Path) -> Option<StoragePlace> {
     let full = fs::canonicalize(path).ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = find_mount(&mounts, &full)?;
     let read_ahead = super::text(format!("/sys/class/bdi/{}/read_ahead_kb", mount.device));
-    Some(Place {
+    Some(StoragePlace {
         block: block(&mount.device, &mount.place.source),
         read_ahead_kib: read_ahead.and_then(|kib| kib.parse().ok()),
         stripe: (mount.place.file_system == "lustre").then(|| stripe::stripe(&full)).flatten(),
@@ -91,7 +91,7 @@ pub fn is_remote(path: &Path) -> bool {
 }
 
 struct Mount {
-    place: Place,
+    place: StoragePlace,
     /// major:minor
     device: String,
 }
@@ -120,7 +120,14 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let mount_point = unescape(left.get(4)?);
     let (source, options) =
         if remote { (anonymous(&source), nameless(&options)) } else { (source, options) };
-    let place = Place { file_system, mount_point, source, options, remote, ..Place::default() };
+    let place = StoragePlace {
+        file_system,
+        mount_point,
+        source,
+        options,
+        remote,
+        ..StoragePlace::default()
+    };
     Some(Mount { place, device: (*left.get(2)?).to_owned() })
 }
 
@@ -151,7 +158,7 @@ fn unescape(s: &str) -> String {
     s.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
-fn block(device: &str, source: &str) -> Option<Block> {
+fn block(device: &str, source: &str) -> Option<BlockDevice> {
     // btrfs and overlayfs have a device number of their own; the source may still name a device.
     let by_number = fs::canonicalize(format!("/sys/dev/block/{device}")).ok();
     let by_name = || {
@@ -164,7 +171,7 @@ fn block(device: &str, source: &str) -> Option<Block> {
     }
     let queue = dir.join("queue");
     let number = |name: &str| super::text(queue.join(name)).and_then(|s| s.parse::<u64>().ok());
-    Some(Block {
+    Some(BlockDevice {
         name: dir.file_name()?.to_string_lossy().into_owned(),
         model: super::text(dir.join("device/model")),
         scheduler: super::text(queue.join("scheduler")).map(|s| super::chosen(&s)),

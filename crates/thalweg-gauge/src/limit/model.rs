@@ -2,7 +2,7 @@
 
 use thalweg_io::model::StoreModel;
 
-use super::{Point, Probe};
+use super::{Probe, ProbePoint};
 
 /// The model takes the least in flight that reaches this share of the best: beyond it, more memory
 /// buys nothing that the scatter of the windows would show.
@@ -11,7 +11,7 @@ const ENOUGH: f64 = 0.95;
 impl Probe {
     /// The point that the engine should read by: the fewest bytes in flight that come within 5 % of
     /// the fastest; among equals, the fewest requests.
-    pub fn chosen(&self) -> Option<&Point> {
+    pub fn chosen(&self) -> Option<&ProbePoint> {
         let enough = self.best()?.bytes_per_s * ENOUGH;
         let good = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s >= enough);
         good.min_by_key(|p| (p.block_bytes * p.depth as u64, p.depth))
@@ -37,11 +37,11 @@ impl Probe {
 mod tests {
     use super::*;
 
-    fn point(scattered: bool, block_bytes: u64, depth: usize, bytes_per_s: f64) -> Point {
-        Point { block_bytes, depth, scattered, windows: Vec::new(), bytes_per_s }
+    fn point(scattered: bool, block_bytes: u64, depth: usize, bytes_per_s: f64) -> ProbePoint {
+        ProbePoint { block_bytes, depth, scattered, windows: Vec::new(), bytes_per_s }
     }
 
-    fn probe(points: Vec<Point>) -> Probe {
+    fn probe(points: Vec<ProbePoint>) -> Probe {
         let memory = Vec::new();
         let notes = Vec::new();
         Probe {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use thalweg_io::store::throttled::Limits;
 use thalweg_io::store::{AlignedBuf, FileStore, Store, ThrottledStore};
 
-use super::{MemoryPoint, Point, Probe, Window};
+use super::{MemoryPoint, Probe, ProbePoint, ProbeWindow};
 use crate::cache::{EvictOptions, evict};
 use crate::{Error, Result, stats};
 
@@ -131,14 +131,15 @@ pub fn probe(
             }
             // Multiples of the golden ratio's fraction spread evenly, however many there are.
             place = (place + 0.618_033_988_749_895_f64).fract();
-            let shape = Shape { block_bytes, depth, scattered, blocks: file_bytes / block_bytes };
+            let shape =
+                RequestShape { block_bytes, depth, scattered, blocks: file_bytes / block_bytes };
             let w = window(&*store, shape, place, options.window)?;
             read_bytes += w.bytes;
             windows.push(w);
         }
         let rates: Vec<f64> = windows.iter().map(|w| w.bytes as f64 / w.seconds).collect();
         let bytes_per_s = stats::median(&rates).unwrap_or(0.0);
-        points.push(Point { block_bytes, depth, scattered, windows, bytes_per_s });
+        points.push(ProbePoint { block_bytes, depth, scattered, windows, bytes_per_s });
     }
     if read_bytes > file_bytes {
         notes.push(format!(
@@ -190,7 +191,7 @@ fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)>
 }
 
 #[derive(Clone, Copy)]
-struct Shape {
+struct RequestShape {
     block_bytes: u64,
     depth: usize,
     scattered: bool,
@@ -198,7 +199,7 @@ struct Shape {
     blocks: u64,
 }
 
-impl Shape {
+impl RequestShape {
     /// The offset of the `i`-th request after `first`, round the end of the file.
     fn offset(&self, first: u64, i: u64) -> u64 {
         // An odd 64-bit constant (splitmix64's) scatters neighbours over the whole file.
@@ -208,7 +209,12 @@ impl Shape {
 }
 
 /// Keeps `depth` requests in flight, with a thread each, for the given time.
-fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result<Window> {
+fn window(
+    store: &dyn Store,
+    shape: RequestShape,
+    place: f64,
+    time: Duration,
+) -> Result<ProbeWindow> {
     let first = (place * shape.blocks as f64) as u64;
     let next = AtomicU64::new(0);
     let bytes = AtomicU64::new(0);
@@ -245,7 +251,7 @@ fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result
     let seconds =
         last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
     let offset_bytes = shape.offset(first, 0);
-    Ok(Window { offset_bytes, bytes: bytes.into_inner(), seconds })
+    Ok(ProbeWindow { offset_bytes, bytes: bytes.into_inner(), seconds })
 }
 
 /// One buffered reader, as `cat` or `dd` would: not the device's limit, but what most programs get.
@@ -333,13 +339,13 @@ mod tests {
     #[test]
     fn requests_stay_inside_the_file() {
         for scattered in [false, true] {
-            let shape = Shape { block_bytes: 4096, depth: 1, scattered, blocks: 10 };
+            let shape = RequestShape { block_bytes: 4096, depth: 1, scattered, blocks: 10 };
             for i in 0..1000 {
                 let offset = shape.offset(9, i);
                 assert!(offset.is_multiple_of(4096) && offset + 4096 <= 40_960);
             }
         }
-        let ordered = Shape { block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
+        let ordered = RequestShape { block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
         assert_eq!(ordered.offset(9, 1), 0, "round the end");
     }
 }

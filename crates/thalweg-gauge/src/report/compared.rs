@@ -3,9 +3,9 @@
 use super::page::{Page, details, escape, list, table};
 use super::table::{aligned, section};
 use super::{facts, figure};
-use crate::cross_run::{Against, Basis, Compared, Row};
-use crate::results::{Entry, Published, Run};
-use crate::stats::Finding;
+use crate::cross_run::{Against, Basis, Compared, ComparedRow};
+use crate::results::{Published, ResultEntry, ResultRun};
+use crate::stats::RatioFinding;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
 const NOTHING: &str = "-";
@@ -93,9 +93,9 @@ const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interv
 
 /// What each run is, where and with what it was made: names and one value a run.
 fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
-    let entries: Vec<Vec<Entry>> = c.runs.iter().map(Run::entries).collect();
-    let distinct = |f: &dyn Fn(&Entry) -> Option<String>| -> Vec<String> {
-        let of = |entries: &Vec<Entry>| {
+    let entries: Vec<Vec<ResultEntry>> = c.runs.iter().map(ResultRun::entries).collect();
+    let distinct = |f: &dyn Fn(&ResultEntry) -> Option<String>| -> Vec<String> {
+        let of = |entries: &Vec<ResultEntry>| {
             let mut all: Vec<String> = Vec::new();
             for value in entries.iter().filter_map(f).filter(|v| !v.is_empty()) {
                 if !all.contains(&value) {
@@ -107,7 +107,7 @@ fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
         entries.iter().map(of).collect()
     };
     vec![
-        ("from", c.runs.iter().map(Run::origin).collect()),
+        ("from", c.runs.iter().map(ResultRun::origin).collect()),
         ("date", c.runs.iter().map(date).collect()),
         ("machine", distinct(&|e| Some(e.machine.clone()))),
         ("store", distinct(&|e| e.store.clone())),
@@ -115,7 +115,7 @@ fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-fn date(run: &Run) -> String {
+fn date(run: &ResultRun) -> String {
     let measured = run.comparisons.first().map(|c| facts::date(c.session.started_unix_s));
     let typed = run
         .published
@@ -149,8 +149,9 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
             row.cells.iter().map(|e| e.as_ref().and_then(time).unwrap_or_else(|| NOTHING.into())),
         );
         if limits {
-            let percent =
-                |e: &Option<Entry>| Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)));
+            let percent = |e: &Option<ResultEntry>| {
+                Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)))
+            };
             cells.extend(row.cells.iter().map(|e| percent(e).unwrap_or_else(|| NOTHING.into())));
         }
         let each = |f: &dyn Fn(&Against) -> String| {
@@ -159,7 +160,7 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
         };
         cells.push(each(&|a| against(a, row, several)));
         cells.push(each(&|a| match a.finding {
-            Some(Finding::TooFewPairs) if !a.paired => "too few trials".into(),
+            Some(RatioFinding::TooFewPairs) if !a.paired => "too few trials".into(),
             Some(finding) => finding.to_string(),
             None => NOTHING.into(),
         }));
@@ -183,7 +184,7 @@ fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, V
     (pick(&header), rows.iter().map(pick).collect())
 }
 
-fn time(e: &Entry) -> Option<String> {
+fn time(e: &ResultEntry) -> Option<String> {
     let t = e.time_s?;
     Some(match e.times.len() {
         1 => seconds(t.median),
@@ -191,7 +192,7 @@ fn time(e: &Entry) -> Option<String> {
     })
 }
 
-fn against(a: &Against, row: &Row, several: bool) -> String {
+fn against(a: &Against, row: &ComparedRow, several: bool) -> String {
     let kind = if a.paired { "paired" } else { "unpaired" };
     let byte = if a.basis == Basis::TimePerStoredByte { ", by the byte" } else { "" };
     let ratio = a.ratio.map_or_else(|| NOTHING.into(), |r| r.to_string());
@@ -204,7 +205,7 @@ fn against(a: &Against, row: &Row, several: bool) -> String {
 }
 
 fn intervals(c: &Compared) -> Vec<figure::Interval> {
-    let of = |row: &Row| -> Vec<figure::Interval> {
+    let of = |row: &ComparedRow| -> Vec<figure::Interval> {
         let named = |a: &Against| {
             let name = format!("{}: {} ({})", row.experiment, row.arm, letter(a.run));
             Some(figure::Interval {
@@ -258,7 +259,7 @@ fn remarks(c: &Compared) -> Vec<String> {
 }
 
 /// A published table: its source, its pipeline and curves, what it shows, every figure.
-fn published(page: &mut Page, run: &Run, p: &Published) -> String {
+fn published(page: &mut Page, run: &ResultRun, p: &Published) -> String {
     let s = &p.source;
     let title = match &s.url {
         Some(url) => format!("<a href=\"{}\">{}</a>", escape(url), escape(&s.title)),
@@ -268,7 +269,7 @@ fn published(page: &mut Page, run: &Run, p: &Published) -> String {
         "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured here.</p>\n",
         escape(&s.name)
     );
-    let entries: Vec<Entry> = run
+    let entries: Vec<ResultEntry> = run
         .entries()
         .into_iter()
         .filter(|e| e.published && e.suite.as_ref() == Some(&s.name))
@@ -317,7 +318,7 @@ fn published(page: &mut Page, run: &Run, p: &Published) -> String {
         })
         .collect();
     out.push_str(&details("Every figure", &table(&header.map(str::to_owned), &rows)));
-    let machine = |(name, m): (&String, &crate::results::published::Machine)| {
+    let machine = |(name, m): (&String, &crate::results::published::PublishedMachine)| {
         let memory = m.memory_bytes.map(|b| format!("{} memory", binary_bytes(b as f64)));
         let link = m.network_bytes_per_s.map(|b| {
             let from = m.network_source.as_ref().map_or(String::new(), |s| format!(" ({s})"));

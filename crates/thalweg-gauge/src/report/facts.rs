@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::comparison::{Clock, Comparison, Summary};
-use crate::cache_level::Level;
-use crate::schedule::Order;
-use crate::stats::{CONFIDENCE, Finding, MIN_PAIRS};
+use crate::cache_level::CacheLevel;
+use crate::comparison::{ArmSummary, Clock, Comparison};
+use crate::schedule::ArmOrder;
+use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use crate::workload::Latency;
 
@@ -55,7 +55,7 @@ pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
 
 const NOTHING: &str = "-";
 
-fn row(c: &Comparison, index: usize, s: &Summary) -> [String; 9] {
+fn row(c: &Comparison, index: usize, s: &ArmSummary) -> [String; 9] {
     let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
     let time = match (&s.time_s, &s.failed) {
         (_, Some(_)) => "failed".into(),
@@ -150,8 +150,8 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
         }
         let asked = c.session.arms.iter().find(|a| a.name == s.arm).map(|a| a.level);
         if s.level.is_some() && s.level != asked {
-            let asked = asked.unwrap_or(Level::Unverified);
-            let got = s.level.unwrap_or(Level::Unverified);
+            let asked = asked.unwrap_or(CacheLevel::Unverified);
+            let got = s.level.unwrap_or(CacheLevel::Unverified);
             remarks.push(format!("{}: {asked} was asked for, {got} is what could be shown", s.arm));
         }
     }
@@ -173,7 +173,7 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     } else if c.session.arms.len() > 1 && c.refused.is_none() {
         remarks.push("noise between identical arms was not measured".into());
     }
-    if c.summaries.iter().any(|s| s.finding == Some(Finding::TooFewPairs)) {
+    if c.summaries.iter().any(|s| s.finding == Some(RatioFinding::TooFewPairs)) {
         remarks.push(format!("an interval needs {MIN_PAIRS} pairs of trials at least"));
     }
     remarks.extend(c.flags.iter().map(ToString::to_string));
@@ -297,7 +297,7 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
 }
 
 /// What an arm says of the program that it ran: its version, and what it was built with.
-fn program(s: &Summary) -> Option<String> {
+fn program(s: &ArmSummary) -> Option<String> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let build: Vec<String> = match &s.build {
         Some(Value::Object(parts)) => {
@@ -317,8 +317,8 @@ pub(super) fn method(c: &Comparison) -> Vec<String> {
             "Each trial is a fresh process. Each round ran every arm once, {}; at most {} rounds were planned, with looks at \
              the intervals after {}.",
             match c.session.order {
-                Order::Abba => "in alternating order (ABBA)".into(),
-                Order::Random { seed } => format!("in random order (seed {seed})"),
+                ArmOrder::Abba => "in alternating order (ABBA)".into(),
+                ArmOrder::Random { seed } => format!("in random order (seed {seed})"),
             },
             c.session.rounds,
             c.session.looks().iter().map(|look| look.rounds.to_string()).collect::<Vec<_>>().join(", ")

@@ -14,7 +14,7 @@ mod times;
 
 use serde_json::{Value, json};
 
-use crate::results::Entry;
+use crate::results::ResultEntry;
 
 pub(super) use fractions::fractions;
 pub(super) use probe::probe;
@@ -68,10 +68,10 @@ fn hatch(striped: bool) -> Value {
 
 /// Entries that belong together, each group where its first entry stands.
 fn grouped<'a>(
-    entries: impl Iterator<Item = &'a Entry>,
-    key: impl Fn(&Entry) -> String,
-) -> Vec<(String, Vec<&'a Entry>)> {
-    let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
+    entries: impl Iterator<Item = &'a ResultEntry>,
+    key: impl Fn(&ResultEntry) -> String,
+) -> Vec<(String, Vec<&'a ResultEntry>)> {
+    let mut groups: Vec<(String, Vec<&ResultEntry>)> = Vec::new();
     for e in entries {
         let key = key(e);
         match groups.iter_mut().find(|g| g.0 == key) {

@@ -3,7 +3,7 @@
 use super::page::{Page, definitions, details, escape, list, table};
 use super::{facts, figure};
 use crate::comparison::{Comparison, Trial};
-use crate::results::Run;
+use crate::results::ResultRun;
 use crate::units::{binary_bytes, decimal_bytes, digits, seconds};
 
 /// The comparisons as one self-contained page.
@@ -16,7 +16,7 @@ pub fn html(comparisons: &[Comparison]) -> String {
     }
     body.push_str(&run(
         &mut page,
-        &Run { comparisons: comparisons.to_vec(), ..Run::default() },
+        &ResultRun { comparisons: comparisons.to_vec(), ..ResultRun::default() },
         "c",
     ));
     page.finish(&title, &body)
@@ -33,7 +33,7 @@ fn title(comparisons: &[Comparison]) -> String {
 }
 
 /// All comparisons of a run: first the ratios at a glance, pipelines and curves, then one by one.
-pub(super) fn run(page: &mut Page, run: &Run, id: &str) -> String {
+pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let comparisons = &run.comparisons;
     let mut out = String::new();
     if comparisons.len() > 1 {
@@ -164,8 +164,9 @@ fn points(c: &Comparison) -> String {
         .iter()
         .flat_map(|probe| {
             probe.points.iter().map(|p| {
-                let rate =
-                    |w: &crate::limit::Window| crate::units::bandwidth(w.bytes as f64 / w.seconds);
+                let rate = |w: &crate::limit::ProbeWindow| {
+                    crate::units::bandwidth(w.bytes as f64 / w.seconds)
+                };
                 vec![
                     probe.file.clone(),
                     if p.scattered { "scattered" } else { "forward" }.into(),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::published::{Figure, Published};
+use super::published::{Published, PublishedFigure};
 use crate::comparison::{Comparison, Spread, Trial};
-use crate::stats::{Finding, Ratio};
+use crate::stats::{Ratio, RatioFinding};
 
 /// One arm of one experiment. What is not known is none.
 #[derive(Debug, Clone, Default)]
-pub struct Entry {
+pub struct ResultEntry {
     /// What the arms have in common: the comparison's name, or the row of a published table.
     pub experiment: String,
     /// The arm.
@@ -38,7 +38,7 @@ pub struct Entry {
     /// Paired, against the baseline of its own session; none for the baseline.
     pub ratio: Option<Ratio>,
     /// What that ratio shows.
-    pub finding: Option<Finding>,
+    pub finding: Option<RatioFinding>,
     /// By which factor identical arms differed in its session.
     pub noise: Option<f64>,
     /// The machine's lower bound (device and memory).
@@ -57,7 +57,7 @@ pub struct Entry {
     pub trouble: Option<String>,
 }
 
-impl Entry {
+impl ResultEntry {
     /// Limit over median time: 1 is the machine's best.
     pub fn fraction(&self) -> Option<f64> {
         Some(self.limit_s? / self.time_s?.median)
@@ -70,7 +70,7 @@ impl Entry {
 }
 
 /// The arms of a comparison, its control left out.
-pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
+pub(super) fn measured(c: &Comparison) -> Vec<ResultEntry> {
     let control = c.session.control.and_then(|i| c.session.arms.get(i)).map(|a| a.name.as_str());
     let host = &c.session.host;
     let machine = format!(
@@ -84,7 +84,7 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
         let own = || c.trials.iter().filter(|t| t.arm == arm.name);
         let mut settings = arm.settings.clone();
         settings.extend(c.session.suite.iter().flat_map(|x| x.settings.clone()));
-        Entry {
+        ResultEntry {
             experiment: c.session.name.clone(),
             arm: arm.name.clone(),
             suite: c.session.suite.as_ref().map(|x| x.name.clone()),
@@ -117,10 +117,10 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
 }
 
 /// The figures of a publication.
-pub(super) fn published(p: &Published) -> Vec<Entry> {
-    let of = |f: &Figure| {
+pub(super) fn published(p: &Published) -> Vec<ResultEntry> {
+    let of = |f: &PublishedFigure| {
         let machine = f.machine.as_ref().and_then(|name| p.source.machines.get(name));
-        Entry {
+        ResultEntry {
             experiment: f.experiment.clone(),
             arm: f.arm.clone(),
             suite: Some(p.source.name.clone()),
@@ -136,7 +136,7 @@ pub(super) fn published(p: &Published) -> Vec<Entry> {
             stored_bytes: f.bytes,
             version: f.version.clone(),
             published: true,
-            ..Entry::default()
+            ..ResultEntry::default()
         }
     };
     p.figures.iter().map(of).collect()

@@ -17,7 +17,7 @@ const FIGURE_SCHEMA: &str = "thalweg.figure/1";
 
 /// Where figures come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct PublishedSource {
     /// "thalweg.published/1".
     pub schema: String,
     /// Identifies the publication in the lines of its figures.
@@ -32,7 +32,7 @@ pub struct Source {
     pub retrieved: Option<String>,
     /// The machines, by the names that the figures use.
     #[serde(default)]
-    pub machines: BTreeMap<String, Machine>,
+    pub machines: BTreeMap<String, PublishedMachine>,
     /// What its authors concluded, in figures.
     #[serde(default)]
     pub claims: Vec<Claim>,
@@ -43,7 +43,7 @@ pub struct Source {
 
 /// A machine, as far as it was described.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct PublishedMachine {
     /// CPU, or kind of machine.
     pub cpu: String,
     /// What the files lay on.
@@ -77,7 +77,7 @@ pub struct Claim {
 
 /// One figure of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct PublishedFigure {
     /// "thalweg.figure/1".
     pub schema: String,
     /// The publication's id.
@@ -138,12 +138,12 @@ pub struct Figure {
 #[derive(Debug, Clone)]
 pub struct Published {
     /// Where they come from.
-    pub source: Source,
+    pub source: PublishedSource,
     /// In the order of the file.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
 }
 
-impl Figure {
+impl PublishedFigure {
     /// The row's name, with what else sets it apart.
     pub fn row(&self) -> String {
         let settings: Vec<String> = self.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
@@ -180,7 +180,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
                 all.push(Published { source, figures: Vec::new() });
             }
             Some(FIGURE_SCHEMA) => {
-                let figure: Figure =
+                let figure: PublishedFigure =
                     serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
                 if !(figure.time_s > 0.0 && figure.time_s.is_finite()) {
                     return Err(wrong(format!(

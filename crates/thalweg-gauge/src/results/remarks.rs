@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::published::{Claim, Figure, Published};
+use super::published::{Claim, Published, PublishedFigure};
 use crate::stats::median;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
@@ -26,12 +26,12 @@ fn rows<'a>(
     arm: &str,
     baseline: &str,
     prefix: &str,
-) -> Vec<(&'a Figure, &'a Figure)> {
+) -> Vec<(&'a PublishedFigure, &'a PublishedFigure)> {
     let figures = || p.figures.iter().filter(|f| f.experiment.starts_with(prefix));
     figures()
         .filter(|f| f.arm == arm)
         .filter_map(|f| {
-            let same = |b: &&Figure| {
+            let same = |b: &&PublishedFigure| {
                 b.arm == baseline && b.experiment == f.experiment && b.settings == f.settings
             };
             Some((f, figures().find(same)?))
@@ -45,7 +45,9 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
     let said =
         format!("Published: {} takes {}x as long as {}.", c.arm, digits(c.ratio), c.baseline);
     if c.of_total {
-        let sum = |f: &dyn Fn(&(&Figure, &Figure)) -> f64| rows.iter().map(f).sum::<f64>();
+        let sum = |f: &dyn Fn(&(&PublishedFigure, &PublishedFigure)) -> f64| {
+            rows.iter().map(f).sum::<f64>()
+        };
         let (arm, base) = (sum(&|r| r.0.time_s), sum(&|r| r.1.time_s));
         return (base > 0.0).then(|| {
             format!(
@@ -107,7 +109,7 @@ fn gain(p: &Published) -> Vec<String> {
         .collect()
 }
 
-fn step(f: &Figure) -> &str {
+fn step(f: &PublishedFigure) -> &str {
     f.step.as_deref().unwrap_or(&f.experiment)
 }
 
@@ -158,7 +160,7 @@ fn streams(p: &Published) -> Vec<String> {
         }
     }
     for f in p.figures.iter().filter(|f| !f.one_stream) {
-        let same = |b: &&Figure| b.experiment == f.experiment && b.settings == f.settings;
+        let same = |b: &&PublishedFigure| b.experiment == f.experiment && b.settings == f.settings;
         let slower = p.figures.iter().filter(same).filter_map(|b| Some((b, b.fetch_s?)));
         let most = slower
             .filter(|(b, fetch)| *fetch > f.time_s && b.arm != f.arm)
@@ -189,7 +191,7 @@ fn more_readers(p: &Published) -> Vec<String> {
     for one in
         p.figures.iter().filter(|f| f.settings.get(READERS).and_then(Value::as_u64) == Some(1))
     {
-        let same = |f: &&Figure| {
+        let same = |f: &&PublishedFigure| {
             f.experiment == one.experiment && f.arm == one.arm && f.machine == one.machine
         };
         let best = p.figures.iter().filter(same).min_by(|a, b| a.time_s.total_cmp(&b.time_s));

@@ -7,7 +7,7 @@ use super::sweep::MOST_POINTS;
 use super::template::Template;
 use super::toml_table::{Problems, suggestion};
 use super::{
-    ArmDecl, ComparisonDecl, FileSource, Located, Scalar, Settings, Span, Suite, Sweep,
+    ArmDecl, ComparisonDecl, FileSource, SettingValue, Settings, Span, Suite, Sweep, WithSpan,
     WorkloadDecl,
 };
 
@@ -125,7 +125,7 @@ impl WorkloadDecl {
 /// Complains of a name that nothing of its kind has.
 fn known<'a>(
     kind: &str,
-    name: &Located<String>,
+    name: &WithSpan<String>,
     all: impl Iterator<Item = &'a String> + Clone,
     problems: &mut Problems,
 ) {
@@ -144,7 +144,7 @@ fn names(
 ) {
     for name in template.names() {
         if let Some(file) = name.strip_prefix("file:").filter(|_| there(name)) {
-            let file = Located { value: file.to_owned(), at: template.at.clone() };
+            let file = WithSpan { value: file.to_owned(), at: template.at.clone() };
             known("file", &file, suite.files.keys(), problems);
         } else if !there(name) {
             let all: Vec<&str> = ["file", "folder", "out", "cache", "threads", "place", "thalweg"]
@@ -224,8 +224,8 @@ fn values(suite: &Suite, settings: &Settings, problems: &mut Problems) {
 }
 
 /// Settings whose values are names.
-fn refers(suite: &Suite, setting: &str, value: &Scalar, at: &Span, problems: &mut Problems) {
-    let name = Located { value: value.to_string(), at: at.clone() };
+fn refers(suite: &Suite, setting: &str, value: &SettingValue, at: &Span, problems: &mut Problems) {
+    let name = WithSpan { value: value.to_string(), at: at.clone() };
     match setting {
         "file" | "ids" => known("file", &name, suite.files.keys(), problems),
         "place" => known("place", &name, suite.places.keys(), problems),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::files::{Make, Needed};
+use super::files::{Make, NeededFile};
 use crate::cache;
 
 /// Process, eviction and proof of a trial.
@@ -17,7 +17,7 @@ const MADE_BYTES_PER_S: f64 = 60e6;
 /// A guess from file sizes. It errs by the machine's speed; from the first trials on, what was
 /// measured takes its place.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Guess {
+pub struct TimeEstimate {
     /// One trial, what is around it included.
     pub trial_s: f64,
     /// Trials, at most.
@@ -28,11 +28,11 @@ pub struct Guess {
     pub probe_s: f64,
 }
 
-impl Guess {
+impl TimeEstimate {
     pub(super) fn new(
         bytes_of_arms: &[u64],
         pairs: usize,
-        needed: &[Needed],
+        needed: &[NeededFile],
         probed: usize,
     ) -> Self {
         let arms = bytes_of_arms.len().max(1);
@@ -54,7 +54,7 @@ impl Guess {
     }
 }
 
-impl Needed {
+impl NeededFile {
     /// Its size: that of the file which is there, else about what a synthetic one will have; none
     /// if it is not known.
     pub fn about_bytes(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ use crate::workload::Workload;
 
 /// A file that a comparison needs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Needed {
+pub struct NeededFile {
     /// Where it lies, or will.
     pub path: PathBuf,
     /// Where it comes from if it does not lie there yet.

@@ -2,8 +2,8 @@
 
 use toml::de::DeValue;
 
-use super::Scalar;
-use super::toml_table::{Problems, Table, expected, whole};
+use super::SettingValue;
+use super::toml_table::{Problems, TomlTable, expected, whole};
 use crate::schedule::SplitMix;
 
 /// Which reads of a file, in which order. Neither depends on the machine.
@@ -27,7 +27,7 @@ pub enum Many {
 }
 
 impl IdList {
-    pub(super) fn parse(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Self> {
+    pub(super) fn parse(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<Self> {
         let seed = table.read("seed", problems, |v| whole(v, 0)).map_or(1, |s| s.value);
         let run = table.read("run", problems, |v| whole(v, 1)).map_or(1, |r| r.value);
         let given = (table.has("count"), table.has("share"));
@@ -76,7 +76,7 @@ impl IdList {
 
 /// A number between 0 and 1, or a string like "20 %".
 fn share(value: &DeValue<'_>) -> Result<f64, String> {
-    let text = Scalar::from_toml(value).map(|scalar| scalar.to_string()).unwrap_or_default();
+    let text = SettingValue::from_toml(value).map(|scalar| scalar.to_string()).unwrap_or_default();
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
         None => text.parse(),

@@ -11,11 +11,11 @@ use super::check::references;
 use super::ids::IdList;
 use super::template::Template;
 use super::test_files::{TestFileMaker, test_file};
-use super::toml_table::{Problems, Table, Value, expected, listed, suggestion, whole};
-use super::value::{KNOWN, Scalar, check, level};
+use super::toml_table::{Problems, TomlTable, Value, expected, listed, suggestion, whole};
+use super::value::{KNOWN, SettingValue, check, level};
 use super::{
-    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite,
-    Sweep,
+    ArmDecl, ComparisonDecl, FileDecl, FileSource, PlaceDecl, Program, Settings, Suite, Sweep,
+    WithSpan,
 };
 use crate::comparison::PairCount;
 use crate::stats::MIN_PAIRS;
@@ -57,7 +57,7 @@ fn suite(
     maker: &dyn TestFileMaker,
     problems: &mut Problems,
 ) -> Option<Suite> {
-    let mut top = Table::new("a suite", table.get_ref(), 0..0);
+    let mut top = TomlTable::new("a suite", table.get_ref(), 0..0);
     let name = top.required("name", problems);
     let about = top.string("about", problems);
     let budget = top.read("budget", problems, duration);
@@ -66,7 +66,7 @@ fn suite(
     let mut places = named(&mut top, "place", "a place", problems, place);
     // Most suites need no more than one, and it need not be named.
     places.entry(DEFAULT_PLACE.into()).or_insert_with(|| {
-        let path = Template::new(&Located { value: "{cache}".into(), at: 0..0 });
+        let path = Template::new(&WithSpan { value: "{cache}".into(), at: 0..0 });
         PlaceDecl { at: 0..0, path: Some(path), optional: false }
     });
     let files =
@@ -99,19 +99,20 @@ pub(super) const DEFAULT_PLACE: &str = "data";
 
 /// `[key.NAME]` tables.
 fn named<T>(
-    top: &mut Table<'_, '_>,
+    top: &mut TomlTable<'_, '_>,
     key: &'static str,
     what: &'static str,
     problems: &mut Problems,
-    one: impl Fn(Table<'_, '_>, &mut Problems) -> Option<T>,
+    one: impl Fn(TomlTable<'_, '_>, &mut Problems) -> Option<T>,
 ) -> BTreeMap<String, T> {
-    let Some(all) = top.get(key).and_then(|value| Table::of("a table of tables", value, problems))
+    let Some(all) =
+        top.get(key).and_then(|value| TomlTable::of("a table of tables", value, problems))
     else {
         return BTreeMap::new();
     };
     let mut found = BTreeMap::new();
     for (name, value) in all.entries() {
-        if let Some(table) = Table::of(what, value, problems)
+        if let Some(table) = TomlTable::of(what, value, problems)
             && let Some(one) = one(table.located(name.span()), problems)
         {
             found.insert(name.get_ref().to_string(), one);
@@ -122,7 +123,7 @@ fn named<T>(
 
 /// `[[key]]` tables, or a list of them.
 fn list<'a, 't>(
-    table: &mut Table<'a, 't>,
+    table: &mut TomlTable<'a, 't>,
     key: &'static str,
     problems: &mut Problems,
 ) -> Vec<&'a Value<'t>> {
@@ -136,7 +137,7 @@ fn list<'a, 't>(
     }
 }
 
-fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl> {
+fn place(mut table: TomlTable<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl> {
     table.string("about", problems);
     let path = table.string("path", problems).map(|path| Template::new(&path));
     let optional = table.flag("optional", problems).unwrap_or(false);
@@ -150,7 +151,7 @@ fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl>
 }
 
 fn file(
-    mut table: Table<'_, '_>,
+    mut table: TomlTable<'_, '_>,
     maker: &dyn TestFileMaker,
     problems: &mut Problems,
 ) -> Option<FileDecl> {
@@ -169,9 +170,9 @@ fn file(
         );
     }
     let path = table.string("path", problems).map(|path| FileSource::Path(Template::new(&path)));
-    let synth = table.get("synth").and_then(|value| Table::of("`synth`", value, problems));
+    let synth = table.get("synth").and_then(|value| TomlTable::of("`synth`", value, problems));
     let synth = synth.and_then(|table| test_file(table, maker, problems)).map(FileSource::Synth);
-    let ids = table.get("ids").and_then(|value| Table::of("`ids`", value, problems));
+    let ids = table.get("ids").and_then(|value| TomlTable::of("`ids`", value, problems));
     let ids = ids.and_then(|table| ids_of(table, problems));
     let command =
         command(&mut table, "command", problems).map(|command| (Program::Command, command));
@@ -194,7 +195,7 @@ fn file(
     Some(FileDecl { at, place, source: source.unwrap_or(FileSource::Asked) })
 }
 
-fn ids_of(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
+fn ids_of(mut table: TomlTable<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
     let of = table.required("of", problems);
     let list = IdList::parse(&mut table, problems);
     table.finish(problems);
@@ -213,18 +214,18 @@ const MOST_PAIRS: u64 = 10_000;
 pub const AUTO: PairCount = PairCount::Auto { least: 10, most: 20, half_width: 0.05 };
 
 /// "auto", a number, or a table of what "auto" leaves open.
-fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<PairCount> {
+fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairCount> {
     let value = table.get("pairs")?;
     match value.get_ref() {
         DeValue::String(text) if text == "auto" => Some(AUTO),
         DeValue::Table(_) => {
-            let mut auto = Table::of("`pairs`", value, problems)?;
+            let mut auto = TomlTable::of("`pairs`", value, problems)?;
             let mut number =
                 |key, default| auto.read(key, problems, some_pairs).map_or(default, |n| n.value);
             let (least, most) = (number("least", 10), number("most", 20));
             let half_width = auto.read("half_width", problems, |v| {
                 let share =
-                    Scalar::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
+                    SettingValue::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
                 share
                     .filter(|x| *x > 0.0 && *x < 1.0)
                     .ok_or_else(|| expected("a share between 0 and 1, as in 0.05", v))
@@ -257,20 +258,21 @@ fn some_pairs(value: &DeValue<'_>) -> Result<usize, String> {
 }
 
 /// Settings below `key`; the values of those that the harness knows are checked.
-fn settings(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
+fn settings(table: &mut TomlTable<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
     let Some(value) = table.get(key) else { return Settings::new() };
-    let set =
-        Table::of("`set`", value, problems).map(|set| set.settings(problems)).unwrap_or_default();
+    let set = TomlTable::of("`set`", value, problems)
+        .map(|set| set.settings(problems))
+        .unwrap_or_default();
     for (name, value) in &set {
         complain(name, value, problems);
     }
     set
 }
 
-fn complain(name: &str, value: &Located<Scalar>, problems: &mut Problems) {
+fn complain(name: &str, value: &WithSpan<SettingValue>, problems: &mut Problems) {
     if let Err(why) = check(name, &value.value) {
         let hint = match &value.value {
-            Scalar::Text(text) if name == "level" && level(&value.value).is_err() => {
+            SettingValue::Text(text) if name == "level" && level(&value.value).is_err() => {
                 suggestion(text, ["hot", "lukewarm", "client-cold", "cold", "unverified"])
             }
             _ => String::new(),
@@ -279,10 +281,10 @@ fn complain(name: &str, value: &Located<Scalar>, problems: &mut Problems) {
     }
 }
 
-fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
+fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
     let mut over = Vec::new();
-    let lists = table.get("sweep").and_then(|value| Table::of("`sweep`", value, problems));
-    for (key, value) in lists.iter().flat_map(Table::entries) {
+    let lists = table.get("sweep").and_then(|value| TomlTable::of("`sweep`", value, problems));
+    for (key, value) in lists.iter().flat_map(TomlTable::entries) {
         let name = key.get_ref().to_string();
         let items: Vec<&Value<'_>> = match value.get_ref() {
             DeValue::Array(items) if !items.is_empty() => items.iter().collect(),
@@ -296,13 +298,13 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
         };
         let mut values = Vec::new();
         for item in items {
-            match Scalar::from_toml(item.get_ref()) {
+            match SettingValue::from_toml(item.get_ref()) {
                 Ok(scalar) => {
-                    let range = matches!(&scalar, Scalar::Text(t) if super::sweep::doublings(t, 1).is_some());
+                    let range = matches!(&scalar, SettingValue::Text(t) if super::sweep::doublings(t, 1).is_some());
                     if !range {
                         complain(
                             &name,
-                            &Located { value: scalar.clone(), at: item.span() },
+                            &WithSpan { value: scalar.clone(), at: item.span() },
                             problems,
                         );
                     }
@@ -311,13 +313,13 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
                 Err(why) => problems.add(&item.span(), format!("sweep over `{name}`: {why}")),
             }
         }
-        over.push((name, Located { value: values, at: key.span() }));
+        over.push((name, WithSpan { value: values, at: key.span() }));
     }
     let mut points = |key: &'static str| -> Vec<Settings> {
         let items = list(table, key, problems);
         let tables = items
             .into_iter()
-            .filter_map(|item| Table::of("a point of a sweep", item, problems))
+            .filter_map(|item| TomlTable::of("a point of a sweep", item, problems))
             .collect::<Vec<_>>();
         tables.iter().map(|table| table.settings(problems)).collect()
     };
@@ -326,7 +328,7 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
 }
 
 fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDecl> {
-    let mut table = Table::of("a comparison", value, problems)?;
+    let mut table = TomlTable::of("a comparison", value, problems)?;
     let name = table.required("name", problems);
     let step = table.string("step", problems);
     let set = settings(&mut table, "set", problems);
@@ -359,7 +361,7 @@ fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDe
 /// The name of a workload, or a table that says more.
 fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     if let Some(name) = value.get_ref().as_str() {
-        let workload = Located { value: name.to_owned(), at: value.span() };
+        let workload = WithSpan { value: name.to_owned(), at: value.span() };
         return Some(ArmDecl {
             at: value.span(),
             workload,
@@ -368,8 +370,11 @@ fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
             sweep: Sweep::default(),
         });
     }
-    let mut table =
-        Table::of("an arm (the name of a workload, or a table that names one)", value, problems)?;
+    let mut table = TomlTable::of(
+        "an arm (the name of a workload, or a table that names one)",
+        value,
+        problems,
+    )?;
     let workload = table.required("workload", problems);
     let name = table.string("name", problems).map(|name| Template::new(&name));
     let set = settings(&mut table, "set", problems);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Scalar;
+use super::SettingValue;
 use crate::comparison::PairCount;
 
 /// Version of the line.
@@ -29,7 +29,7 @@ pub struct SuiteRecord {
     /// Files that the command line gave.
     pub files: BTreeMap<String, PathBuf>,
     /// Settings that the command line gave.
-    pub set: Vec<(String, Scalar)>,
+    pub set: Vec<(String, SettingValue)>,
     /// Pairs that the command line gave.
     pub pairs: Option<PairCount>,
     /// Seconds that the command line gave.

@@ -8,16 +8,17 @@ use std::path::PathBuf;
 use serde_json::Value;
 use thalweg_io::store::throttled::Limits;
 
-use super::files::Needed;
+use super::files::NeededFile;
 use super::parse::DEFAULT_PLACE;
-use super::sweep::Point;
+use super::sweep::SweepPoint;
 use super::template::Template;
 use super::toml_table::{Problems, suggestion};
 use super::{
-    ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value,
+    ArmDecl, ComparisonDecl, Program, SettingValue, Settings, Suite, TimeEstimate, WithSpan,
+    WorkloadDecl, value,
 };
-use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, PairCount, Plan};
-use crate::cache_level::Level;
+use crate::cache_level::CacheLevel;
+use crate::comparison::{Arm, ComparisonPlan, Counterfactuals, InSuite, Needs, PairCount};
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
 use crate::{Error, Result, cache};
@@ -34,7 +35,7 @@ pub struct Context<'a> {
     /// Files, over those that the suite names.
     pub files: BTreeMap<String, PathBuf>,
     /// Settings, over those that the suite sets for all of its arms.
-    pub set: Vec<(String, Scalar)>,
+    pub set: Vec<(String, SettingValue)>,
     /// How many pairs, over what the suite says.
     pub pairs: Option<PairCount>,
     /// Where `{cache}` is.
@@ -60,11 +61,11 @@ pub enum Peer {
 
 /// One comparison of a suite, ready to be run.
 #[derive(Debug)]
-pub struct Job {
+pub struct ComparisonJob {
     /// What to compare.
-    pub plan: Plan,
+    pub plan: ComparisonPlan,
     /// The files that it needs, each after those that it is made from.
-    pub needed: Vec<Needed>,
+    pub needed: Vec<NeededFile>,
     /// Folders that its commands write to.
     pub folders: Vec<PathBuf>,
     /// Commands to run once before the first trial.
@@ -74,7 +75,7 @@ pub struct Job {
     /// Arms that can't run here, and why.
     pub absent: Vec<String>,
     /// About how long it takes.
-    pub guess: Guess,
+    pub guess: TimeEstimate,
 }
 
 /// Longest that one trial may take, unless the suite says otherwise.
@@ -89,7 +90,7 @@ impl Suite {
     /// # Errors
     /// [`Error::Suite`] with all that is absent or makes no sense here; [`Error::Usage`] for a
     /// place, file or setting of the command line that the suite does not have.
-    pub fn plan(&self, context: &Context<'_>) -> Result<Vec<Job>> {
+    pub fn plan(&self, context: &Context<'_>) -> Result<Vec<ComparisonJob>> {
         let set = self.checked_set(context)?;
         let mut resolver = Resolver { suite: self, context, set, problems: Problems::default() };
         let mut jobs = Vec::new();
@@ -133,7 +134,7 @@ impl Suite {
                 return unknown("setting", name, known);
             }
             set.retain(|(n, _)| n != name);
-            set.push((name.clone(), Located { value: scalar.clone(), at: 0..0 }));
+            set.push((name.clone(), WithSpan { value: scalar.clone(), at: 0..0 }));
         }
         Ok(set)
     }
@@ -147,20 +148,21 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn job(&mut self, comparison: &ComparisonDecl, point: &Point) -> Option<Job> {
+    fn job(&mut self, comparison: &ComparisonDecl, point: &SweepPoint) -> Option<ComparisonJob> {
         let settings = self.settings(&[&self.set, &comparison.set], point);
         let shown = self.resolved(point, &settings);
         let name = titled(&comparison.name, &self.named(&settings), &shown);
         let (mut arms, mut absent) = (Vec::<Arm>::new(), Vec::new());
         let mut folders = Vec::new();
-        let (mut setup, mut cleanup, mut needed) = (Vec::new(), Vec::new(), Vec::<Needed>::new());
+        let (mut setup, mut cleanup, mut needed) =
+            (Vec::new(), Vec::new(), Vec::<NeededFile>::new());
         for decl in &comparison.arms {
             let Some(workload) = self.suite.workloads.get(&decl.workload.value) else { continue };
             for arm_point in decl.sweep.points(self.context.cores) {
                 let layers = [&self.set, &comparison.set];
                 let mut settings = self.settings(&layers, point);
                 settings.extend(self.settings(&[&decl.set], &arm_point));
-                let own: Point = decl
+                let own: SweepPoint = decl
                     .set
                     .iter()
                     .map(|(n, v)| (n.clone(), v.value.clone()))
@@ -233,7 +235,7 @@ impl Resolver<'_> {
         let probed = if comparison.probe { first.len() } else { 0 };
         let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, &needed)).collect();
         let throttle = arms.iter().find_map(|arm| throttle(&arm.workload.argv));
-        let mut plan = Plan::new(&name, arms).control(comparison.control).pairs(pairs);
+        let mut plan = ComparisonPlan::new(&name, arms).control(comparison.control).pairs(pairs);
         plan.budget = comparison.budget;
         if comparison.probe {
             plan = plan.probe(ProbeOptions { throttle, ..ProbeOptions::default() });
@@ -245,12 +247,12 @@ impl Resolver<'_> {
         });
         let control = bytes.first().filter(|_| comparison.control).copied();
         let bytes: Vec<u64> = bytes.into_iter().chain(control).collect();
-        let guess = Guess::new(&bytes, pairs.most(), &needed, probed);
-        Some(Job { plan, needed, folders, setup, cleanup, absent, guess })
+        let guess = TimeEstimate::new(&bytes, pairs.most(), &needed, probed);
+        Some(ComparisonJob { plan, needed, folders, setup, cleanup, absent, guess })
     }
 
     /// The later layers over the earlier ones, and the point over all.
-    fn settings(&self, layers: &[&Settings], point: &Point) -> BTreeMap<String, Scalar> {
+    fn settings(&self, layers: &[&Settings], point: &SweepPoint) -> BTreeMap<String, SettingValue> {
         let set = layers
             .iter()
             .flat_map(|layer| layer.iter())
@@ -259,28 +261,34 @@ impl Resolver<'_> {
     }
 
     /// A point as people read it: `all` threads are a number.
-    fn resolved(&self, point: &Point, settings: &BTreeMap<String, Scalar>) -> Point {
+    fn resolved(
+        &self,
+        point: &SweepPoint,
+        settings: &BTreeMap<String, SettingValue>,
+    ) -> SweepPoint {
         let all = self.all_threads(settings);
-        let one = |(name, scalar): &(String, Scalar)| {
+        let one = |(name, scalar): &(String, SettingValue)| {
             let number = value::threads(scalar, all).ok().filter(|_| name == "threads");
-            let number = number.and_then(|n| i64::try_from(n).ok()).map(Scalar::Integer);
+            let number = number.and_then(|n| i64::try_from(n).ok()).map(SettingValue::Integer);
             (name.clone(), number.unwrap_or_else(|| scalar.clone()))
         };
         point.iter().map(one).collect()
     }
 
     /// The settings as names show them, those included that need not be set.
-    fn named(&self, settings: &BTreeMap<String, Scalar>) -> BTreeMap<String, Scalar> {
+    fn named(&self, settings: &BTreeMap<String, SettingValue>) -> BTreeMap<String, SettingValue> {
         let mut named = settings.clone();
-        let threads =
-            named.entry("threads".into()).or_insert_with(|| Scalar::Text("all".into())).clone();
+        let threads = named
+            .entry("threads".into())
+            .or_insert_with(|| SettingValue::Text("all".into()))
+            .clone();
         named.extend(self.resolved(&vec![("threads".into(), threads)], settings));
-        named.entry("place".into()).or_insert_with(|| Scalar::Text(DEFAULT_PLACE.into()));
+        named.entry("place".into()).or_insert_with(|| SettingValue::Text(DEFAULT_PLACE.into()));
         named
     }
 
     /// How many `all` threads are: as many as there are CPUs to run on.
-    fn all_threads(&self, settings: &BTreeMap<String, Scalar>) -> usize {
+    fn all_threads(&self, settings: &BTreeMap<String, SettingValue>) -> usize {
         let pinned = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
         pinned.map_or(self.context.cores, |cpus| cpus.len())
     }
@@ -348,8 +356,8 @@ impl Resolver<'_> {
         }
         let level = match scope.settings.get("level").map(value::level) {
             Some(Ok(level)) => level,
-            _ if files.is_empty() => Level::Lukewarm,
-            _ => Level::Cold,
+            _ if files.is_empty() => CacheLevel::Lukewarm,
+            _ => CacheLevel::Cold,
         };
         let mut arm =
             Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
@@ -381,9 +389,10 @@ fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals
         .then(Counterfactuals::of_thalweg)
 }
 
-fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
+fn about_bytes(arm: &Arm, needed: &[NeededFile]) -> u64 {
     let of = |path: &PathBuf| {
-        let known = needed.iter().find(|needed| needed.path == *path).and_then(Needed::about_bytes);
+        let known =
+            needed.iter().find(|needed| needed.path == *path).and_then(NeededFile::about_bytes);
         known.or_else(|| Some(cache::state_of(path).ok()?.0)).unwrap_or(0)
     };
     let all = arm.files.iter().map(of).sum::<u64>();
@@ -395,24 +404,30 @@ fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
 }
 
 /// The name with settings in it, and those of `point` that it does not mention behind it.
-fn titled(template: &Template, settings: &BTreeMap<String, Scalar>, point: &Point) -> String {
+fn titled(
+    template: &Template,
+    settings: &BTreeMap<String, SettingValue>,
+    point: &SweepPoint,
+) -> String {
     let value = |name: &str| {
         let swept = point.iter().find(|(n, _)| n == name).map(|(_, v)| v);
-        Ok::<_, ()>(swept.or_else(|| settings.get(name)).map(Scalar::to_string).unwrap_or_default())
+        Ok::<_, ()>(
+            swept.or_else(|| settings.get(name)).map(SettingValue::to_string).unwrap_or_default(),
+        )
     };
     let name = template.fill(value).unwrap_or_default();
     let said: Vec<&str> = template.names().collect();
-    let unsaid: Point =
+    let unsaid: SweepPoint =
         point.iter().filter(|(n, _)| !said.contains(&n.as_str())).cloned().collect();
     untitled(&name, &unsaid)
 }
 
-fn untitled(name: &str, point: &Point) -> String {
+fn untitled(name: &str, point: &SweepPoint) -> String {
     point
         .iter()
         .fold(name.to_owned(), |name, (setting, value)| format!("{name}, {setting}={value}"))
 }
 
-fn json(scalar: &Scalar) -> Value {
+fn json(scalar: &SettingValue) -> Value {
     serde_json::to_value(scalar).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::toml_table::{Problems, Table, expected, listed, string, whole};
+use super::toml_table::{Problems, TomlTable, expected, listed, string, whole};
 use crate::Result;
 use crate::units::{parse_bytes, parse_count};
 
@@ -69,7 +69,7 @@ impl TestFileMaker for NoTestFiles {
 /// A `synth` table. Each method reads the value of one key; a value of the wrong type is reported
 /// with its line and column, and the method returns `None`, as for an absent key.
 pub struct SynthTable<'s, 'a, 't> {
-    table: Table<'a, 't>,
+    table: TomlTable<'a, 't>,
     problems: &'s mut Problems,
 }
 
@@ -133,7 +133,7 @@ impl SynthTable<'_, '_, '_> {
 
 /// Reads a `synth` table.
 pub(super) fn test_file(
-    mut table: Table<'_, '_>,
+    mut table: TomlTable<'_, '_>,
     maker: &dyn TestFileMaker,
     problems: &mut Problems,
 ) -> Option<Arc<dyn TestFile>> {

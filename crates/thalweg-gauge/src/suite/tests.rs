@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
+use crate::cache_level::CacheLevel;
 use crate::comparison::Arm;
-use crate::cache_level::Level;
 use crate::testing::StubFiles;
 
 const TWO: &str = r#"
@@ -79,17 +79,17 @@ fn context() -> Context<'static> {
     }
 }
 
-fn resolved(text: &str, context: &Context<'_>) -> Vec<Job> {
+fn resolved(text: &str, context: &Context<'_>) -> Vec<ComparisonJob> {
     planned(text, context).unwrap_or_else(|message| panic!("{message}"))
 }
 
-fn planned(text: &str, context: &Context<'_>) -> Result<Vec<Job>, String> {
+fn planned(text: &str, context: &Context<'_>) -> Result<Vec<ComparisonJob>, String> {
     Suite::parse("s.toml", text, &StubFiles)
         .and_then(|suite| suite.plan(context))
         .map_err(|e| e.to_string())
 }
 
-fn arms(job: &Job) -> Vec<&str> {
+fn arms(job: &ComparisonJob) -> Vec<&str> {
     job.plan.arms.iter().map(|arm| arm.name.as_str()).collect()
 }
 
@@ -122,7 +122,7 @@ fn a_suite_becomes_comparisons() {
         argv(&near.plan.arms[1]),
         format!("/bin/thalweg read {file} --threads 2 --store mmap")
     );
-    assert_eq!(near.plan.arms[1].level, Level::Hot);
+    assert_eq!(near.plan.arms[1].level, CacheLevel::Hot);
     assert_eq!(near.plan.arms[1].files, [PathBuf::from(file)]);
     let settings = serde_json::to_string(&near.plan.arms[1].settings).unwrap_or_default();
     assert_eq!(settings, r#"{"level":"hot","place":"near","store":"mmap","threads":2}"#);
@@ -134,7 +134,7 @@ fn a_suite_becomes_comparisons() {
     );
     assert!(argv(theirs).ends_with(".10.ids --batch 1000"));
     assert_eq!(theirs.files, [PathBuf::from(file), PathBuf::from(format!("{file}.idx"))]);
-    assert_eq!((theirs.needs, theirs.level), (Needs::Reported, Level::Cold));
+    assert_eq!((theirs.needs, theirs.level), (Needs::Reported, CacheLevel::Cold));
     let kinds: Vec<bool> = near.needed.iter().map(|n| matches!(n.make, Make::Synth(_))).collect();
     assert_eq!(kinds, [true, false], "the list comes after the reads that it is made from");
 }
@@ -165,13 +165,16 @@ fn commands_get_quoted_paths_and_leave_nothing_behind() {
 #[test]
 fn the_command_line_overrides_the_suite() {
     let mut c = context();
-    c.set = vec![("batch".into(), Scalar::Integer(5)), ("threads".into(), Scalar::Integer(2))];
+    c.set = vec![
+        ("batch".into(), SettingValue::Integer(5)),
+        ("threads".into(), SettingValue::Integer(2)),
+    ];
     c.pairs = Some(AUTO);
     let jobs = resolved(TWO, &c);
     assert!(argv(&jobs[2].plan.arms[1]).ends_with("--batch 5"));
     assert_eq!(jobs[2].plan.arms[1].name, "peer, 2 threads");
     assert_eq!(jobs[2].plan.pairs, AUTO);
-    c.set = vec![("bacth".into(), Scalar::Integer(5))];
+    c.set = vec![("bacth".into(), SettingValue::Integer(5))];
     assert_eq!(
         planned(TWO, &c).err().as_deref(),
         Some(r#"the suite "two" has no setting "bacth"; did you mean "batch"?"#)

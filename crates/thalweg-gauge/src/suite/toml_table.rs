@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::value::Scalar;
-use super::{Located, Settings, Span};
+use super::value::SettingValue;
+use super::{Settings, Span, WithSpan};
 
 /// What is wrong with a suite, and where.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
 /// A table that is being taken apart.
-pub(super) struct Table<'a, 't> {
+pub(super) struct TomlTable<'a, 't> {
     /// What it is, for messages: "a workload".
     what: &'static str,
     entries: &'a DeTable<'t>,
@@ -70,7 +70,7 @@ pub(super) struct Table<'a, 't> {
     asked: Vec<&'static str>,
 }
 
-impl<'a, 't> Table<'a, 't> {
+impl<'a, 't> TomlTable<'a, 't> {
     pub(super) fn new(what: &'static str, entries: &'a DeTable<'t>, at: Span) -> Self {
         Self { what, entries, at, asked: Vec::new() }
     }
@@ -111,10 +111,10 @@ impl<'a, 't> Table<'a, 't> {
         key: &'static str,
         problems: &mut Problems,
         read: impl FnOnce(&DeValue<'t>) -> Result<T, String>,
-    ) -> Option<Located<T>> {
+    ) -> Option<WithSpan<T>> {
         let value = self.get(key)?;
         match read(value.get_ref()) {
-            Ok(read) => Some(Located { value: read, at: value.span() }),
+            Ok(read) => Some(WithSpan { value: read, at: value.span() }),
             Err(why) => {
                 problems.add(&value.span(), format!("`{key}` of {}: {why}", self.what));
                 None
@@ -126,16 +126,16 @@ impl<'a, 't> Table<'a, 't> {
         &mut self,
         key: &'static str,
         problems: &mut Problems,
-    ) -> Option<Located<String>> {
+    ) -> Option<WithSpan<String>> {
         self.read(key, problems, string)
     }
 
-    /// Like [`Table::string`], but its absence is a mistake.
+    /// Like [`TomlTable::string`], but its absence is a mistake.
     pub(super) fn required(
         &mut self,
         key: &'static str,
         problems: &mut Problems,
-    ) -> Option<Located<String>> {
+    ) -> Option<WithSpan<String>> {
         if !self.has(key) {
             problems.add(&self.at, format!("{} needs a `{key}`", self.what));
         }
@@ -159,9 +159,9 @@ impl<'a, 't> Table<'a, 't> {
     pub(super) fn settings(&self, problems: &mut Problems) -> Settings {
         let mut settings = Vec::new();
         for (key, value) in self.entries() {
-            match Scalar::from_toml(value.get_ref()) {
+            match SettingValue::from_toml(value.get_ref()) {
                 Ok(scalar) => settings
-                    .push((key.get_ref().to_string(), Located { value: scalar, at: key.span() })),
+                    .push((key.get_ref().to_string(), WithSpan { value: scalar, at: key.span() })),
                 Err(why) => {
                     problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref()))
                 }

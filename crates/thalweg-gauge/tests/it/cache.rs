@@ -169,7 +169,7 @@ fn a_file_in_memory_is_told_to_stay_there() {
     let path = memory.0.join("f");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
     let prepared = thalweg_gauge::cache_level::prepare(
-        thalweg_gauge::cache_level::Level::Cold,
+        thalweg_gauge::cache_level::CacheLevel::Cold,
         std::slice::from_ref(&path),
         EvictOptions::default(),
     );
@@ -181,7 +181,7 @@ fn a_file_in_memory_is_told_to_stay_there() {
 /// a word.
 #[test]
 fn a_full_disk_is_told() {
-    use thalweg_gauge::comparison::{Arm, Plan, run};
+    use thalweg_gauge::comparison::{Arm, ComparisonPlan, run};
     let dir = scratch();
     let Some(full) = Mounted::new("tmpfs", "size=64k", dir.path().join("full")) else { return };
     let filler = std::fs::write(full.0.join("filler"), vec![0; 1 << 20]);
@@ -192,7 +192,7 @@ fn a_full_disk_is_told() {
         .append(true)
         .open(full.0.join("results.jsonl"))
         .unwrap();
-    let plan = Plan::new("full", vec![Arm::new("a", ["true"], &file).foreign()]);
+    let plan = ComparisonPlan::new("full", vec![Arm::new("a", ["true"], &file).foreign()]);
     let error = run(&plan, &mut out, &std::sync::atomic::AtomicBool::new(false), &mut |_| {})
         .unwrap_err()
         .to_string();

@@ -4,8 +4,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use thalweg_gauge::comparison::{Arm, Comparison, Plan, run};
-use thalweg_gauge::cache_level::Level;
+use thalweg_gauge::cache_level::CacheLevel;
+use thalweg_gauge::comparison::{Arm, Comparison, ComparisonPlan, run};
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::report::{html, machine, markdown, text};
 
@@ -34,7 +34,7 @@ fn comparison() -> Comparison {
         a.sample_bytes = Some(2);
     }
     if let Some(a) = arms.last_mut() {
-        a.level = Level::Hot;
+        a.level = CacheLevel::Hot;
         a.label = Some("runs an interpreter".into());
     }
     let probe = ProbeOptions {
@@ -45,8 +45,10 @@ fn comparison() -> Comparison {
         single_stream_bytes: 4 << 20,
         throttle: None,
     };
-    let plan =
-        Plan { retries: 0, ..Plan::new("everything <at> once", arms).rounds(6).probe(probe) };
+    let plan = ComparisonPlan {
+        retries: 0,
+        ..ComparisonPlan::new("everything <at> once", arms).rounds(6).probe(probe)
+    };
     run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()
 }
 

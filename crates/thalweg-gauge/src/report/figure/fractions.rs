@@ -8,7 +8,7 @@ use crate::units::digits;
 
 /// A bar a run in every row that has a limit in two runs at least; none if there is no such row.
 pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
-    let known = |r: &crate::cross_run::Row| {
+    let known = |r: &crate::cross_run::ComparedRow| {
         r.cells.iter().flatten().filter(|e| e.fraction().is_some()).count()
     };
     let with: Vec<_> = c.rows.iter().filter(|r| known(r) > 1).collect();
@@ -20,7 +20,7 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         .iter()
         .enumerate()
         .map(|(i, run)| {
-            let of = |(row, r): (usize, &&crate::cross_run::Row)| {
+            let of = |(row, r): (usize, &&crate::cross_run::ComparedRow)| {
                 let fraction = r.cells.get(i)?.as_ref()?.fraction()?;
                 Some((
                     row,

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{Figure, colour};
-use crate::limit::{Point, Probe};
+use crate::limit::{Probe, ProbePoint};
 use crate::units::{bandwidth, binary_bytes};
 
 /// Bandwidth over requests in flight, a line a block size; one buffered reader beside them.
 pub(in crate::report) fn probe(p: &Probe) -> Option<Figure> {
-    let forward: Vec<&Point> =
+    let forward: Vec<&ProbePoint> =
         p.points.iter().filter(|x| !x.scattered && x.bytes_per_s > 0.0).collect();
     let mut blocks: Vec<u64> = forward.iter().map(|x| x.block_bytes).collect();
     blocks.sort_unstable();
@@ -22,9 +22,10 @@ pub(in crate::report) fn probe(p: &Probe) -> Option<Figure> {
     let symbols = ["circle", "square", "diamond", "triangle-up", "cross"];
     let mut data: Vec<Value> = Vec::new();
     for (i, block) in blocks.iter().enumerate() {
-        let mut line: Vec<&&Point> = forward.iter().filter(|x| x.block_bytes == *block).collect();
+        let mut line: Vec<&&ProbePoint> =
+            forward.iter().filter(|x| x.block_bytes == *block).collect();
         line.sort_by_key(|x| x.depth);
-        let windows = |x: &Point| {
+        let windows = |x: &ProbePoint| {
             let rates: Vec<f64> = x
                 .windows
                 .iter()

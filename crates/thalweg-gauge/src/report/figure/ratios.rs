@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis};
 use crate::comparison::{Comparison, pairs};
-use crate::stats::{Finding, Ratio};
+use crate::stats::{Ratio, RatioFinding};
 
 /// One row of the figure.
 #[derive(Debug, Clone)]
 pub(in crate::report) struct Interval {
     pub(in crate::report) name: String,
     pub(in crate::report) ratio: Ratio,
-    pub(in crate::report) finding: Option<Finding>,
+    pub(in crate::report) finding: Option<RatioFinding>,
     /// By which factor identical arms differed; none if that was not measured.
     pub(in crate::report) noise: Option<f64>,
     /// Each pair: its round from 0, and its ratio.
@@ -105,17 +105,17 @@ pub(in crate::report) fn ratios(
 }
 
 /// How each finding is drawn. Shape and colour both tell.
-const KINDS: &[(Option<Finding>, &str, &str, &str)] = &[
-    (Some(Finding::Faster), "faster", "triangle-left", "var(--c0)"),
-    (Some(Finding::Slower), "slower", "triangle-right", "var(--c5)"),
-    (Some(Finding::NoDifferenceShown), "no difference shown", "circle-open", "var(--soft)"),
-    (Some(Finding::TooFewPairs), "too few for an interval", "x-thin-open", "var(--soft)"),
+const KINDS: &[(Option<RatioFinding>, &str, &str, &str)] = &[
+    (Some(RatioFinding::Faster), "faster", "triangle-left", "var(--c0)"),
+    (Some(RatioFinding::Slower), "slower", "triangle-right", "var(--c5)"),
+    (Some(RatioFinding::NoDifferenceShown), "no difference shown", "circle-open", "var(--soft)"),
+    (Some(RatioFinding::TooFewPairs), "too few for an interval", "x-thin-open", "var(--soft)"),
     (None, "nothing concluded", "x-thin-open", "var(--soft)"),
 ];
 
 fn medians(
     rows: &[Interval],
-    finding: Option<Finding>,
+    finding: Option<RatioFinding>,
     name: &str,
     symbol: &str,
     colour: &str,

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Figure, colour, grouped, plain};
-use crate::results::Entry;
+use crate::results::ResultEntry;
 use crate::units::{bandwidth, seconds};
 
 /// A point of a curve.
-struct Point<'a> {
+struct ScalingPoint<'a> {
     x: f64,
-    entry: &'a Entry,
+    entry: &'a ResultEntry,
 }
 
 /// One figure a variable and group of comparisons.
-pub(in crate::report) fn scaling(entries: &[Entry]) -> Vec<Figure> {
+pub(in crate::report) fn scaling(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.time_s.is_some());
     let groups = grouped(timed, |e| e.suite.clone().unwrap_or_else(|| e.experiment.clone()));
     groups.iter().flat_map(|(suite, entries)| of_group(suite, entries)).collect()
 }
 
-fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
+fn of_group(suite: &str, entries: &[&ResultEntry]) -> Vec<Figure> {
     let names: BTreeSet<&String> = entries.iter().flat_map(|e| e.settings.keys()).collect();
     let varies = |name: &&&String| {
         entries.iter().map(|e| e.settings.get(**name).map(text)).collect::<BTreeSet<_>>().len() > 1
@@ -32,7 +32,7 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
         .copied()
         .filter_map(|variable| {
             // A curve is what remains the same when the variable changes.
-            let mut curves: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
+            let mut curves: BTreeMap<String, Vec<ScalingPoint<'_>>> = BTreeMap::new();
             for entry in entries {
                 let Some(x) =
                     entry.settings.get(variable).and_then(Value::as_f64).filter(|x| *x > 0.0)
@@ -42,7 +42,7 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
                 curves
                     .entry(curve(entry, variable, &variables))
                     .or_default()
-                    .push(Point { x, entry });
+                    .push(ScalingPoint { x, entry });
             }
             for points in curves.values_mut() {
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -57,7 +57,7 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
 
 /// The name of an entry without the variable: its experiment, its arm, and what else varies that
 /// they do not say.
-fn curve(e: &Entry, variable: &str, varying: &[&String]) -> String {
+fn curve(e: &ResultEntry, variable: &str, varying: &[&String]) -> String {
     let value = e.settings.get(variable).map(text).unwrap_or_default();
     let strip = |name: &str| {
         let mut name = name.to_owned();
@@ -93,12 +93,13 @@ fn text(v: &Value) -> String {
     v.as_str().map_or_else(|| v.to_string(), str::to_owned)
 }
 
-fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<Point<'_>>>) -> Figure {
+fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<ScalingPoint<'_>>>) -> Figure {
     let all = || curves.values().flatten();
     // Bandwidth where every point knows its bytes, else time.
     let rates = all().all(|p| p.entry.rate().is_some());
-    let y = |e: &Entry| if rates { e.rate() } else { e.time_s.map(|t| t.median) }.unwrap_or(0.0);
-    let ends = |e: &Entry| {
+    let y =
+        |e: &ResultEntry| if rates { e.rate() } else { e.time_s.map(|t| t.median) }.unwrap_or(0.0);
+    let ends = |e: &ResultEntry| {
         let t = e.time_s.unwrap_or(crate::comparison::Spread { median: 0.0, min: 0.0, max: 0.0 });
         match (rates, e.stored_bytes) {
             (true, Some(b)) => (b as f64 / t.max, b as f64 / t.min),
@@ -113,7 +114,7 @@ fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<Point<'_>>>) 
         .iter()
         .enumerate()
         .map(|(i, (name, points))| {
-            let hover = |p: &Point<'_>| {
+            let hover = |p: &ScalingPoint<'_>| {
                 let e = p.entry;
                 let rate = e.rate().map_or(String::new(), |r| format!("<br>{} stored", bandwidth(r)));
                 let time = e.time_s.map_or(String::new(), |t| seconds(t.median));
@@ -144,7 +145,7 @@ fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<Point<'_>>>) 
     let said: Vec<String> = curves
         .iter()
         .map(|(name, points)| {
-            let show = |p: &Point<'_>| {
+            let show = |p: &ScalingPoint<'_>| {
                 let value = if rates { bandwidth(y(p.entry)) } else { seconds(y(p.entry)) };
                 format!("{value} at {}", p.x)
             };

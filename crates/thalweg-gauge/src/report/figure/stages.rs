@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::times::limits;
 use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis};
-use crate::comparison::{Comparison, Summary};
+use crate::comparison::{ArmSummary, Comparison};
 use crate::units::seconds;
-use crate::workload::Stage;
+use crate::workload::StageTimes;
 
 /// Time on the clock, split by what the consumer waited for, against the limit.
 pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
-    let with: Vec<&Summary> =
+    let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.exposed_s.is_some())).collect();
     let figure = stacked(&with, |g| g.exposed_s, "waited for")?;
     let mut data = figure.data;
@@ -27,14 +27,14 @@ pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
     })
 }
 
-fn rest(s: &Summary) -> f64 {
+fn rest(s: &ArmSummary) -> f64 {
     let exposed: f64 = s.stages.iter().filter_map(|g| g.exposed_s).sum();
     s.time_s.map_or(0.0, |t| (t.median - exposed).max(0.0))
 }
 
 /// Work by stage, summed over workers: it may exceed the time on the clock.
 pub(in crate::report) fn busy(c: &Comparison) -> Option<Figure> {
-    let with: Vec<&Summary> =
+    let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.busy_s.is_some())).collect();
     let figure = stacked(&with, |g| g.busy_s, "busy for")?;
     Some(Figure {
@@ -46,7 +46,11 @@ pub(in crate::report) fn busy(c: &Comparison) -> Option<Figure> {
     })
 }
 
-fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str) -> Option<Figure> {
+fn stacked(
+    with: &[&ArmSummary],
+    value: impl Fn(&StageTimes) -> Option<f64>,
+    verb: &str,
+) -> Option<Figure> {
     let mut names: Vec<&str> = Vec::new();
     for stage in with.iter().flat_map(|s| &s.stages) {
         if value(stage).is_some_and(|v| v > 0.0) && !names.contains(&stage.name.as_str()) {
@@ -60,7 +64,7 @@ fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str)
         .iter()
         .enumerate()
         .map(|(i, name)| {
-            let of = |s: &&Summary| {
+            let of = |s: &&ArmSummary| {
                 s.stages.iter().find(|g| g.name == *name).and_then(&value).unwrap_or(0.0)
             };
             let values: Vec<f64> = with.iter().map(of).collect();

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{Figure, bars, grouped, lane, plain, rows_axis, seconds_axis};
-use crate::results::Entry;
+use crate::results::ResultEntry;
 use crate::units::{digits, seconds};
 
 /// One figure a suite that has steps.
-pub(in crate::report) fn steps(entries: &[Entry]) -> Vec<Figure> {
+pub(in crate::report) fn steps(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.step.is_some() && e.time_s.is_some());
     let groups = grouped(timed, |e| {
         let suite = e.suite.clone().unwrap_or_default();
@@ -22,7 +22,7 @@ pub(in crate::report) fn steps(entries: &[Entry]) -> Vec<Figure> {
     groups.iter().filter_map(|(suite, entries)| draw(suite, entries)).collect()
 }
 
-fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
+fn draw(suite: &str, entries: &[&ResultEntry]) -> Option<Figure> {
     let mut names: Vec<&str> = Vec::new();
     let mut arms: Vec<&str> = Vec::new();
     for e in entries {

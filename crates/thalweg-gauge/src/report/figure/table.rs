@@ -40,7 +40,7 @@ fn split(p: &Published) -> Option<Figure> {
             "hovertemplate": "%{text}<extra></extra>", "width": 0.6, "marker": { "color": colour },
         })
     };
-    let stream = |f: &&&crate::results::published::Figure| f.one_stream;
+    let stream = |f: &&&crate::results::published::PublishedFigure| f.one_stream;
     let data: Vec<Value> = vec![
         bar(
             "reading",
@@ -82,7 +82,7 @@ fn split(p: &Published) -> Option<Figure> {
 }
 
 fn link(p: &Published) -> Option<Figure> {
-    let over = |f: &&crate::results::published::Figure| {
+    let over = |f: &&crate::results::published::PublishedFigure| {
         f.store.as_deref() == Some("S3") && f.bytes.is_some()
     };
     let rows: Vec<_> = p.figures.iter().filter(over).collect();

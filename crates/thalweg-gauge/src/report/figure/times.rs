@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis, seconds_axis};
-use crate::comparison::{Comparison, Flag, Summary, Trial};
+use crate::comparison::{ArmSummary, Comparison, Flag, Trial};
 use crate::units::{digits, seconds};
 
 /// A bar an arm (its median), a point a trial, rejected ones hollow, a line for the limit.
@@ -91,7 +91,7 @@ fn medians(c: &Comparison) -> Value {
 }
 
 /// The median in figures, or why there is none, at the right end of the row.
-fn label(i: usize, s: &Summary) -> Value {
+fn label(i: usize, s: &ArmSummary) -> Value {
     let text = match (&s.time_s, &s.failed) {
         (_, Some(_)) => "failed".into(),
         (Some(t), _) => seconds(t.median),
@@ -112,7 +112,7 @@ fn scatter(name: &str, symbol: &str, colour: &str, points: &[(f64, f64, String)]
 }
 
 /// The limit as a dashed line through each row that has one.
-pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a Summary>) -> Option<Value> {
+pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a ArmSummary>) -> Option<Value> {
     let mut x: Vec<Option<f64>> = Vec::new();
     let mut y: Vec<Option<f64>> = Vec::new();
     for (i, s) in rows.into_iter().enumerate() {

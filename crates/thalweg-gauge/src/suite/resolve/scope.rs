@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Peer, Resolver};
-use crate::suite::files::{Make, Needed};
+use crate::suite::files::{Make, NeededFile};
 use crate::suite::parse::DEFAULT_PLACE;
 use crate::suite::template::{Template, quoted};
-use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, Scalar, Span, value};
+use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, SettingValue, Span, value};
 use crate::workload::Workload;
 
 /// What the templates of one arm may use.
 pub(super) struct Scope {
-    pub(super) settings: BTreeMap<String, Scalar>,
+    pub(super) settings: BTreeMap<String, SettingValue>,
     pub(super) threads: usize,
     pub(super) cpus: Option<Vec<usize>>,
     /// Name of the place.
@@ -21,7 +21,7 @@ pub(super) struct Scope {
     pub(super) out: PathBuf,
     pub(super) out_used: bool,
     /// Files that were resolved on the way.
-    pub(super) needed: Vec<Needed>,
+    pub(super) needed: Vec<NeededFile>,
     /// Their paths by name.
     pub(super) files: BTreeMap<String, PathBuf>,
 }
@@ -29,15 +29,15 @@ pub(super) struct Scope {
 impl Resolver<'_> {
     pub(super) fn scope(
         &mut self,
-        settings: BTreeMap<String, Scalar>,
+        settings: BTreeMap<String, SettingValue>,
         decl: &ArmDecl,
         identity: &str,
     ) -> Option<Scope> {
         let place =
-            settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), Scalar::to_string);
+            settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), SettingValue::to_string);
         let folder = self.folder(&place, &decl.at)?;
         let threads =
-            settings.get("threads").cloned().unwrap_or_else(|| Scalar::Text("all".into()));
+            settings.get("threads").cloned().unwrap_or_else(|| SettingValue::Text("all".into()));
         let threads = value::threads(&threads, self.all_threads(&settings));
         let threads = threads.map_err(|why| self.problems.add(&decl.at, why)).ok()?;
         let cpus = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
@@ -65,7 +65,7 @@ impl Resolver<'_> {
     }
 
     /// Why arms with these settings have nowhere to go, though nothing is wrong.
-    pub(super) fn not_given(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+    pub(super) fn not_given(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let place = settings.get("place")?.to_string();
         let optional =
             self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
@@ -75,7 +75,7 @@ impl Resolver<'_> {
     }
 
     /// Why the arms' file can't be made here, though nothing is wrong.
-    pub(super) fn not_made(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+    pub(super) fn not_made(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let file = settings.get("file")?.to_string();
         let given = self.context.files.contains_key(&file);
         match &self.suite.files.get(&file)?.source {
@@ -134,17 +134,22 @@ impl Resolver<'_> {
     ) -> Option<String> {
         let filled = template.fill(|name| {
             let value = self.value(name, scope, &template.at)?;
-            Ok::<_, Missing>(if shell { quoted(&value) } else { value })
+            Ok::<_, AlreadyReported>(if shell { quoted(&value) } else { value })
         });
         filled.ok()
     }
 
-    fn value(&mut self, name: &str, scope: &mut Scope, at: &Span) -> Result<String, Missing> {
+    fn value(
+        &mut self,
+        name: &str,
+        scope: &mut Scope,
+        at: &Span,
+    ) -> Result<String, AlreadyReported> {
         let shown = |path: &Path| path.display().to_string();
         match name {
-            "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
+            "file" => Ok(shown(&self.main_file(scope, at).ok_or(AlreadyReported)?)),
             "ids" if scope.settings.contains_key("ids") => {
-                Ok(shown(&self.named_file("ids", scope).ok_or(Missing)?))
+                Ok(shown(&self.named_file("ids", scope).ok_or(AlreadyReported)?))
             }
             "folder" => Ok(shown(&scope.folder)),
             "thalweg" => Ok(self.context.thalweg.clone()),
@@ -156,10 +161,12 @@ impl Resolver<'_> {
                 Ok(shown(&scope.out))
             }
             _ => match name.strip_prefix("file:") {
-                Some(file) => Ok(shown(&self.file(file, scope, &mut Vec::new()).ok_or(Missing)?)),
-                None => scope.settings.get(name).map(Scalar::to_string).ok_or_else(|| {
+                Some(file) => {
+                    Ok(shown(&self.file(file, scope, &mut Vec::new()).ok_or(AlreadyReported)?))
+                }
+                None => scope.settings.get(name).map(SettingValue::to_string).ok_or_else(|| {
                     self.problems.add(at, format!("{{{name}}} is not set"));
-                    Missing
+                    AlreadyReported
                 }),
             },
         }
@@ -212,7 +219,7 @@ impl Resolver<'_> {
         decl: &FileDecl,
         scope: &mut Scope,
         on_the_way: &mut Vec<String>,
-    ) -> Option<Needed> {
+    ) -> Option<NeededFile> {
         if let Some(path) = self.context.files.get(name) {
             return self.given(name, decl, path.clone());
         }
@@ -232,7 +239,7 @@ impl Resolver<'_> {
                 let path = template.fill(|word| self.value(word, scope, &template.at)).ok()?;
                 self.given(name, decl, self.context.folder.join(path))
             }
-            FileSource::Synth(synthetic) => Some(Needed {
+            FileSource::Synth(synthetic) => Some(NeededFile {
                 path: folder.join(synthetic.file_name()),
                 make: Make::Synth(synthetic.clone()),
             }),
@@ -243,7 +250,7 @@ impl Resolver<'_> {
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
                 let path =
                     self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
-                Some(Needed { path, make: Make::Ids { of, list: *list } })
+                Some(NeededFile { path, make: Make::Ids { of, list: *list } })
             }
             FileSource::Command(program, command) => {
                 let program = match self.program(program) {
@@ -273,7 +280,7 @@ impl Resolver<'_> {
                 let workload = self.file_command(&program, command, scope, on_the_way);
                 scope.out = scoped_out;
                 scope.out_used = used;
-                Some(Needed {
+                Some(NeededFile {
                     path: folder.join(file_name),
                     make: Make::Command { workload: workload?, partial },
                 })
@@ -297,9 +304,11 @@ impl Resolver<'_> {
         self.command(command, program, scope)
     }
 
-    fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<Needed> {
+    fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<NeededFile> {
         match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_file() || meta.is_dir() => Some(Needed { path, make: Make::Given }),
+            Ok(meta) if meta.is_file() || meta.is_dir() => {
+                Some(NeededFile { path, make: Make::Given })
+            }
             Ok(_) => {
                 self.problems.add(
                     &decl.at,
@@ -321,7 +330,7 @@ impl Resolver<'_> {
 }
 
 /// Said already.
-struct Missing;
+struct AlreadyReported;
 
 pub(super) fn removal(out: &Path) -> Workload {
     Workload::new(["rm".to_owned(), "-rf".into(), "--".into(), out.display().to_string()])
