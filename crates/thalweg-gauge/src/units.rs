@@ -102,7 +102,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         other => {
             return Err(format!(
-                "{text:?} is not a duration: unit {other:?}, expected ms, s, min or h, as in \"90 s\""
+                "{text:?} is not a duration: unit {other:?}, expected ms, s, min or h, as in \"90 \
+                 s\""
             ));
         }
     };

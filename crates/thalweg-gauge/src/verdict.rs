@@ -124,14 +124,16 @@ fn stage(limit: &Limit, work: &WorkDemand, time_s: f64) -> Option<String> {
     let figures = figures(term, work, bound_s);
     Some(if fraction > TOO_FAST {
         format!(
-            "faster than {name} allows by its probe ({figures}, the work took {}): the probe is not the limit",
+            "faster than {name} allows by its probe ({figures}, the work took {}): the probe is \
+             not the limit",
             seconds(time_s)
         )
     } else if fraction >= CLOSE {
         format!("bound by {name}: {figures} of the {} that it took ({percent} %)", seconds(time_s))
     } else {
         format!(
-            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {} that it took",
+            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {} \
+             that it took",
             seconds(time_s)
         )
     })
@@ -234,7 +236,8 @@ mod tests {
             ),
             (
                 Limit { latency_s: Some(1.0), ..none },
-                "bound by waiting for one request after the other: 40 of them at 25.0 ms each take 1.00 s",
+                "bound by waiting for one request after the other: 40 of them at 25.0 ms each \
+                 take 1.00 s",
             ),
             (
                 Limit { decode_s: Some(1.0), ..none },
@@ -242,7 +245,8 @@ mod tests {
             ),
             (
                 Limit { decode_s: Some(0.3), consumer_s: Some(0.7), ..none },
-                "bound by the consumer: 3.00 s of CPU on 2 cores take 1.00 s, 2.00 s of it the consumer's,",
+                "bound by the consumer: 3.00 s of CPU on 2 cores take 1.00 s, 2.00 s of it the \
+                 consumer's,",
             ),
             (
                 Limit { memcpy_s: Some(1.0), ..none },

@@ -40,7 +40,8 @@ pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> Outcome {
     writeln!(out, "{}: {}", suite.name(), suite.about())?;
     writeln!(
         out,
-        "at most {trials} trials, about {} (guessed from the sizes of the files; it is measured once trials have run)\n",
+        "at most {trials} trials, about {} (guessed from the sizes of the files; it is measured \
+         once trials have run)\n",
         in_words(seconds)
     )?;
     let mut seen = Vec::new();

@@ -264,7 +264,9 @@ impl RunTally {
             x: Axis::new("", 0.0, columns as f64),
             y: Axis::new("", 0.0, count.div_ceil(columns) as f64),
             marks: Marks::Grid { columns, cells },
-            note: "Channels row by row in the order of their numbers, which is not their place on the flow cell. The darker, the more.".into(),
+            note: "Channels row by row in the order of their numbers, which is not their place \
+                 on the flow cell. The darker, the more."
+                .into(),
         })
     }
 }

@@ -219,39 +219,71 @@ impl fmt::Display for Flag {
             round.map_or("the warm-up".into(), |r| format!("round {}", r + 1))
         };
         match self {
-            Self::BaselineDrift { factor } => write!(f, "drift: the baseline's times {}", change(*factor)),
+            Self::BaselineDrift { factor } => {
+                write!(f, "drift: the baseline's times {}", change(*factor))
+            }
             Self::RatioDrift { arm, factor } => {
-                write!(f, "drift: the ratio of {arm} {}: no one figure describes it", change(*factor))
+                write!(
+                    f,
+                    "drift: the ratio of {arm} {}: no one figure describes it",
+                    change(*factor)
+                )
             }
             Self::Outliers { arm, rounds, farthest } => {
                 let far = digits(*farthest);
-                write!(f, "outliers: {arm} in {}, up to {far} times its median; they count", which(rounds))
+                write!(
+                    f,
+                    "outliers: {arm} in {}, up to {far} times its median; they count",
+                    which(rounds)
+                )
             }
             Self::IdenticalArmsDiffer => f.write_str(
-                "identical arms were told apart: by chance (once in twenty), or because something here favours an arm for \
-                 its place alone; the floor is the far end of their interval",
+                "identical arms were told apart: by chance (once in twenty), or because \
+                 something here favours an arm for its place alone; the floor is the far end of \
+                 their interval",
             ),
             Self::ClockStep { arm, round, step_s } => {
-                let (way, step) = (if *step_s < 0.0 { "back" } else { "forward" }, seconds(step_s.abs()));
-                write!(f, "clock: it was set {way} by {step} during {arm}, {} (or the machine slept)", when(*round))
+                let (way, step) =
+                    (if *step_s < 0.0 { "back" } else { "forward" }, seconds(step_s.abs()));
+                write!(
+                    f,
+                    "clock: it was set {way} by {step} during {arm}, {} (or the machine slept)",
+                    when(*round)
+                )
             }
             Self::Stolen { share, worst } => {
                 let (share, worst) = (percent(*share), percent(*worst));
-                write!(f, "the hypervisor took {share} of the machine's CPU time, up to {worst} in a trial")
+                write!(
+                    f,
+                    "the hypervisor took {share} of the machine's CPU time, up to {worst} \
+                     in a trial"
+                )
             }
             Self::OthersBusy { share, worst } => {
                 let (share, worst) = (percent(*share), percent(*worst));
-                write!(f, "the machine was not quiet: others used {share} of its CPU time, up to {worst} in a trial")
+                write!(
+                    f,
+                    "the machine was not quiet: others used {share} of its CPU time, up to \
+                     {worst} in a trial"
+                )
             }
             Self::Pressure { arm, resource, rounds, worst, usual } => {
                 let resource = if resource == "cpu" { "a CPU" } else { "I/O" };
                 let (worst, usual) = (percent(*worst), percent(*usual));
                 let rounds = which(rounds);
-                write!(f, "pressure: {arm} in {rounds} waited for {resource} up to {worst} of its time, {usual} is usual")
+                write!(
+                    f,
+                    "pressure: {arm} in {rounds} waited for {resource} up to {worst} of \
+                     its time, {usual} is usual"
+                )
             }
             Self::Interrupted { round, gap_s } => {
                 let gap = gap_s.map_or(String::new(), |s| format!(" for {}", seconds(s.max(0.0))));
-                write!(f, "interrupted{gap} after a trial of {}; a pair of that round may span the gap", when(*round))
+                write!(
+                    f,
+                    "interrupted{gap} after a trial of {}; a pair of that round may span the gap",
+                    when(*round)
+                )
             }
         }
     }

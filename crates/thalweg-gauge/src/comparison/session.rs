@@ -31,7 +31,8 @@ pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
         PairCount::Fixed(0) => return usage("a comparison needs at least one round".into()),
         PairCount::Auto { least, most, .. } if least < MIN_PAIRS || most < least => {
             return usage(format!(
-                "{least} to {most} pairs: an interval needs at least {MIN_PAIRS}, and the most must not be fewer than the least"
+                "{least} to {most} pairs: an interval needs at least {MIN_PAIRS}, and the most \
+                 must not be fewer than the least"
             ));
         }
         PairCount::Auto { half_width, .. } if !(half_width > 0.0 && half_width.is_finite()) => {

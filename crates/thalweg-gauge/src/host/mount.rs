@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn servers_and_people_are_not_named() {
-        let nfs = "30 22 0:40 / /d rw - nfs4 server.example:/export rw,vers=4.2,rsize=1048576,addr=10.0.0.7,clientaddr=10.0.0.8";
+        let nfs = "30 22 0:40 / /d rw - nfs4 server.example:/export \
+             rw,vers=4.2,rsize=1048576,addr=10.0.0.7,clientaddr=10.0.0.8";
         let place = find_mount(nfs, Path::new("/d/x")).map(|m| (m.place.source, m.place.options));
         assert_eq!(place, Some(("...:/export".into(), "rw,rw,vers=4.2,rsize=1048576".into())));
         for (source, left) in [

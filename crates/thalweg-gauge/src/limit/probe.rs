@@ -143,8 +143,9 @@ pub fn probe(
     }
     if read_bytes > file_bytes {
         notes.push(format!(
-            "the probe read {:.1} times the file: caches beneath this system (device, hypervisor, server) may have \
-             answered, so the limit may be too high, and fractions of it too low",
+            "the probe read {:.1} times the file: caches beneath this system (device, \
+             hypervisor, server) may have answered, so the limit may be too high, and fractions \
+             of it too low",
             read_bytes as f64 / file_bytes.max(1) as f64
         ));
     }

@@ -88,8 +88,9 @@ pub fn html(c: &Compared) -> String {
 }
 
 /// How to read ratios between runs.
-const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the scatter inside each run, not what \
-                             changed between them; the shade is the larger noise of the two.";
+const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the \
+     scatter inside each run, not what changed between them; the shade is the larger noise of \
+     the two.";
 
 /// What each run is, where and with what it was made: names and one value a run.
 fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
@@ -245,12 +246,15 @@ fn remarks(c: &Compared) -> Vec<String> {
         .collect();
     if c.runs.len() > 1 && c.rows.iter().all(|r| r.against.is_empty()) {
         remarks.push(
-            "no arm is in more than one run under the same names; --match NAME OTHER says which belong together".into(),
+            "no arm is in more than one run under the same names; --match NAME OTHER says which \
+             belong together"
+                .into(),
         );
     }
     if c.rows.iter().flat_map(|r| &r.against).any(|a| !a.paired) {
         remarks.push(
-            "unpaired: these trials were not interleaved, so a difference may come from anything that changed between them"
+            "unpaired: these trials were not interleaved, so a difference may come from anything \
+             that changed between them"
                 .into(),
         );
     }
@@ -266,7 +270,8 @@ fn published(page: &mut Page, run: &ResultRun, p: &Published) -> String {
         None => escape(&s.title),
     };
     let mut out = format!(
-        "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured here.</p>\n",
+        "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured \
+         here.</p>\n",
         escape(&s.name)
     );
     let entries: Vec<ResultEntry> = run

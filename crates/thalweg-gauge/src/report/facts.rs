@@ -314,33 +314,44 @@ pub(super) fn method(c: &Comparison) -> Vec<String> {
     let percent = digits(CONFIDENCE * 100.0);
     vec![
         format!(
-            "Each trial is a fresh process. Each round ran every arm once, {}; at most {} rounds were planned, with looks at \
-             the intervals after {}.",
+            "Each trial is a fresh process. Each round ran every arm once, {}; at most {} rounds \
+             were planned, with looks at the intervals after {}.",
             match c.session.order {
                 ArmOrder::Abba => "in alternating order (ABBA)".into(),
                 ArmOrder::Random { seed } => format!("in random order (seed {seed})"),
             },
             c.session.rounds,
-            c.session.looks().iter().map(|look| look.rounds.to_string()).collect::<Vec<_>>().join(", ")
+            c.session
+                .looks()
+                .iter()
+                .map(|look| look.rounds.to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
         ),
         match c.session.clock {
-            Clock::TimeToSamples => "Time to samples runs from open to the last batch in the consumer's hands, by the \
-                                     workload's own report; process and interpreter start-up are outside it."
+            Clock::TimeToSamples => "Time to samples runs from open to the last batch in the \
+                 consumer's hands, by the workload's own report; process and interpreter \
+                 start-up are outside it."
                 .into(),
             Clock::Wall => {
-                "The wall time of the whole process is compared, because not every arm reports its own.".into()
+                "The wall time of the whole process is compared, because not every arm reports \
+                 its own."
+                    .into()
             }
         },
-        "Cold: evicted, residency checked before; at least 99 % of the bytes needed seen to come from the device. Hot: \
-         wholly in the page cache before, next to nothing from the device. What contradicts its level is rejected and \
-         never averaged; what can't be shown is labelled."
+        "Cold: evicted, residency checked before; at least 99 % of the bytes needed seen to come \
+         from the device. Hot: wholly in the page cache before, next to nothing from the device. \
+         What contradicts its level is rejected and never averaged; what can't be shown is \
+         labelled."
             .into(),
         format!(
-            "A ratio is the median of the paired ratios; its {percent} % interval is the sign test's, which assumes no \
-             distribution. Each comparison with the baseline has its own {percent} %."
+            "A ratio is the median of the paired ratios; its {percent} % interval is the sign \
+             test's, which assumes no distribution. Each comparison with the baseline has its \
+             own {percent} %."
         ),
-        "The limit is the larger of stored bytes at the device's best bandwidth and decoded bytes at that of a memory copy, \
-         probed in the same session; decoding is not part of it. MB is 10^6 bytes, MiB 2^20."
+        "The limit is the larger of stored bytes at the device's best bandwidth and decoded \
+         bytes at that of a memory copy, probed in the same session; decoding is not part of it. \
+         MB is 10^6 bytes, MiB 2^20."
             .into(),
     ]
 }

@@ -64,8 +64,8 @@ pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
 }
 
 /// How to read a figure of paired ratios.
-const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are single pairs. A difference counts \
-                          only if its whole interval lies outside the shaded noise.";
+const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are \
+     single pairs. A difference counts only if its whole interval lies outside the shaded noise.";
 
 /// One comparison.
 fn section(page: &mut Page, c: &Comparison, id: &str) -> String {

@@ -73,7 +73,8 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{said} The {} rows give {}x to {}x, geometric mean {}x; the published figure is that of {} ({}x{runs}).",
+        "{said} The {} rows give {}x to {}x, geometric mean {}x; the published figure is that of \
+         {} ({}x{runs}).",
         rows.len(),
         digits(low),
         digits(high),
@@ -91,11 +92,14 @@ fn gain(p: &Published) -> Vec<String> {
             let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
             let gain: f64 = rows.iter().map(|(a, b)| b.time_s - a.time_s).sum();
             let total: f64 = rows.iter().map(|r| r.1.time_s).sum();
-            let most = rows.iter().max_by(|x, y| (x.1.time_s - x.0.time_s).total_cmp(&(y.1.time_s - y.0.time_s)))?;
+            let most = rows
+                .iter()
+                .max_by(|x, y| (x.1.time_s - x.0.time_s).total_cmp(&(y.1.time_s - y.0.time_s)))?;
             let longest = rows.iter().max_by(|x, y| x.1.time_s.total_cmp(&y.1.time_s))?;
             let (saved, share) = (most.1.time_s - most.0.time_s, longest.1.time_s / total);
             Some(format!(
-                "{} % of what {} saves is one step, {} ({} of {}), which is {} % of the baseline's time; {} alone is {} % of it.",
+                "{} % of what {} saves is one step, {} ({} of {}), which is {} % of the \
+                 baseline's time; {} alone is {} % of it.",
                 digits(saved / gain * 100.0),
                 c.arm,
                 step(most.0),
@@ -123,8 +127,8 @@ fn beyond_link(p: &Published) -> Vec<String> {
             let rate = f.bytes? as f64 / f.time_s;
             (rate > link).then(|| {
                 format!(
-                    "{}, {}: {} in {} is {}, but the machine's link carries {} at most: at least {} % came from a cache, and the \
-                     row says nothing about the store.",
+                    "{}, {}: {} in {} is {}, but the machine's link carries {} at most: at least \
+                     {} % came from a cache, and the row says nothing about the store.",
                     step(f),
                     f.arm,
                     decimal_bytes(f.bytes.unwrap_or(0) as f64),
@@ -147,8 +151,8 @@ fn streams(p: &Published) -> Vec<String> {
         for f in here {
             if let Some(fetch) = f.fetch_s.filter(|&s| s > 0.0 && f.store == stream.store) {
                 remarks.push(format!(
-                    "{}: {} spent {} on reading, {} of the same file took {} ({} %): it read as fast as one stream does, which \
-                     is not the device's limit.",
+                    "{}: {} spent {} on reading, {} of the same file took {} ({} %): it read as \
+                     fast as one stream does, which is not the device's limit.",
                     f.experiment,
                     f.arm,
                     seconds(fetch),
@@ -172,8 +176,8 @@ fn streams(p: &Published) -> Vec<String> {
                 "unless its file is much smaller, "
             };
             remarks.push(format!(
-                "{}: {} took {} in all, less than the {} that {} spent on reading alone: {unless}that reading was not at the \
-                 device's limit.",
+                "{}: {} took {} in all, less than the {} that {} spent on reading alone: \
+                 {unless}that reading was not at the device's limit.",
                 f.experiment,
                 f.arm,
                 seconds(f.time_s),
@@ -201,7 +205,8 @@ fn more_readers(p: &Published) -> Vec<String> {
             continue;
         };
         remarks.push(format!(
-            "{}, {}: one rank got {} (decoded), the best was {} ({}x, {} ranks): one stream is not the store.",
+            "{}, {}: one rank got {} (decoded), the best was {} ({}x, {} ranks): one stream is \
+             not the store.",
             one.experiment,
             one.arm,
             bandwidth(bytes as f64 / one.time_s),
@@ -228,7 +233,8 @@ fn mapped(p: &Published) -> Option<String> {
         .filter_map(|o| Some(o.max_rss_bytes? as f64))
         .collect();
     Some(format!(
-        "Resident memory of arms that map their file is page cache, not need: {}, {} has {} (the median of the others is {}).",
+        "Resident memory of arms that map their file is page cache, not need: {}, {} has {} (the \
+         median of the others is {}).",
         f.experiment,
         f.arm,
         binary_bytes(rss as f64),
@@ -241,7 +247,8 @@ fn single_runs(p: &Published) -> Option<String> {
     let once = p.figures.iter().filter(|f| f.iterations.is_none_or(|n| n <= 1)).count();
     (once > 0).then(|| {
         format!(
-            "{once} of {} figures are single runs, or do not say how many there were: differences between them have no interval.",
+            "{once} of {} figures are single runs, or do not say how many there were: \
+             differences between them have no interval.",
             p.figures.len()
         )
     })

@@ -298,7 +298,8 @@ fn full_tables() {
     const RUNS: u64 = 10_000;
     let percent = |x: f64| format!("{:.1} %", x * 100.0);
     println!(
-        "\n| machine | order | pairs | false claims | without the floor | stopped at the first claim | 6 pairs | 10 | 20 |"
+        "\n| machine | order | pairs | false claims | without the floor | stopped at the first \
+         claim | 6 pairs | 10 | 20 |"
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
     for (name, noise) in MACHINES {

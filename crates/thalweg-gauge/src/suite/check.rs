@@ -154,7 +154,8 @@ fn names(
                 .collect();
             let hint = suggestion(name, all);
             let what = format!(
-                "{{{name}}} stands for nothing here{hint}; for the braces themselves write {{{{{name}}}}}"
+                "{{{name}}} stands for nothing here{hint}; for the braces themselves write \
+                 {{{{{name}}}}}"
             );
             problems.add(&template.at, what);
         }

@@ -233,7 +233,10 @@ fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairC
             if least < MIN_PAIRS || most < least {
                 problems.add(
                     &auto.at,
-                    format!("`pairs`: an interval needs {MIN_PAIRS} at least, and `most` not below `least`"),
+                    format!(
+                        "`pairs`: an interval needs {MIN_PAIRS} at least, and `most` not \
+                         below `least`"
+                    ),
                 );
             }
             auto.finish(problems);
@@ -243,7 +246,8 @@ fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairC
             Ok(n) => Some(PairCount::Fixed(n)),
             Err(_) => {
                 let what = format!(
-                    "\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and half_width"
+                    "\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and \
+                     half_width"
                 );
                 problems.add(&value.span(), format!("`pairs`: {}", expected(&what, other)));
                 None

@@ -48,8 +48,8 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
     Some(Figure {
         title: "How near to its own machine's limit".into(),
         alt: format!("Bars of the fraction of each machine's limit. {}.", said.join("; ")),
-        note: "Limit over median time; 100 % is the best that device and memory allow. This compares programs across machines \
-               that are not equally fast."
+        note: "Limit over median time; 100 % is the best that device and memory allow. This \
+             compares programs across machines that are not equally fast."
             .into(),
         height: 96 + names.len() * (14 + 20 * c.runs.len()),
         data,

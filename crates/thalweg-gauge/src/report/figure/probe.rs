@@ -68,7 +68,8 @@ pub(in crate::report) fn probe(p: &Probe) -> Option<Figure> {
             best.unwrap_or_else(|| "unknown".into()),
             stream.unwrap_or_default()
         ),
-        note: "Medians with the slowest and fastest window. One stream (what cat or dd shows) is not what the device can do."
+        note: "Medians with the slowest and fastest window. One stream (what cat or dd shows) is \
+             not what the device can do."
             .into(),
         height: 340,
         data,

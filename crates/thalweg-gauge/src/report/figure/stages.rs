@@ -19,8 +19,8 @@ pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
     data.extend(limits(with.iter().copied()));
     Some(Figure {
         title: "On the clock: what the consumer waited for".into(),
-        note: "Medians. The rest is time in which the consumer was not waiting, or which the arm does not tell apart; in an \
-               arm that overlaps its stages it is nearly everything."
+        note: "Medians. The rest is time in which the consumer was not waiting, or which the arm \
+             does not tell apart; in an arm that overlaps its stages it is nearly everything."
             .into(),
         data,
         ..figure
@@ -39,8 +39,9 @@ pub(in crate::report) fn busy(c: &Comparison) -> Option<Figure> {
     let figure = stacked(&with, |g| g.busy_s, "busy for")?;
     Some(Figure {
         title: "Work: busy time by stage, summed over workers".into(),
-        note: "Medians. It may exceed the time on the clock: stages overlap, workers are many, and a request in flight counts \
-               as work of fetching. An arm shows the stages that its program tells."
+        note: "Medians. It may exceed the time on the clock: stages overlap, workers are many, \
+             and a request in flight counts as work of fetching. An arm shows the stages that \
+             its program tells."
             .into(),
         ..figure
     })

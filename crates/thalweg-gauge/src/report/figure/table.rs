@@ -71,8 +71,8 @@ fn split(p: &Published) -> Option<Figure> {
         title: "Where the time went".into(),
         alt: format!("Bars of time, split into reading and the rest. {}.", said.join("; ")),
         note: format!(
-            "An arm that is shorter in all than another's reading on the same machine shows that this reading was not at the \
-             device's limit.{}",
+            "An arm that is shorter in all than another's reading on the same machine shows that \
+             this reading was not at the device's limit.{}",
             if streams > 0 { " One sequential reader (cat) is all reading." } else { "" }
         ),
         height: height(rows.len()) * 3 / 4,

@@ -45,9 +45,12 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
         .collect();
     Some(Figure {
         title: format!("{}, every trial", capital(clock)),
-        alt: format!("Bars of the median {clock} by arm, with every trial as a point: {}.", said.join(", ")),
-        note: "Bar: median. Points: trials, the first round on top; point at one for its round, level and load. Dashed line: \
-               what this machine's device and memory allow at best."
+        alt: format!(
+            "Bars of the median {clock} by arm, with every trial as a point: {}.",
+            said.join(", ")
+        ),
+        note: "Bar: median. Points: trials, the first round on top; point at one for its round, \
+             level and load. Dashed line: what this machine's device and memory allow at best."
             .into(),
         height: height(names.len()),
         data,
