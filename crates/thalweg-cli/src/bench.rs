@@ -74,7 +74,13 @@ pub(crate) struct Args {
     #[arg(long)]
     markdown: bool,
     /// Go on with a run that was cut off: its folder, or its file of raw trials
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["suite", "list", "only", "pairs", "budget", "set", "place", "file", "out", "json"])]
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with_all = [
+            "suite", "list", "only", "pairs", "budget", "set", "place", "file", "out", "json",
+        ]
+    )]
     resume: Option<PathBuf>,
 }
 

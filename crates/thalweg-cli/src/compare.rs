@@ -23,7 +23,12 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
     /// Two names, of arms or of experiments, that mean the same; may be given again
-    #[arg(long = "match", num_args = 2, value_names = ["NAME", "OTHER"], action = clap::ArgAction::Append)]
+    #[arg(
+        long = "match",
+        num_args = 2,
+        value_names = ["NAME", "OTHER"],
+        action = clap::ArgAction::Append
+    )]
     same: Vec<String>,
     /// Of one run: hold all arms against this one
     #[arg(long, value_name = "ARM")]

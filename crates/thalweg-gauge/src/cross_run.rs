@@ -315,10 +315,14 @@ impl ComparedRow {
         let cell = |(i, c): (usize, &Option<ResultEntry>)| {
             c.as_ref().map(|e| {
                 json!({
-                    "run": name(i), "machine": e.machine, "store": e.store, "version": e.version, "level": e.level,
-                    "published": e.published, "trials": e.times.len(), "time_s": e.time_s, "limit_s": e.limit_s,
-                    "fraction_of_floor": e.fraction(), "cpu_s": e.cpu_s, "peak_anon_bytes": e.anon_bytes,
-                    "stored_bytes": e.stored_bytes, "digest": e.digest, "ratio_in_session": e.ratio, "trouble": e.trouble,
+                    "run": name(i), "machine": e.machine, "store": e.store, "version": e.version,
+                    "level": e.level,
+                    "published": e.published, "trials": e.times.len(), "time_s": e.time_s,
+                    "limit_s": e.limit_s,
+                    "fraction_of_floor": e.fraction(), "cpu_s": e.cpu_s,
+                    "peak_anon_bytes": e.anon_bytes,
+                    "stored_bytes": e.stored_bytes, "digest": e.digest,
+                    "ratio_in_session": e.ratio, "trouble": e.trouble,
                 })
             })
         };

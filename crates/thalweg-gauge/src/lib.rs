@@ -65,7 +65,8 @@
 //! let arms = vec![arm("ours", "thalweg-sum"), arm("theirs", "peer-sum")];
 //! let plan = ComparisonPlan::new("reads", arms).rounds(10);
 //! let stop = std::sync::atomic::AtomicBool::new(false);
-//! let comparison = run(&plan, &mut std::io::stdout(), &stop, &mut |_: ComparisonProgress<'_>| {})?;
+//! let mut on_progress = |_: ComparisonProgress<'_>| {};
+//! let comparison = run(&plan, &mut std::io::stdout(), &stop, &mut on_progress)?;
 //! print!("{}", thalweg_gauge::report::text(&comparison));
 //! # Ok(())
 //! # }

@@ -17,7 +17,7 @@ pub enum ArmOrder {
     /// Shuffled anew each round: each side of a pair comes first by the toss of a coin, which no
     /// disturbance of the machine can keep step with.
     Random {
-        /// The same seed gives the same orders.
+        /// One seed always gives one sequence of orders.
         seed: u64,
     },
 }
@@ -114,7 +114,8 @@ mod tests {
                 order.iter().position(|&x| x == a) < order.iter().position(|&x| x == b)
             });
             let first = first.count();
-            assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000"); // 4 standard errors
+            // 4 standard errors.
+            assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000");
         }
         let orders = |seed| {
             (0..50).map(|round| ArmOrder::Random { seed }.round(3, round)).collect::<Vec<_>>()

@@ -3,8 +3,8 @@
 //! documents the format.
 //!
 //! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column;
-//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives [`ComparisonJob`]s, each
-//! of which is one comparison.
+//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives
+//! [`ComparisonJob`]s, each of which is one comparison.
 //!
 //! ```
 //! use thalweg_gauge::suite::{NoTestFiles, Suite};

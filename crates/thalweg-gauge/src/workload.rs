@@ -185,7 +185,8 @@ mod tests {
 
     #[test]
     fn the_last_json_object_is_the_report() {
-        let out = "hello\n{\"digest\":\"old\"}\n{\"digest\":\"d\",\"open_to_last_s\":0.5,\"gpu\":true}\n{not json\n3\n";
+        let out = "hello\n{\"digest\":\"old\"}\n\
+                   {\"digest\":\"d\",\"open_to_last_s\":0.5,\"gpu\":true}\n{not json\n3\n";
         let report = WorkloadReport::find(out).ok().flatten().unwrap_or_default();
         assert_eq!(report.digest.as_deref(), Some("d"));
         assert_eq!(report.open_to_last_s, Some(0.5));

@@ -36,13 +36,20 @@ fn bits_per_sample(summary: &RunSummary) -> Option<f64> {
 }
 
 fn in_json(summary: &RunSummary) -> Value {
-    let lengths = summary.lengths.map(
-        |l| json!({ "n50": l.n50, "min": l.min, "median": l.median, "mean": l.mean, "max": l.max, "exact": true }),
-    );
+    let lengths = summary.lengths.map(|l| {
+        json!({
+            "n50": l.n50, "min": l.min, "median": l.median, "mean": l.mean, "max": l.max,
+            "exact": true,
+        })
+    });
     let runs: Vec<Value> = summary
         .runs
         .iter()
-        .map(|run| json!({ "attributes": run.attributes, "reads": run.reads, "samples": run.samples }))
+        .map(|run| {
+            json!({
+                "attributes": run.attributes, "reads": run.reads, "samples": run.samples,
+            })
+        })
         .collect();
     json!({
         "schema": "thalweg.run/1",

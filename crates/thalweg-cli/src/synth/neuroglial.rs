@@ -12,7 +12,13 @@ const HEADING: &str = "Neuroglial connectivity";
 #[derive(Debug, clap::Args)]
 pub(super) struct NeuroglialArgs {
     /// Neurons, which say how much tissue there is
-    #[arg(long, value_name = "M", default_value = "219422", value_parser = parse_count, help_heading = HEADING)]
+    #[arg(
+        long,
+        value_name = "M",
+        default_value = "219422",
+        value_parser = parse_count,
+        help_heading = HEADING
+    )]
     neurons: u64,
     /// The first N astrocytes of those that there is room for (14,086 among as many neurons as are
     /// the default), whose lists do not depend on N; all of them unless it is said

@@ -12,7 +12,13 @@ const HEADING: &str = "NeXus events";
 #[derive(Debug, clap::Args)]
 pub(super) struct NexusArgs {
     /// Bytes of events, uncompressed; an event takes eight
-    #[arg(long, value_name = "SIZE", default_value = "1.6GB", value_parser = parse_bytes, help_heading = HEADING)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1.6GB",
+        value_parser = parse_bytes,
+        help_heading = HEADING
+    )]
     size: u64,
     /// Banks of detectors
     #[arg(long, value_name = "N", default_value_t = 40, help_heading = HEADING)]
@@ -79,8 +85,9 @@ pub(super) fn write(
     let mut order = run.pieces();
     let bar = super::bar(run.bytes());
     let make = || {
-        let (mut encoder, mut pieces, mut at) =
-            (Encoder::new(run.recipe().coding), run.pieces(), 0);
+        let mut encoder = Encoder::new(run.recipe().coding);
+        let mut pieces = run.pieces();
+        let mut at = 0;
         let run = &run;
         move |i: u64| {
             let piece = pieces.nth((i - at) as usize);

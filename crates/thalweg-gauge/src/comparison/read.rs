@@ -150,8 +150,9 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 mod tests {
     use super::*;
 
-    const SESSION: &str = r#"{"schema":"thalweg.session/1","id":"s","name":"n","gauge_version":"0","started_unix_s":1,
-        "host":{"architecture":"x86_64","cpu_caches":[],"kernel":"k","virtual_machine":false,"new":1},"places":[],
+    const SESSION: &str = r#"{"schema":"thalweg.session/1","id":"s","name":"n",
+        "gauge_version":"0","started_unix_s":1,"host":{"architecture":"x86_64","cpu_caches":[],
+        "kernel":"k","virtual_machine":false,"new":1},"places":[],
         "arms":[],"control":null,"rounds":1,"clock":"wall","something_new":{"a":1}}"#;
 
     fn lines(lines: &[&str]) -> String {

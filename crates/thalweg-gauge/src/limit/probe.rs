@@ -321,7 +321,8 @@ fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
 
 fn copy_rate(time: Duration, ready: &Barrier) -> f64 {
     let from = vec![1_u8; COPY_BYTES];
-    let mut to = vec![2_u8; COPY_BYTES]; // written once here, so that no page fault falls into the timed part
+    // Written once here, so that no page fault falls into the timed part.
+    let mut to = vec![2_u8; COPY_BYTES];
     ready.wait();
     let start = Instant::now();
     let mut bytes = 0_u64;

@@ -211,7 +211,8 @@ fn out_of_sight(c: &Comparison) -> Vec<String> {
             ));
         } else if c.session.host.virtual_machine {
             said.push(format!(
-                "{}: {again}: no sign of a cache of the virtual machine's host, or it had all of it",
+                "{}: {again}: no sign of a cache of the virtual machine's host, or it had \
+                 all of it",
                 p.file
             ));
         }

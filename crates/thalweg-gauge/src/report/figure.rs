@@ -63,7 +63,10 @@ fn colour(i: usize) -> String {
 /// Stripes over a bar's colour, so that arms differ on grey paper, too.
 fn hatch(striped: bool) -> Value {
     let shape = if striped { "/" } else { "" };
-    json!({ "shape": shape, "fillmode": "overlay", "fgcolor": "var(--bg)", "size": 9, "solidity": 0.25 })
+    json!({
+        "shape": shape, "fillmode": "overlay", "fgcolor": "var(--bg)", "size": 9,
+        "solidity": 0.25,
+    })
 }
 
 /// Entries that belong together, each group where its first entry stands.
@@ -140,14 +143,18 @@ fn rows_axis(names: &[String]) -> Value {
     let at: Vec<usize> = (0..names.len()).collect();
     let text: Vec<String> = names.iter().map(|n| wrapped(n)).collect();
     json!({
-        "tickmode": "array", "tickvals": at, "ticktext": text, "range": [names.len() as f64 - 0.5, -0.5],
-        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "", "tickfont": { "size": 12 },
+        "tickmode": "array", "tickvals": at, "ticktext": text,
+        "range": [names.len() as f64 - 0.5, -0.5],
+        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "",
+        "tickfont": { "size": 12 },
     })
 }
 
 /// A horizontal axis of seconds from zero.
 fn seconds_axis(title: &str) -> Value {
-    json!({ "title": { "text": title }, "rangemode": "tozero", "ticksuffix": " s", "tickformat": "~g" })
+    json!({
+        "title": { "text": title }, "rangemode": "tozero", "ticksuffix": " s", "tickformat": "~g",
+    })
 }
 
 #[cfg(test)]

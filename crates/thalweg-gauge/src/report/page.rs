@@ -11,7 +11,8 @@ const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("style.css");
 
 /// What the page may do: run its own scripts, nothing from anywhere.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
+                      style-src 'unsafe-inline'; img-src data: blob:";
 
 /// A page while it is written.
 #[derive(Debug, Default)]
@@ -25,7 +26,8 @@ impl Page {
         let index = self.figures.len();
         self.figures.push(json!({ "data": f.data, "layout": f.layout, "height": f.height }));
         format!(
-            "<figure>\n<figcaption>{}</figcaption>\n<div data-figure=\"{index}\" role=\"img\" aria-label=\"{}\"></div>\n\
+            "<figure>\n<figcaption>{}</figcaption>\n\
+             <div data-figure=\"{index}\" role=\"img\" aria-label=\"{}\"></div>\n\
              <p class=\"note\">{}</p>\n</figure>\n",
             escape(&f.title),
             escape(&f.alt),
@@ -47,9 +49,11 @@ impl Page {
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
-             <noscript><p class=\"note\">The plots need JavaScript; the tables hold the same figures.</p></noscript>\n\
+             <noscript><p class=\"note\">The plots need JavaScript; the tables hold the same \
+             figures.</p></noscript>\n\
              </main>\n<script type=\"application/json\" id=\"figures\">{figures}</script>\n\
-             <script>\n/*\n{LICENCE}*/\n{PLOTLY}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+             <script>\n/*\n{LICENCE}*/\n{PLOTLY}</script>\n<script>\n{SCRIPT}</script>\n\
+             </body>\n</html>\n",
             escape(title)
         )
     }
@@ -81,7 +85,8 @@ pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
         header.iter().map(|h| format!("<th scope=\"col\">{}</th>", escape(h))).collect();
     let body: String = rows.iter().map(|r| format!("<tr>{}</tr>\n", row(r))).collect();
     format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n\
+         <tbody>\n{body}</tbody>\n</table></div>\n"
     )
 }
 

@@ -221,7 +221,8 @@ mod tests {
             r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T","later":1}"#;
         let figure = |rest: &str| {
             format!(
-                "{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\"arm\":\"x\",{rest}}}\n"
+                "{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\
+                 \"arm\":\"x\",{rest}}}\n"
             )
         };
         assert_eq!(error(&figure(r#""source":"a","time_s":1"#)), "");

@@ -15,7 +15,8 @@ impl Random {
     }
 
     fn normal(&mut self) -> f64 {
-        let (u, v) = (self.uniform().max(1e-300), self.uniform());
+        let u = self.uniform().max(1e-300);
+        let v = self.uniform();
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
@@ -271,7 +272,8 @@ fn a_tenth_is_found() {
         for (order_name, order) in ORDERS {
             let tally = tally(noise, order, pairs, 1.1, 500);
             assert!(tally.claims >= least, "{name}, {order_name}: {tally:?}");
-            assert!(tally.missed <= 0.08, "{name}, {order_name}: {tally:?}"); // 5 % and 3 standard errors
+            // 5 % and 3 standard errors.
+            assert!(tally.missed <= 0.08, "{name}, {order_name}: {tally:?}");
         }
     }
 }

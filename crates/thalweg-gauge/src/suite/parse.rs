@@ -24,8 +24,8 @@ use crate::{Error, Result};
 use workload::{command, peer, workload};
 
 impl Suite {
-    /// Reads the text of a suite. Messages call it `source`, which is usually its path. `maker` reads
-    /// the recipes of test files.
+    /// Reads the text of a suite. Messages call it `source`, which is usually its path. `maker`
+    /// reads the recipes of test files.
     ///
     /// # Errors
     /// [`Error::Suite`] with every mistake that the text shows, each with its line and column.

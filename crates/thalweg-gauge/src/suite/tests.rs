@@ -44,7 +44,9 @@ peer = ["pod5", "{file}"]
 name = "at {place}"
 sweep = { place = ["near", "far"] }
 arms = [
-    { workload = "ours", set = { level = "hot" }, sweep = { store = ["mmap", "direct"], threads = "1..all" } },
+    { workload = "ours", set = { level = "hot" }, sweep = { store = [
+        "mmap", "direct",
+    ], threads = "1..all" } },
     "theirs",
     "gone",
 ]
@@ -222,9 +224,11 @@ fn what_is_absent_here_is_said_before_anything_runs() {
 
 #[test]
 fn lists_of_reads_are_chosen_by_a_setting() {
-    let text = TWO.replace("{file:list}", "{ids}").replace("batch = 1000", "batch = 1000\nids = \"list\"").replace(
+    let text = TWO.replace("{file:list}", "{ids}");
+    let text = text.replace("batch = 1000", "batch = 1000\nids = \"list\"").replace(
         "[workload.ours]",
-        "[file.some]\nids = { of = \"reads\", share = \"20 %\", run = 4, seed = 2 }\n[workload.ours]",
+        "[file.some]\nids = { of = \"reads\", share = \"20 %\", run = 4, seed = 2 }\n\
+         [workload.ours]",
     );
     let text = text.replace(
         "{ workload = \"theirs\", name",
@@ -261,7 +265,8 @@ fn lists_of_reads_are_shuffled_alone_or_in_runs() {
 fn mistakes_are_shown_where_they_are() {
     let minimal = |more: &str| {
         format!(
-            "name = \"n\"\n[workload.w]\ncommand = \"cat {{file}}\"\n[[comparison]]\nname = \"c\"\narms = [\"w\"]\n{more}"
+            "name = \"n\"\n[workload.w]\ncommand = \"cat {{file}}\"\n\
+             [[comparison]]\nname = \"c\"\narms = [\"w\"]\n{more}"
         )
     };
     for (more, at, words) in [
@@ -374,9 +379,10 @@ arms = ["w"]
     assert_eq!(names.len(), 2);
     assert!(names[0].starts_with("/cache/plain-") && names[0].ends_with(".txt"), "{names:?}");
     assert!(names[1].starts_with("/cache/packed-") && names[1].ends_with(".gz"), "{names:?}");
-    assert!(
-        matches!(&jobs[0].needed[0].make, Make::Command { partial, .. } if partial.display().to_string().contains("partial-"))
-    );
+    assert!(matches!(
+        &jobs[0].needed[0].make,
+        Make::Command { partial, .. } if partial.display().to_string().contains("partial-")
+    ));
     // A peer makes it, too; without the peer, the arms that want its file are left out, and said to
     // be.
     let by_peer = |peer: &str| {

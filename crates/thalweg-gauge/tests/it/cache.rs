@@ -71,8 +71,10 @@ fn a_mapping_keeps_the_file_and_its_holder_is_named() {
         return;
     }
     let script = "import mmap,sys\n\
-                  f=open(sys.argv[1],'rb'); m=mmap.mmap(f.fileno(),0,access=mmap.ACCESS_READ); f.close()\n\
-                  s=sum(m[i] for i in range(0,len(m),4096)); print('ready',flush=True); sys.stdin.read()";
+                  f=open(sys.argv[1],'rb')\n\
+                  m=mmap.mmap(f.fileno(),0,access=mmap.ACCESS_READ); f.close()\n\
+                  s=sum(m[i] for i in range(0,len(m),4096))\n\
+                  print('ready',flush=True); sys.stdin.read()";
     let spawned = Command::new("python3")
         .args(["-c", script])
         .arg(&path)

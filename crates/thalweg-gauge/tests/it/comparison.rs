@@ -16,7 +16,8 @@ use super::common::{data_file, scratch};
 fn arm(name: &str, file: &std::path::Path, seconds: f64, digest: &str) -> Arm {
     let script = format!(
         "cat \"$1\" > /dev/null; sleep {seconds}; \
-         echo '{{\"open_to_last_s\":{seconds},\"digest\":\"{digest}\",\"samples\":1000,\"stages\":{{\"fetch\":0.004}}}}'"
+         echo '{{\"open_to_last_s\":{seconds},\"digest\":\"{digest}\",\
+         \"samples\":1000,\"stages\":{{\"fetch\":0.004}}}}'"
     );
     Arm::new(name, ["sh", "-c", &script, "sh", "{file}"], file)
 }

@@ -16,7 +16,8 @@ fn comparison() -> Comparison {
     let file = data_file(&dir, "f", 4 << 20);
     let script = |read: &str, s: f64| {
         format!(
-            "{read} \"$1\" > /dev/null; sleep {s}; echo '{{\"open_to_last_s\":{s},\"digest\":\"d\",\"samples\":2000000,\
+            "{read} \"$1\" > /dev/null; sleep {s}; \
+             echo '{{\"open_to_last_s\":{s},\"digest\":\"d\",\"samples\":2000000,\
              \"version\":\"cat 9\",\"build\":{{\"compiler\":\"cc 13\",\"allocator\":\"glibc\"}},\
              \"stages\":{{\"fetch\":{{\"busy_s\":0.02,\"exposed_s\":0.01}},\"decode\":0.03}}}}'"
         )

@@ -114,7 +114,10 @@ fn a_machine_that_slows_down_is_told_from_a_ratio_that_moves() {
 fn outliers_are_named() {
     let flags = flagged(|round, _, b| slow(b, if round == 3 || round == 7 { 1.5 } else { 1.0 }));
     assert!(
-        matches!(&flags[..], [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]),
+        matches!(
+            &flags[..],
+            [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]
+        ),
         "{flags:?}"
     );
     assert!(flags[0].to_string().contains("b in rounds 4, 8, up to 1.49 times"), "{}", flags[0]);

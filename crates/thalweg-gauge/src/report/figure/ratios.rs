@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Figure, height, plain, rows_axis};
 use crate::comparison::{Comparison, pairs};
 use crate::stats::{Ratio, RatioFinding};
+use crate::units::digits;
 
 /// One row of the figure.
 #[derive(Debug, Clone)]
@@ -93,11 +94,19 @@ pub(in crate::report) fn ratios(
         layout: json!({
             "yaxis": rows_axis(&names),
             "xaxis": {
-                "type": "log", "range": [low.log10(), high.log10()], "tickmode": "array", "tickvals": values,
-                "ticktext": labels, "title": { "text": format!("← less time · times as long as {} · more time →", plain(against)) },
+                "type": "log", "range": [low.log10(), high.log10()], "tickmode": "array",
+                "tickvals": values,
+                "ticktext": labels,
+                "title": {
+                    "text": format!(
+                        "← less time · times as long as {} · more time →",
+                        plain(against)
+                    ),
+                },
             },
             "shapes": [{
-                "type": "line", "xref": "x", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "layer": "below",
+                "type": "line", "xref": "x", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
+                "layer": "below",
                 "line": { "color": "var(--soft)", "width": 1 },
             }],
         }),
@@ -144,9 +153,13 @@ fn medians(
             "y": mine.iter().map(|(i, _)| *i).collect::<Vec<_>>(),
             "error_x": {
                 "type": "data", "symmetric": false, "thickness": 2.5, "width": 6, "color": colour,
-                "array": end(&|r| Some(r.interval?.1 - r.median)), "arrayminus": end(&|r| Some(r.median - r.interval?.0)),
+                "array": end(&|r| Some(r.interval?.1 - r.median)),
+                "arrayminus": end(&|r| Some(r.median - r.interval?.0)),
             },
-            "marker": { "symbol": symbol, "color": colour, "size": 11, "line": { "width": 2, "color": colour } },
+            "marker": {
+                "symbol": symbol, "color": colour, "size": 11,
+                "line": { "width": 2, "color": colour },
+            },
         })
     })
 }
@@ -156,14 +169,17 @@ fn noise(rows: &[Interval]) -> Option<Value> {
     let mut y: Vec<Option<f64>> = Vec::new();
     for (i, r) in rows.iter().enumerate() {
         let Some(n) = r.noise else { continue };
-        let (top, bottom) = (Some(i as f64 - 0.5), Some(i as f64 + 0.5));
+        let top = Some(i as f64 - 0.5);
+        let bottom = Some(i as f64 + 0.5);
         x.extend([Some(1.0 / n), Some(n), Some(n), Some(1.0 / n), Some(1.0 / n), None]);
         y.extend([top, top, bottom, bottom, top, None]);
     }
     (!x.is_empty()).then(|| {
         json!({
-            "type": "scatter", "mode": "lines", "fill": "toself", "name": "noise between identical arms", "x": x, "y": y,
-            "fillcolor": "var(--noise)", "opacity": 0.55, "line": { "width": 0 }, "hoverinfo": "skip",
+            "type": "scatter", "mode": "lines", "fill": "toself",
+            "name": "noise between identical arms", "x": x, "y": y,
+            "fillcolor": "var(--noise)", "opacity": 0.55, "line": { "width": 0 },
+            "hoverinfo": "skip",
         })
     })
 }
@@ -175,11 +191,15 @@ fn pair_points(rows: &[Interval]) -> Option<Value> {
         .flat_map(|(i, r)| r.pairs.iter().map(move |p| (i, p.0, p.1)))
         .collect();
     let rounds = all.iter().map(|p| p.1 + 1).max()? as f64;
+    // Rounds from top to bottom of the row, so that a drift shows as a slope.
+    let height =
+        |row: usize, round: usize| row as f64 + 0.56 * ((round as f64 + 0.5) / rounds - 0.5);
+    let hover = |round: usize, ratio: f64| format!("round {}: {}x", round + 1, digits(ratio));
     Some(json!({
         "type": "scatter", "mode": "markers", "name": "a pair",
         "x": all.iter().map(|p| p.2).collect::<Vec<_>>(),
-        "y": all.iter().map(|p| p.0 as f64 + 0.56 * ((p.1 as f64 + 0.5) / rounds - 0.5)).collect::<Vec<_>>(),
-        "text": all.iter().map(|p| format!("round {}: {}x", p.1 + 1, crate::units::digits(p.2))).collect::<Vec<_>>(),
+        "y": all.iter().map(|p| height(p.0, p.1)).collect::<Vec<_>>(),
+        "text": all.iter().map(|p| hover(p.1, p.2)).collect::<Vec<_>>(),
         "hovertemplate": "%{text}<extra></extra>",
         "marker": { "symbol": "circle", "color": "var(--c6)", "size": 4 },
     }))

@@ -90,7 +90,10 @@ fn stacked(
         note: String::new(),
         height: height(with.len()),
         data,
-        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&arms), "barmode": "stack", "legend": { "traceorder": "normal" } }),
+        layout: json!({
+            "xaxis": seconds_axis(""), "yaxis": rows_axis(&arms), "barmode": "stack",
+            "legend": { "traceorder": "normal" },
+        }),
     })
 }
 
@@ -110,7 +113,8 @@ fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     // Colours that repeat are hatched.
     let pattern = hatch(hue.is_some_and(|h| h >= COLOURS));
     json!({
-        "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text, "textposition": "none",
+        "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text,
+        "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
         "marker": {
             "color": hue.map_or("var(--rest)".into(), colour), "pattern": pattern,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis, seconds_axis};
 use crate::results::Published;
+use crate::results::published::PublishedFigure;
 use crate::units::{bandwidth, seconds};
 
 /// Bandwidth of the rows that read over a network link beside the link itself, and times split
@@ -13,6 +14,7 @@ pub(in crate::report) fn table(p: &Published) -> Vec<Figure> {
     [split(p), link(p)].into_iter().flatten().collect()
 }
 
+/// Times split into reading and the rest, on machines where reading was told apart.
 fn split(p: &Published) -> Option<Figure> {
     let machines: Vec<&String> = p
         .figures
@@ -32,32 +34,13 @@ fn split(p: &Published) -> Option<Figure> {
         .iter()
         .map(|f| format!("{}: {}", f.machine.clone().unwrap_or_default(), f.arm))
         .collect();
-    let y: Vec<usize> = (0..rows.len()).collect();
-    let bar = |name: &str, colour: &str, x: Vec<f64>| {
-        let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
-        json!({
-            "type": "bar", "orientation": "h", "name": name, "x": x, "y": y, "text": text, "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>", "width": 0.6, "marker": { "color": colour },
-        })
-    };
-    let stream = |f: &&&crate::results::published::PublishedFigure| f.one_stream;
-    let data: Vec<Value> = vec![
-        bar(
-            "reading",
-            "var(--c0)",
-            rows.iter()
-                .map(|f| if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) })
-                .collect(),
-        ),
-        bar(
-            "all else, or not told apart",
-            "var(--rest)",
-            rows.iter()
-                .map(|f| if f.one_stream { 0.0 } else { f.time_s - f.fetch_s.unwrap_or(0.0) })
-                .collect(),
-        ),
+    let reading = rows.iter().map(|f| reading_s(f)).collect();
+    let rest = rows.iter().map(|f| f.time_s - reading_s(f)).collect();
+    let data = vec![
+        bar("reading", "var(--c0)", reading),
+        bar("all else, or not told apart", "var(--rest)", rest),
     ];
-    let streams = rows.iter().filter(stream).count();
+    let streams = rows.iter().filter(|f| f.one_stream).count();
     let said: Vec<String> = rows
         .iter()
         .zip(&names)
@@ -77,14 +60,31 @@ fn split(p: &Published) -> Option<Figure> {
         ),
         height: height(rows.len()) * 3 / 4,
         data,
-        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack", "legend": { "traceorder": "normal" } }),
+        layout: json!({
+            "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack",
+            "legend": { "traceorder": "normal" },
+        }),
     })
 }
 
+/// Seconds of reading: all of them where one sequential reader did nothing else.
+fn reading_s(f: &PublishedFigure) -> f64 {
+    if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) }
+}
+
+fn bar(name: &str, colour: &str, x: Vec<f64>) -> Value {
+    let y: Vec<usize> = (0..x.len()).collect();
+    let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
+    json!({
+        "type": "bar", "orientation": "h", "name": name, "x": x, "y": y, "text": text,
+        "textposition": "none", "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
+        "marker": { "color": colour },
+    })
+}
+
+/// Bandwidth of the rows that read from S3, beside that of the machine's network link.
 fn link(p: &Published) -> Option<Figure> {
-    let over = |f: &&crate::results::published::PublishedFigure| {
-        f.store.as_deref() == Some("S3") && f.bytes.is_some()
-    };
+    let over = |f: &&PublishedFigure| f.store.as_deref() == Some("S3") && f.bytes.is_some();
     let rows: Vec<_> = p.figures.iter().filter(over).collect();
     let machine = rows.first().and_then(|f| p.source.machines.get(f.machine.as_ref()?))?;
     let link = machine.network_bytes_per_s?;
@@ -110,12 +110,15 @@ fn link(p: &Published) -> Option<Figure> {
         ),
         height: height(rows.len()) * 3 / 4,
         data: vec![json!({
-            "type": "bar", "orientation": "h", "x": rates, "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
+            "type": "bar", "orientation": "h", "x": rates,
+            "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
             "text": said.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>", "showlegend": false, "marker": { "color": colours },
+            "hovertemplate": "%{text}<extra></extra>", "showlegend": false,
+            "marker": { "color": colours },
         })],
         layout: json!({
-            "xaxis": { "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s" }, "yaxis": rows_axis(&names),
+            "xaxis": { "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s" },
+            "yaxis": rows_axis(&names),
             "shapes": [{
                 "type": "line", "x0": link, "x1": link, "yref": "paper", "y0": 0, "y1": 1,
                 "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },

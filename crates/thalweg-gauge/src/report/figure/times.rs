@@ -9,7 +9,8 @@ use crate::units::{digits, seconds};
 /// A bar an arm (its median), a point a trial, rejected ones hollow, a line for the limit.
 pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     let mut points: Vec<(f64, f64, String)> = Vec::new();
-    let (mut rejected, mut outlying) = (points.clone(), points.clone());
+    let mut rejected = points.clone();
+    let mut outlying = points.clone();
     for (i, s) in c.summaries.iter().enumerate() {
         for t in c.trials.iter().filter(|t| t.arm == s.arm) {
             let (Some(time), Some(round)) = (t.time_s, t.round) else { continue };
@@ -87,8 +88,10 @@ fn medians(c: &Comparison) -> Value {
     let colours: Vec<&str> =
         with.iter().map(|(i, _)| if *i == 0 { "var(--base)" } else { "var(--bar)" }).collect();
     json!({
-        "type": "bar", "orientation": "h", "name": "median", "hoverinfo": "skip", "width": 0.7, "showlegend": false,
-        "x": with.iter().map(|w| w.1).collect::<Vec<_>>(), "y": with.iter().map(|w| w.0).collect::<Vec<_>>(),
+        "type": "bar", "orientation": "h", "name": "median", "hoverinfo": "skip", "width": 0.7,
+        "showlegend": false,
+        "x": with.iter().map(|w| w.1).collect::<Vec<_>>(),
+        "y": with.iter().map(|w| w.0).collect::<Vec<_>>(),
         "marker": { "color": colours },
     })
 }
@@ -101,15 +104,18 @@ fn label(i: usize, s: &ArmSummary) -> Value {
         (None, _) => "no trial".into(),
     };
     json!({
-        "xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "yref": "y", "y": i, "text": text, "showarrow": false,
+        "xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "yref": "y", "y": i,
+        "text": text, "showarrow": false,
     })
 }
 
 fn scatter(name: &str, symbol: &str, colour: &str, points: &[(f64, f64, String)]) -> Value {
     json!({
         "type": "scatter", "mode": "markers", "name": name,
-        "x": points.iter().map(|p| p.0).collect::<Vec<_>>(), "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
-        "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(), "hovertemplate": "%{text}<extra></extra>",
+        "x": points.iter().map(|p| p.0).collect::<Vec<_>>(),
+        "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
+        "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(),
+        "hovertemplate": "%{text}<extra></extra>",
         "marker": { "symbol": symbol, "color": colour, "size": 6 },
     })
 }
