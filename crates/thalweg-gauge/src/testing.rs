@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::suite::{Context, Peer, Suite, SynthTable, TestFile, TestFileMaker};
+use crate::suite::{ComparisonJob, Context, Peer, Suite, SynthTable, TestFile, TestFileMaker};
 use crate::{Error, Result};
 
 /// Panics when something is wrong with these bytes.
@@ -56,27 +56,26 @@ pub fn gauge_suite(bytes: &[u8]) {
     let mut names = BTreeSet::new();
     for job in &jobs {
         assert!(names.insert(&job.plan.name), "two comparisons are called {:?}", job.plan.name);
-        assert!(
-            !job.plan.arms.is_empty() || !job.absent.is_empty(),
-            "{:?} has no arms, and nobody said so",
-            job.plan.name
-        );
-        let arms: BTreeSet<&String> = job.plan.arms.iter().map(|arm| &arm.name).collect();
-        assert_eq!(
-            arms.len(),
-            job.plan.arms.len(),
-            "two arms of {:?} have one name",
-            job.plan.name
-        );
-        for arm in &job.plan.arms {
-            assert!(!arm.workload.argv.is_empty(), "{:?} runs nothing", arm.name);
-            for file in arm.files.iter().take(1) {
-                let made = job.needed.iter().any(|needed| needed.path == *file);
-                assert!(
-                    made || !arm.command().argv.contains(&file.display().to_string())
-                        || file.is_file()
-                );
-            }
+        check_job(job);
+    }
+}
+
+/// Asserts that a job has arms with different names, each with a command, and its files.
+fn check_job(job: &ComparisonJob) {
+    let name = &job.plan.name;
+    assert!(
+        !job.plan.arms.is_empty() || !job.absent.is_empty(),
+        "{name:?} has no arms, and nobody said so"
+    );
+    let arms: BTreeSet<&String> = job.plan.arms.iter().map(|arm| &arm.name).collect();
+    assert_eq!(arms.len(), job.plan.arms.len(), "two arms of {name:?} have one name");
+    for arm in &job.plan.arms {
+        assert!(!arm.workload.argv.is_empty(), "{:?} runs nothing", arm.name);
+        for file in arm.files.iter().take(1) {
+            let made = job.needed.iter().any(|needed| needed.path == *file);
+            assert!(
+                made || !arm.command().argv.contains(&file.display().to_string()) || file.is_file()
+            );
         }
     }
 }

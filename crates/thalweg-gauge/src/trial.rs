@@ -137,19 +137,8 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         }
         None => {}
     }
-    match (ended.exit_code, ended.signal) {
-        (Some(0), _) => {}
-        (Some(code), _) => {
-            return Err(Error::Failed { command: command(), how: exit_status(code), stderr });
-        }
-        (None, signal) => {
-            let how = ExitStatus::from_raw(signal.unwrap_or(0)).to_string();
-            return Err(Error::Failed {
-                command: command(),
-                how: format!("killed by {how}"),
-                stderr,
-            });
-        }
+    if let Some(how) = failure(&ended) {
+        return Err(Error::Failed { command: command(), how, stderr });
     }
     let report = WorkloadReport::find(&stdout.finish(DRAIN))
         .map_err(|e| Error::Report { command: command(), what: format!("can't be read: {e}") })?;
@@ -164,6 +153,15 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         memory_samples: watched.samples,
     };
     Ok(Outcome { usage, load, report, stderr })
+}
+
+/// How a child failed; `None` for exit status 0.
+fn failure(ended: &syscalls::ChildExit) -> Option<String> {
+    match (ended.exit_code, ended.signal) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(exit_status(code)),
+        (None, signal) => Some(format!("killed by {}", ExitStatus::from_raw(signal.unwrap_or(0)))),
+    }
 }
 
 /// Shells, and what follows their custom, tell of a child that a signal ended by 128 and the

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg_gauge::comparison::{Comparison, Earlier, run as compare, summarise};
+use thalweg_gauge::comparison::{
+    Comparison, ComparisonPlan, ComparisonProgress, Earlier, run as compare, summarise,
+};
 use thalweg_gauge::report::{machine, markdown, text};
 use thalweg_gauge::suite::ComparisonJob;
 use thalweg_gauge::trial;
@@ -36,68 +38,104 @@ pub(super) fn run(
         // The latest of its name is the one that may have been cut off.
         job.plan.resume = earlier.iter().rev().find(|e| e.session.name == job.plan.name).cloned();
     }
-    let over = |job: &ComparisonJob| job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some());
-    for needed in jobs.iter().filter(|job| !over(job)).flat_map(|job| &job.needed) {
+    for needed in jobs.iter().filter(|job| !is_finished(job)).flat_map(|job| &job.needed) {
         make(needed, &stop)?;
     }
-    let mut display = Display::new(Left::new(jobs.iter().map(|job| job.guess)));
-    let mut done: Vec<Comparison> = Vec::new();
+    let display = Display::new(Left::new(jobs.iter().map(|job| job.guess)));
+    let mut session = Session {
+        started,
+        budget: work.budget,
+        stop: &stop,
+        lines: &mut *lines,
+        outputs,
+        as_markdown,
+        display,
+        done: Vec::new(),
+    };
     let mut unbegun: Vec<&str> = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
         if stop.load(Ordering::SeqCst) {
             break;
         }
-        if let Some(earlier) = job.plan.resume.as_ref().filter(|_| over(job)) {
-            display.over(number);
-            done.push(summarise(earlier.clone()));
-            continue;
+        if !session.job(number, job)? {
+            unbegun.push(&job.plan.name);
         }
-        let mut plan = job.plan.clone();
-        if let Some(budget) = work.budget {
-            let Some(left) = budget.checked_sub(started.elapsed()) else {
-                unbegun.push(&job.plan.name);
-                continue;
-            };
-            // What is left is shared out by how long each is expected to take; preparing is at the
-            // cost of all to come.
-            let share = share(&display.left, number).clamp(0.0, 1.0);
-            let own = left.mul_f64(share);
-            plan.reserve = left - own;
-            plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
-        }
-        let ended = around(job, &stop, || {
-            Ok(compare(&plan, &mut lines, &stop, &mut |progress| {
-                display.show(number, &plan.name, &progress)
-            })?)
-        });
-        display.over(number);
-        let comparison = match ended {
-            Ok(comparison) => comparison,
-            Err(failure) => {
-                display.end();
-                return Err(failure);
-            }
-        };
-        display.aside(|| -> Outcome {
-            let mut out = output();
-            writeln!(
-                out,
-                "{}",
-                if as_markdown { markdown(&comparison) } else { text(&comparison) }
-            )?;
-            Ok(out.flush()?)
-        })?;
-        done.push(comparison);
-        outputs.report(&done)?;
     }
-    display.end();
+    session.display.end();
     if !unbegun.is_empty() {
         complain(&format!(
             "the time was over before these began (--resume goes on with them): {}",
             unbegun.join("; ")
         ));
     }
-    finish(&done, outputs, as_markdown, stop.load(Ordering::SeqCst))
+    finish(&session.done, outputs, as_markdown, stop.load(Ordering::SeqCst))
+}
+
+/// Whether an earlier run finished this comparison.
+fn is_finished(job: &ComparisonJob) -> bool {
+    job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some())
+}
+
+/// The comparisons of a suite while they run.
+struct Session<'a> {
+    started: Instant,
+    budget: Option<Duration>,
+    stop: &'a AtomicBool,
+    lines: &'a mut dyn Write,
+    outputs: &'a Outputs,
+    as_markdown: bool,
+    display: Display,
+    done: Vec<Comparison>,
+}
+
+impl Session<'_> {
+    /// Runs job `number`, or takes over its earlier results. False if the budget is spent.
+    fn job(&mut self, number: usize, job: &ComparisonJob) -> Result<bool, Failure> {
+        if let Some(earlier) = job.plan.resume.as_ref().filter(|_| is_finished(job)) {
+            self.display.over(number);
+            self.done.push(summarise(earlier.clone()));
+            return Ok(true);
+        }
+        let Some(plan) = self.within_budget(number, &job.plan) else { return Ok(false) };
+        let ended = around(job, self.stop, || {
+            let mut on_progress = |progress: ComparisonProgress<'_>| {
+                self.display.show(number, &plan.name, &progress);
+            };
+            Ok(compare(&plan, &mut self.lines, self.stop, &mut on_progress)?)
+        });
+        self.display.over(number);
+        let comparison = match ended {
+            Ok(comparison) => comparison,
+            Err(failure) => {
+                self.display.end();
+                return Err(failure);
+            }
+        };
+        let report = if self.as_markdown { markdown(&comparison) } else { text(&comparison) };
+        self.display.aside(|| -> Outcome {
+            let mut out = output();
+            writeln!(out, "{report}")?;
+            Ok(out.flush()?)
+        })?;
+        self.done.push(comparison);
+        self.outputs.report(&self.done)?;
+        Ok(true)
+    }
+
+    /// The plan with its share of the remaining time; `None` if no time remains.
+    fn within_budget(&self, number: usize, plan: &ComparisonPlan) -> Option<ComparisonPlan> {
+        let mut plan = plan.clone();
+        if let Some(budget) = self.budget {
+            let remaining = budget.checked_sub(self.started.elapsed())?;
+            // The remaining time is shared out by how long each comparison is expected to take;
+            // preparing is at the cost of all that follow.
+            let share = share(&self.display.left, number).clamp(0.0, 1.0);
+            let own = remaining.mul_f64(share);
+            plan.reserve = remaining - own;
+            plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
+        }
+        Some(plan)
+    }
 }
 
 fn absences(jobs: &[ComparisonJob]) {
@@ -114,7 +152,8 @@ fn absences(jobs: &[ComparisonJob]) {
 
 /// The share of the work from job `number` on that is its own.
 fn share(left: &Left, number: usize) -> f64 {
-    let (own, all) = (left.seconds(number) - left.seconds(number + 1), left.seconds(number));
+    let own = left.seconds(number) - left.seconds(number + 1);
+    let all = left.seconds(number);
     if all > 0.0 { own / all } else { 1.0 }
 }
 

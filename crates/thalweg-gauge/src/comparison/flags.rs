@@ -206,87 +206,78 @@ fn busy(
 
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{} %", digits(share * 100.0));
-        let change = |factor: f64| {
-            let word = if factor < 1.0 { "fell" } else { "rose" };
-            format!("{word} by {} from the first round to the last", percent((factor - 1.0).abs()))
-        };
-        let which = |rounds: &[usize]| {
-            let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
-            format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })
-        };
-        let when = |round: Option<usize>| {
-            round.map_or("the warm-up".into(), |r| format!("round {}", r + 1))
-        };
         match self {
             Self::BaselineDrift { factor } => {
                 write!(f, "drift: the baseline's times {}", change(*factor))
             }
             Self::RatioDrift { arm, factor } => {
-                write!(
-                    f,
-                    "drift: the ratio of {arm} {}: no one figure describes it",
-                    change(*factor)
-                )
+                let change = change(*factor);
+                write!(f, "drift: the ratio of {arm} {change}: no one figure describes it")
             }
             Self::Outliers { arm, rounds, farthest } => {
+                let rounds = numbered(rounds);
                 let far = digits(*farthest);
-                write!(
-                    f,
-                    "outliers: {arm} in {}, up to {far} times its median; they count",
-                    which(rounds)
-                )
+                write!(f, "outliers: {arm} in {rounds}, up to {far} times its median; they count")
             }
-            Self::IdenticalArmsDiffer => f.write_str(
-                "identical arms were told apart: by chance (once in twenty), or because \
-                 something here favours an arm for its place alone; the floor is the far end of \
-                 their interval",
-            ),
+            Self::IdenticalArmsDiffer => f.write_str(IDENTICAL_ARMS_DIFFER),
             Self::ClockStep { arm, round, step_s } => {
-                let (way, step) =
-                    (if *step_s < 0.0 { "back" } else { "forward" }, seconds(step_s.abs()));
-                write!(
-                    f,
-                    "clock: it was set {way} by {step} during {arm}, {} (or the machine slept)",
-                    when(*round)
-                )
+                let direction = if *step_s < 0.0 { "back" } else { "forward" };
+                let step = seconds(step_s.abs());
+                let when = when(*round);
+                write!(f, "clock: it was set {direction} by {step} during {arm}, {when} ")?;
+                f.write_str("(or the machine slept)")
             }
             Self::Stolen { share, worst } => {
-                let (share, worst) = (percent(*share), percent(*worst));
-                write!(
-                    f,
-                    "the hypervisor took {share} of the machine's CPU time, up to {worst} \
-                     in a trial"
-                )
+                let share = percent(*share);
+                let worst = percent(*worst);
+                write!(f, "the hypervisor took {share} of the machine's CPU time, up to {worst} ")?;
+                f.write_str("in a trial")
             }
             Self::OthersBusy { share, worst } => {
-                let (share, worst) = (percent(*share), percent(*worst));
-                write!(
-                    f,
-                    "the machine was not quiet: others used {share} of its CPU time, up to \
-                     {worst} in a trial"
-                )
+                let share = percent(*share);
+                let worst = percent(*worst);
+                write!(f, "the machine was not quiet: others used {share} of its CPU time, ")?;
+                write!(f, "up to {worst} in a trial")
             }
             Self::Pressure { arm, resource, rounds, worst, usual } => {
                 let resource = if resource == "cpu" { "a CPU" } else { "I/O" };
-                let (worst, usual) = (percent(*worst), percent(*usual));
-                let rounds = which(rounds);
-                write!(
-                    f,
-                    "pressure: {arm} in {rounds} waited for {resource} up to {worst} of \
-                     its time, {usual} is usual"
-                )
+                let rounds = numbered(rounds);
+                let worst = percent(*worst);
+                let usual = percent(*usual);
+                write!(f, "pressure: {arm} in {rounds} waited for {resource} up to {worst} of ")?;
+                write!(f, "its time, {usual} is usual")
             }
             Self::Interrupted { round, gap_s } => {
                 let gap = gap_s.map_or(String::new(), |s| format!(" for {}", seconds(s.max(0.0))));
-                write!(
-                    f,
-                    "interrupted{gap} after a trial of {}; a pair of that round may span the gap",
-                    when(*round)
-                )
+                let when = when(*round);
+                write!(f, "interrupted{gap} after a trial of {when}; a pair of that round may ")?;
+                f.write_str("span the gap")
             }
         }
     }
+}
+
+const IDENTICAL_ARMS_DIFFER: &str = "identical arms were told apart: by chance (once in twenty), \
+    or because something here favours an arm for its place alone; the floor is the far end of \
+    their interval";
+
+fn percent(share: f64) -> String {
+    format!("{} %", digits(share * 100.0))
+}
+
+fn change(factor: f64) -> String {
+    let word = if factor < 1.0 { "fell" } else { "rose" };
+    format!("{word} by {} from the first round to the last", percent((factor - 1.0).abs()))
+}
+
+/// "round 3" or "rounds 3, 7": numbers from 1.
+fn numbered(rounds: &[usize]) -> String {
+    let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
+    format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })
+}
+
+fn when(round: Option<usize>) -> String {
+    round.map_or("the warm-up".into(), |r| format!("round {}", r + 1))
 }
 
 #[cfg(test)]

@@ -119,23 +119,24 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         let Some(of) = open.iter_mut().rev().find(|o| o.session.id == id) else {
             return Err(wrong(format!("belongs to comparison {id:?}, which has no session line")));
         };
-        match schema.as_str() {
-            TRIAL_SCHEMA => of.trials.push(typed(value).map_err(wrong)?),
-            PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value).map_err(wrong)?.probe),
-            RESUMED_SCHEMA => of.resumed.push(typed(value).map_err(wrong)?),
-            // Versions that knew only a fixed number of rounds did not say how it ended.
-            _ => {
-                of.ended = Some(
-                    value
-                        .get("ended")
-                        .cloned()
-                        .map_or(Ok(EndReason::AllRounds), typed)
-                        .map_err(wrong)?,
-                )
-            }
-        }
+        add_line(of, &schema, value).map_err(wrong)?;
     }
     Ok((open, notes))
+}
+
+/// Adds the line of a trial, probe, resumption or end to its comparison.
+fn add_line(of: &mut Earlier, schema: &str, value: Value) -> Result<(), String> {
+    match schema {
+        TRIAL_SCHEMA => of.trials.push(typed(value)?),
+        PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value)?.probe),
+        RESUMED_SCHEMA => of.resumed.push(typed(value)?),
+        // Versions that knew only a fixed number of rounds did not say how it ended.
+        _ => {
+            let ended = value.get("ended").cloned();
+            of.ended = Some(ended.map_or(Ok(EndReason::AllRounds), typed)?);
+        }
+    }
+    Ok(())
 }
 
 fn text_of(value: &Value, field: &str) -> String {

@@ -117,70 +117,82 @@ fn programs(arms: &[Arm]) -> Vec<ProgramVersion> {
         .collect()
 }
 
-/// Whether trials of `now` may join those of `then`: the same arms, plan, files and machine.
+/// Checks that trials of `now` may join those of `then`: arms, plan, files and machine are equal.
+///
+/// # Errors
+/// [`Error::Resume`] with the first difference.
 pub(super) fn same(then: &Session, now: &Session) -> Result<()> {
-    let check = |same: bool, what: &dyn Fn() -> String| {
-        if same {
-            Ok(())
-        } else {
-            Err(Error::Resume { comparison: now.name.clone(), what: what() })
-        }
-    };
-    check(then.arms.len() == now.arms.len() && then.control == now.control, &|| {
+    let differs = |what: String| Err(Error::Resume { comparison: now.name.clone(), what });
+    if let Some(what) = arms_differ(then, now).or_else(|| plans_differ(then, now)) {
+        return differs(what);
+    }
+    if let Some(what) = files_differ(then, now) {
+        return differs(what);
+    }
+    if then.gauge_version != now.gauge_version {
+        return differs(format!(
+            "it was measured by thalweg-gauge {}; this is {}",
+            then.gauge_version, now.gauge_version
+        ));
+    }
+    if machine(then) != machine(now) {
+        return differs(format!("it ran on {}; this is {}", machine(then), machine(now)));
+    }
+    Ok(())
+}
+
+fn arms_differ(then: &Session, now: &Session) -> Option<String> {
+    if then.arms.len() != now.arms.len() || then.control != now.control {
         let names =
             |s: &Session| s.arms.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
-        format!("its arms were {}; now they are {}", names(then), names(now))
-    })?;
-    for (a, b) in then.arms.iter().zip(&now.arms) {
-        let say = |arm: &Arm| serde_json::to_string(arm).unwrap_or_default();
-        check(a == b, &|| format!("arm {:?} was {}; now it is {}", a.name, say(a), say(b)))?;
+        return Some(format!("its arms were {}; now they are {}", names(then), names(now)));
     }
-    check(
-        (&then.pairs, &then.looks, then.order, then.retries)
-            == (&now.pairs, &now.looks, now.order, now.retries),
-        &|| {
-            let say = |s: &Session| {
-                format!("{:?} in order {:?}, {:?} retries", s.pairs, s.order, s.retries)
-            };
-            format!("it was planned as {}; now as {}", say(then), say(now))
-        },
-    )?;
-    let state = |s: &Session| -> Vec<(String, u64, Option<f64>)> {
-        let places = s.places.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s));
-        places
-            .chain(s.programs.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s)))
-            .collect()
+    let json = |arm: &Arm| serde_json::to_string(arm).unwrap_or_default();
+    let (a, b) = then.arms.iter().zip(&now.arms).find(|(a, b)| a != b)?;
+    Some(format!("arm {:?} was {}; now it is {}", a.name, json(a), json(b)))
+}
+
+fn plans_differ(then: &Session, now: &Session) -> Option<String> {
+    let same = then.pairs == now.pairs
+        && then.looks == now.looks
+        && then.order == now.order
+        && then.retries == now.retries;
+    let plan =
+        |s: &Session| format!("{:?} in order {:?}, {:?} retries", s.pairs, s.order, s.retries);
+    (!same).then(|| format!("it was planned as {}; now as {}", plan(then), plan(now)))
+}
+
+/// A file or program: its path, its size in bytes, and when it was changed.
+type FileState = (String, u64, Option<f64>);
+
+fn files_differ(then: &Session, now: &Session) -> Option<String> {
+    let states = |s: &Session| -> Vec<FileState> {
+        let files = s.places.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s));
+        let programs = s.programs.iter().map(|p| (p.file.clone(), p.bytes, p.modified_unix_s));
+        files.chain(programs).collect()
     };
-    let (before, after) = (state(then), state(now));
-    let say = |file: Option<&(String, u64, Option<f64>)>| match file {
+    let before = states(then);
+    let after = states(now);
+    let in_words = |file: Option<&FileState>| match file {
         Some((file, bytes, Some(t))) => {
             format!("{file} of {bytes} bytes, changed at {t} s since 1970")
         }
         Some((file, bytes, None)) => format!("{file} of {bytes} bytes"),
         None => "nothing".into(),
     };
-    for i in 0..before.len().max(after.len()) {
-        let (a, b) = (before.get(i), after.get(i));
-        check(a == b, &|| format!("it used {}; now it would use {}", say(a), say(b)))?;
-    }
-    check(then.gauge_version == now.gauge_version, &|| {
-        format!(
-            "it was measured by thalweg-gauge {}; this is {}",
-            then.gauge_version, now.gauge_version
-        )
-    })?;
-    let machine = |s: &Session| {
-        let h = &s.host;
-        let cpu = h.cpu_model.clone().unwrap_or_else(|| h.architecture.clone());
-        let number = |n: Option<f64>| n.map_or("?".into(), |n| n.to_string());
-        let cpus = number(h.cpus_usable.map(|n| n as f64));
-        let (quota, memory) = (
-            number(h.cgroup_cpus),
-            number(h.memory_bytes.map(|b| (b as f64 / f64::from(1 << 30)).round())),
-        );
-        format!("{cpu}, {cpus} CPUs (quota {quota}), {memory} GiB, kernel {}", h.kernel)
-    };
-    check(machine(then) == machine(now), &|| {
-        format!("it ran on {}; this is {}", machine(then), machine(now))
-    })
+    let count = before.len().max(after.len());
+    let i = (0..count).find(|&i| before.get(i) != after.get(i))?;
+    let was = in_words(before.get(i));
+    Some(format!("it used {was}; now it would use {}", in_words(after.get(i))))
+}
+
+/// The parts of the machine that trials of one comparison must share, in words.
+fn machine(s: &Session) -> String {
+    let h = &s.host;
+    let cpu = h.cpu_model.clone().unwrap_or_else(|| h.architecture.clone());
+    let number = |n: Option<f64>| n.map_or("?".into(), |n| n.to_string());
+    let cpus = number(h.cpus_usable.map(|n| n as f64));
+    let quota = number(h.cgroup_cpus);
+    let memory = number(h.memory_bytes.map(|b| (b as f64 / f64::from(1 << 30)).round()));
+    format!("{cpu}, {cpus} CPUs (quota {quota}), {memory} GiB, kernel {}", h.kernel)
 }

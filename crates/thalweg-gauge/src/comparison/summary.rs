@@ -1,7 +1,5 @@
 //! From raw trials to what they show. Pure: a results file summarised again says the same.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -13,7 +11,7 @@ use crate::limit::{Limit, Probe, WorkDemand};
 use crate::stats::{self, Look, Ratio, RatioFinding, median};
 use crate::units;
 use crate::verdict::{Verdict, Without, verdict};
-use crate::workload::{Latency, StageTimes};
+use crate::workload::{Latency, StageTimes, WorkloadReport};
 
 /// Middle and ends of the trials of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -258,6 +256,7 @@ pub fn summarise(kept: Earlier) -> Comparison {
     }
 }
 
+/// The summary of one arm, before it is compared with the baseline.
 fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> ArmSummary {
     let own = || trials.iter().filter(|t| t.arm == arm.name);
     let counted: Vec<&Trial> = own().filter(|t| t.counted_time_s().is_some()).collect();
@@ -277,26 +276,22 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
         .and_then(|r| r.bytes_decoded)
         .or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
     let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
-    // A probe of the bare store says nothing about a throttled one, nor the other way round.
-    let throttle = report.and_then(|r| r.throttle.as_ref());
-    let of_arm = |p: &&Probe, file: &Path| {
-        p.file == file.display().to_string() && p.throttle.as_ref() == throttle
-    };
-    let probe = arm.files.first().and_then(|file| probes.iter().find(|p| of_arm(p, file)));
+    let probe = probe_of(arm, report, probes);
     let stages = stages(&outcomes);
     let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
-    // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
-    let no_store = level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none());
-    let from_store = |amount: Option<u64>| if no_store { amount.map(|_| 0) } else { amount };
-    let work = WorkDemand {
-        stored_bytes: from_store(stored_bytes),
-        requests: from_store(report.and_then(|r| r.requests)),
-        dependent_requests: from_store(report.and_then(|r| r.dependent_requests)),
+    let mut work = WorkDemand {
+        stored_bytes,
+        requests: report.and_then(|r| r.requests),
+        dependent_requests: report.and_then(|r| r.dependent_requests),
         decoded_bytes,
         cpu_s: middle(&|o| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()))),
         consumer_s: stages.iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
         cores: cores(arm, session).min(threads),
     };
+    // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
+    if level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none()) {
+        work = work.without_store();
+    }
     let limit = probe.map(|p| p.limit(&work));
     // Where whole processes are compared, what is held against the limit is still the work's own
     // time, if it tells.
@@ -334,6 +329,30 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
         limit,
         latency_us: latency(&outcomes),
         stages,
+    }
+}
+
+/// The probe of the arm's first file. A probe of the bare store says nothing about a throttled one,
+/// nor the other way round.
+fn probe_of<'a>(
+    arm: &Arm,
+    report: Option<&WorkloadReport>,
+    probes: &'a [Probe],
+) -> Option<&'a Probe> {
+    let throttle = report.and_then(|r| r.throttle.as_ref());
+    let file = arm.files.first()?.display().to_string();
+    probes.iter().find(|p| p.file == file && p.throttle.as_ref() == throttle)
+}
+
+impl WorkDemand {
+    /// The same work on bytes that are in memory already.
+    fn without_store(self) -> Self {
+        Self {
+            stored_bytes: self.stored_bytes.map(|_| 0),
+            requests: self.requests.map(|_| 0),
+            dependent_requests: self.dependent_requests.map(|_| 0),
+            ..self
+        }
     }
 }
 

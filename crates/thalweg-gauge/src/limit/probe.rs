@@ -77,7 +77,12 @@ const MAX_IN_FLIGHT: u64 = 64 << 20;
 const ALIGNMENT: usize = 4096;
 const SCATTERED_BLOCK: u64 = 4096;
 
-/// Probes the device under `path` and the memory. `progress` gets the points done and their number.
+/// Probes the device under `path` and the memory. `progress` gets the number of points that are
+/// done, and of all points.
+///
+/// # Errors
+/// [`Error::Usage`] for options without windows or with blocks that are not multiples of 4 KiB,
+/// [`Error::Cancelled`] soon after `stop` is set, and every failure to open or read the file.
 pub fn probe(
     path: &Path,
     options: &ProbeOptions,
@@ -90,57 +95,18 @@ pub fn probe(
             "a probe needs windows, and blocks that are multiples of 4 KiB".into(),
         ));
     }
-    let mut notes = Vec::new();
-    let smallest = options.blocks.iter().copied().min().unwrap_or(SCATTERED_BLOCK);
-    if file_bytes < smallest {
-        notes.push("the file is smaller than one block: the device was not probed".into());
-    }
     let (store, direct) = open(path, options.throttle)?;
-    if let Some(limits) = options.throttle {
-        notes.push(format!("the store was slowed down on purpose: {limits}"));
-    }
-    if !direct {
-        notes.push(
-            "this file system refuses O_DIRECT: buffered reads, evicted before each window".into(),
-        );
-    }
-
-    let all: Vec<(u64, usize, bool)> = options
-        .blocks
-        .iter()
-        .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)))
-        // Few threads would only show the latency of one request, which `depth 1` shows already.
-        .chain([(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)])
-        .filter(|&(block, depth, _)| {
-            depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes
-        })
-        .collect();
-    let total = all.len() + 2;
+    let mut notes = notes(options, file_bytes, direct);
+    let grid = grid(options, file_bytes);
+    let total = grid.len() + 2;
+    let mut device = DeviceProbe { path, store, direct, file_bytes, options, stop, place: 0.0 };
     let mut points = Vec::new();
-    let mut read_bytes = 0;
-    let mut place = 0.0;
-    for (done, &(block_bytes, depth, scattered)) in all.iter().enumerate() {
+    for (done, &point) in grid.iter().enumerate() {
         progress(done, total);
-        let mut windows = Vec::new();
-        for _ in 0..options.windows {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
-            }
-            if !direct {
-                evict(path, EvictOptions::default())?;
-            }
-            // Multiples of the golden ratio's fraction spread evenly, however many there are.
-            place = (place + 0.618_033_988_749_895_f64).fract();
-            let shape =
-                RequestShape { block_bytes, depth, scattered, blocks: file_bytes / block_bytes };
-            let w = window(&*store, shape, place, options.window)?;
-            read_bytes += w.bytes;
-            windows.push(w);
-        }
-        let rates: Vec<f64> = windows.iter().map(|w| w.bytes as f64 / w.seconds).collect();
-        let bytes_per_s = stats::median(&rates).unwrap_or(0.0);
-        points.push(ProbePoint { block_bytes, depth, scattered, windows, bytes_per_s });
+        points.push(device.point(point)?);
     }
+    drop(device); // or this process would be among those that hold the file
+    let read_bytes: u64 = points.iter().flat_map(|p| &p.windows).map(|w| w.bytes).sum();
     if read_bytes > file_bytes {
         notes.push(format!(
             "the probe read {:.1} times the file: caches beneath this system (device, \
@@ -150,29 +116,92 @@ pub fn probe(
         ));
     }
     progress(total - 2, total);
-    drop(store); // or this process would be among those that hold the file
-    let single_stream_bytes_per_s = single_stream(
-        path,
-        if options.throttle.is_none() { options.single_stream_bytes } else { 0 },
-        stop,
-        &mut notes,
-    )?;
+    let stream_bytes = if options.throttle.is_none() { options.single_stream_bytes } else { 0 };
+    let single_stream_bytes_per_s = single_stream(path, stream_bytes, stop, &mut notes)?;
     progress(total - 1, total);
     let memory = memory(options.window, stop)?;
     progress(total, total);
-    let file = path.display().to_string();
-    let throttle = options.throttle.map(|limits| limits.to_string());
     Ok(Probe {
-        file,
+        file: path.display().to_string(),
         file_bytes,
         direct,
         points,
         single_stream_bytes_per_s,
         memory,
-        throttle,
+        throttle: options.throttle.map(|limits| limits.to_string()),
         twice: None,
         notes,
     })
+}
+
+/// What a reader of the probe should know before any figure.
+fn notes(options: &ProbeOptions, file_bytes: u64, direct: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let smallest = options.blocks.iter().copied().min().unwrap_or(SCATTERED_BLOCK);
+    if file_bytes < smallest {
+        notes.push("the file is smaller than one block: the device was not probed".into());
+    }
+    if let Some(limits) = options.throttle {
+        notes.push(format!("the store was slowed down on purpose: {limits}"));
+    }
+    if !direct {
+        notes.push(
+            "this file system refuses O_DIRECT: buffered reads, evicted before each window".into(),
+        );
+    }
+    notes
+}
+
+/// A point of the sweep: block size, requests in flight, and whether requests are scattered.
+type GridPoint = (u64, usize, bool);
+
+/// The points of the sweep that fit the file and the memory.
+fn grid(options: &ProbeOptions, file_bytes: u64) -> Vec<GridPoint> {
+    let forward = options
+        .blocks
+        .iter()
+        .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)));
+    // Few threads would only show the latency of one request, which `depth 1` shows already.
+    let scattered = [(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)];
+    let fits = |&(block, depth, _): &GridPoint| {
+        depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes
+    };
+    forward.chain(scattered).filter(fits).collect()
+}
+
+/// The file while its device is probed.
+struct DeviceProbe<'a> {
+    path: &'a Path,
+    store: Arc<dyn Store>,
+    direct: bool,
+    file_bytes: u64,
+    options: &'a ProbeOptions,
+    stop: &'a AtomicBool,
+    /// Where the last window began, as a share of the file.
+    place: f64,
+}
+
+impl DeviceProbe<'_> {
+    /// Measures one point: the median over its windows.
+    fn point(&mut self, (block_bytes, depth, scattered): GridPoint) -> Result<ProbePoint> {
+        let mut windows = Vec::new();
+        for _ in 0..self.options.windows {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            if !self.direct {
+                evict(self.path, EvictOptions::default())?;
+            }
+            // Multiples of the golden ratio's fraction spread evenly, however many there are.
+            self.place = (self.place + 0.618_033_988_749_895_f64).fract();
+            let blocks = self.file_bytes / block_bytes;
+            let shape = RequestShape { block_bytes, depth, scattered, blocks };
+            windows.push(window(&*self.store, shape, self.place, self.options.window)?);
+        }
+        let rates: Vec<f64> = windows.iter().map(|w| w.bytes as f64 / w.seconds).collect();
+        let bytes_per_s = stats::median(&rates).unwrap_or(0.0);
+        Ok(ProbePoint { block_bytes, depth, scattered, windows, bytes_per_s })
+    }
 }
 
 /// Opens for direct reads if one of them works: some file systems accept the flag and refuse the

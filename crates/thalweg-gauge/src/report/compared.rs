@@ -4,6 +4,7 @@ use super::page::{Page, details, escape, list, table};
 use super::table::{aligned, section};
 use super::{facts, figure};
 use crate::cross_run::{Against, Basis, Compared, ComparedRow};
+use crate::results::published::{PublishedFigure, PublishedMachine};
 use crate::results::{Published, ResultEntry, ResultRun};
 use crate::stats::RatioFinding;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
@@ -283,57 +284,56 @@ fn published(page: &mut Page, run: &ResultRun, p: &Published) -> String {
     out.push_str(&page.figures(figure::scaling(&entries)));
     out.push_str(&page.figures(figure::table(p)));
     out.push_str(&list("What the table shows", &p.remarks()));
-    let header = [
-        "experiment",
-        "arm",
-        "machine",
-        "time",
-        "of it reading",
-        "rate",
-        "CPU s",
-        "resident",
-        "runs",
-        "remark",
-    ];
-    let dash = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
-    let rows: Vec<Vec<String>> = p
-        .figures
-        .iter()
-        .zip(&entries)
-        .map(|(f, e)| {
-            let settings: Vec<String> =
-                f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
-            let mut remark = f
-                .command
-                .clone()
-                .into_iter()
-                .chain((!settings.is_empty()).then(|| settings.join(", ")));
-            vec![
-                f.experiment.clone(),
-                f.arm.clone(),
-                dash(f.machine.clone()),
-                seconds(f.time_s),
-                dash(f.fetch_s.map(seconds)),
-                dash(e.rate().map(bandwidth)),
-                dash(e.cpu_s.map(digits)),
-                dash(f.max_rss_bytes.map(|b| binary_bytes(b as f64))),
-                dash(f.iterations.map(|n| n.to_string())),
-                [remark.next(), remark.next()].into_iter().flatten().collect::<Vec<_>>().join("; "),
-            ]
-        })
-        .collect();
-    out.push_str(&details("Every figure", &table(&header.map(str::to_owned), &rows)));
-    let machine = |(name, m): (&String, &crate::results::published::PublishedMachine)| {
-        let memory = m.memory_bytes.map(|b| format!("{} memory", binary_bytes(b as f64)));
-        let link = m.network_bytes_per_s.map(|b| {
-            let from = m.network_source.as_ref().map_or(String::new(), |s| format!(" ({s})"));
-            format!("link {}/s{from}", decimal_bytes(b))
-        });
-        let parts = [Some(m.cpu.clone()), memory, m.storage.clone(), link, m.software.clone()];
-        (name.clone(), parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
-    };
-    let machines: Vec<(String, String)> = s.machines.iter().map(machine).collect();
+    let rows: Vec<Vec<String>> =
+        p.figures.iter().zip(&entries).map(|(f, e)| published_row(f, e)).collect();
+    let header = PUBLISHED_HEADER.map(str::to_owned);
+    out.push_str(&details("Every figure", &table(&header, &rows)));
+    let machines: Vec<(String, String)> =
+        s.machines.iter().map(|(name, m)| (name.clone(), machine_in_words(m))).collect();
     out.push_str(&details("Machines", &super::page::definitions(&machines)));
     out.push_str("</section>\n");
     out
+}
+
+/// The columns of [`published_row`].
+const PUBLISHED_HEADER: [&str; 10] = [
+    "experiment",
+    "arm",
+    "machine",
+    "time",
+    "of it reading",
+    "rate",
+    "CPU s",
+    "resident",
+    "runs",
+    "remark",
+];
+
+fn published_row(f: &PublishedFigure, e: &ResultEntry) -> Vec<String> {
+    let dash = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
+    let settings: Vec<String> = f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
+    let settings = (!settings.is_empty()).then(|| settings.join(", "));
+    let remark: Vec<String> = f.command.clone().into_iter().chain(settings).collect();
+    vec![
+        f.experiment.clone(),
+        f.arm.clone(),
+        dash(f.machine.clone()),
+        seconds(f.time_s),
+        dash(f.fetch_s.map(seconds)),
+        dash(e.rate().map(bandwidth)),
+        dash(e.cpu_s.map(digits)),
+        dash(f.max_rss_bytes.map(|b| binary_bytes(b as f64))),
+        dash(f.iterations.map(|n| n.to_string())),
+        remark.join("; "),
+    ]
+}
+
+fn machine_in_words(m: &PublishedMachine) -> String {
+    let memory = m.memory_bytes.map(|b| format!("{} memory", binary_bytes(b as f64)));
+    let link = m.network_bytes_per_s.map(|b| {
+        let from = m.network_source.as_ref().map_or(String::new(), |s| format!(" ({s})"));
+        format!("link {}/s{from}", decimal_bytes(b))
+    });
+    let parts = [Some(m.cpu.clone()), memory, m.storage.clone(), link, m.software.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::cache_level::CacheLevel;
-use crate::comparison::{ArmSummary, Clock, Comparison};
+use crate::comparison::{ArmSummary, Clock, Comparison, FilePlace};
+use crate::host::{CpuCache, Host};
 use crate::schedule::ArmOrder;
 use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
@@ -222,79 +223,77 @@ fn out_of_sight(c: &Comparison) -> Vec<String> {
 
 /// The machine and the files, name by name.
 pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
-    let h = &c.session.host;
-    let mut facts = Vec::new();
-    let mut say = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            facts.push((name.to_owned(), value));
-        }
+    let mut facts = machine_facts(&c.session.host);
+    let mut say = |name: String, value: Option<String>| {
+        facts.extend(value.map(|value| (name, value)));
     };
-    say("CPU", h.cpu_model.clone().or_else(|| Some(h.architecture.clone())));
-    let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
-    say("CPUs", h.cpus_online.map(|n| format!("{n}{usable}")));
-    let cache = |x: &crate::host::CpuCache| {
-        format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64))
-    };
-    say(
-        "caches",
-        (!h.cpu_caches.is_empty())
-            .then(|| h.cpu_caches.iter().map(cache).collect::<Vec<_>>().join(", ")),
-    );
-    say("governor", h.governor.clone());
-    say("memory", h.memory_bytes.map(|b| binary_bytes(b as f64)));
-    say("memory limit of the control group", h.cgroup_memory_bytes.map(|b| binary_bytes(b as f64)));
-    say("CPU limit of the control group", h.cgroup_cpus.map(|n| format!("{} CPUs", digits(n))));
-    say("device limits of the control group", h.cgroup_io.clone());
-    say("swap", h.swap_bytes.map(|b| binary_bytes(b as f64)));
-    say("kernel", Some(h.kernel.clone()));
-    let settings: Vec<String> =
-        h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    say("kernel settings", (!settings.is_empty()).then(|| settings.join("; ")));
-    say("distribution", h.distribution.clone());
-    say("C library", h.c_library.clone());
-    say("virtual machine", h.virtual_machine.then(|| "yes".into()));
-    say("container", h.container.clone());
     for p in &c.session.places {
-        let size = decimal_bytes(p.bytes as f64);
-        let place = p.place.as_ref().map_or("place unknown".into(), |place| {
-            let block = place.block.as_ref().map_or(String::new(), |b| {
-                let word = |w: &Option<String>| w.clone().unwrap_or_else(|| "?".into());
-                let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
-                format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
-            });
-            let ahead =
-                place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
-            let stripe = place.stripe.as_ref().map_or(String::new(), |s| {
-                let first = if s.composite { " (its first part)" } else { "" };
-                format!(
-                    ", striped over {} targets by {}{first}",
-                    s.count,
-                    binary_bytes(f64::from(s.bytes))
-                )
-            });
-            format!(
-                "{} on {} ({}){block}{ahead}{stripe}",
-                place.file_system, place.source, place.options
-            )
-        });
-        say(&p.file, Some(format!("{size}; {place}")));
+        say(p.file.clone(), Some(file_in_words(p)));
     }
     for s in &c.summaries {
-        say(&format!("program of {}", s.arm), program(s));
+        say(format!("program of {}", s.arm), program(s));
     }
     for p in &c.probes {
         let best = p.best().map(|b| {
             let block = binary_bytes(b.block_bytes as f64);
             format!("{} with {} requests of {block} in flight", bandwidth(b.bytes_per_s), b.depth)
         });
-        say(&format!("device limit of {}", p.file), p.device_bytes_per_s().map(bandwidth));
-        say("best of the sweep", best);
-        say("one buffered stream", p.single_stream_bytes_per_s.map(bandwidth));
-        say("small scattered reads", p.requests_per_s().map(|r| format!("{r:.0} requests/s")));
-        say("memory copy", p.memory_bytes_per_s().map(bandwidth));
+        say(format!("device limit of {}", p.file), p.device_bytes_per_s().map(bandwidth));
+        say("best of the sweep".into(), best);
+        say("one buffered stream".into(), p.single_stream_bytes_per_s.map(bandwidth));
+        let scattered = p.requests_per_s().map(|r| format!("{r:.0} requests/s"));
+        say("small scattered reads".into(), scattered);
+        say("memory copy".into(), p.memory_bytes_per_s().map(bandwidth));
     }
-    say("measured by", Some(format!("thalweg-gauge {}", c.session.gauge_version)));
+    say("measured by".into(), Some(format!("thalweg-gauge {}", c.session.gauge_version)));
     facts
+}
+
+/// The machine, name by name; what is unknown is left out.
+fn machine_facts(h: &Host) -> Vec<(String, String)> {
+    let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
+    let cache = |x: &CpuCache| format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64));
+    let caches: Vec<String> = h.cpu_caches.iter().map(cache).collect();
+    let settings: Vec<String> =
+        h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let bytes = |n: Option<u64>| n.map(|b| binary_bytes(b as f64));
+    let facts = [
+        ("CPU", h.cpu_model.clone().or_else(|| Some(h.architecture.clone()))),
+        ("CPUs", h.cpus_online.map(|n| format!("{n}{usable}"))),
+        ("caches", (!caches.is_empty()).then(|| caches.join(", "))),
+        ("governor", h.governor.clone()),
+        ("memory", bytes(h.memory_bytes)),
+        ("memory limit of the control group", bytes(h.cgroup_memory_bytes)),
+        ("CPU limit of the control group", h.cgroup_cpus.map(|n| format!("{} CPUs", digits(n)))),
+        ("device limits of the control group", h.cgroup_io.clone()),
+        ("swap", bytes(h.swap_bytes)),
+        ("kernel", Some(h.kernel.clone())),
+        ("kernel settings", (!settings.is_empty()).then(|| settings.join("; "))),
+        ("distribution", h.distribution.clone()),
+        ("C library", h.c_library.clone()),
+        ("virtual machine", h.virtual_machine.then(|| "yes".into())),
+        ("container", h.container.clone()),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// The size of a file, and the file system and device that it lies on.
+fn file_in_words(p: &FilePlace) -> String {
+    let size = decimal_bytes(p.bytes as f64);
+    let Some(place) = &p.place else { return format!("{size}; place unknown") };
+    let block = place.block.as_ref().map_or(String::new(), |b| {
+        let word = |w: &Option<String>| w.clone().unwrap_or_else(|| "?".into());
+        let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
+        format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
+    });
+    let ahead = place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
+    let stripe = place.stripe.as_ref().map_or(String::new(), |s| {
+        let first = if s.composite { " (its first part)" } else { "" };
+        let bytes = binary_bytes(f64::from(s.bytes));
+        format!(", striped over {} targets by {bytes}{first}", s.count)
+    });
+    let mount = format!("{} on {} ({})", place.file_system, place.source, place.options);
+    format!("{size}; {mount}{block}{ahead}{stripe}")
 }
 
 /// What an arm says of the program that it ran: its version, and what it was built with.

@@ -222,7 +222,8 @@ fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairC
             let mut auto = TomlTable::of("`pairs`", value, problems)?;
             let mut number =
                 |key, default| auto.read(key, problems, some_pairs).map_or(default, |n| n.value);
-            let (least, most) = (number("least", 10), number("most", 20));
+            let least = number("least", 10);
+            let most = number("most", 20);
             let half_width = auto.read("half_width", problems, |v| {
                 let share =
                     SettingValue::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
@@ -285,6 +286,29 @@ fn complain(name: &str, value: &WithSpan<SettingValue>, problems: &mut Problems)
     }
 }
 
+/// The values that a sweep gives to the setting `name`. Doublings stay as they are, because they
+/// depend on the machine.
+fn swept_values(name: &str, items: &[&Value<'_>], problems: &mut Problems) -> Vec<SettingValue> {
+    let mut values = Vec::new();
+    for item in items {
+        match SettingValue::from_toml(item.get_ref()) {
+            Ok(value) => {
+                let doublings = match &value {
+                    SettingValue::Text(text) => super::sweep::doublings(text, 1),
+                    _ => None,
+                };
+                if doublings.is_none() {
+                    let value = WithSpan { value: value.clone(), at: item.span() };
+                    complain(name, &value, problems);
+                }
+                values.push(value);
+            }
+            Err(why) => problems.add(&item.span(), format!("sweep over `{name}`: {why}")),
+        }
+    }
+    values
+}
+
 fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
     let mut over = Vec::new();
     let lists = table.get("sweep").and_then(|value| TomlTable::of("`sweep`", value, problems));
@@ -300,23 +324,7 @@ fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
                 continue;
             }
         };
-        let mut values = Vec::new();
-        for item in items {
-            match SettingValue::from_toml(item.get_ref()) {
-                Ok(scalar) => {
-                    let range = matches!(&scalar, SettingValue::Text(t) if super::sweep::doublings(t, 1).is_some());
-                    if !range {
-                        complain(
-                            &name,
-                            &WithSpan { value: scalar.clone(), at: item.span() },
-                            problems,
-                        );
-                    }
-                    values.push(scalar);
-                }
-                Err(why) => problems.add(&item.span(), format!("sweep over `{name}`: {why}")),
-            }
-        }
+        let values = swept_values(&name, &items, problems);
         over.push((name, WithSpan { value: values, at: key.span() }));
     }
     let mut points = |key: &'static str| -> Vec<Settings> {
@@ -327,7 +335,8 @@ fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
             .collect::<Vec<_>>();
         tables.iter().map(|table| table.settings(problems)).collect()
     };
-    let (exclude, include) = (points("exclude"), points("include"));
+    let exclude = points("exclude");
+    let include = points("include");
     Sweep { over, exclude, include }
 }
 

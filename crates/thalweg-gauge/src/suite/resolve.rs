@@ -147,93 +147,36 @@ struct Resolver<'a> {
     problems: Problems,
 }
 
+/// The parts of a job while its arms are resolved.
+#[derive(Default)]
+struct JobParts {
+    arms: Vec<Arm>,
+    needed: Vec<NeededFile>,
+    folders: Vec<PathBuf>,
+    setup: Vec<Workload>,
+    cleanup: Vec<Workload>,
+    absent: Vec<String>,
+}
+
 impl Resolver<'_> {
+    /// Resolves a comparison at one point of its sweep. `None` if nothing of it can be resolved;
+    /// the problems then say why.
     fn job(&mut self, comparison: &ComparisonDecl, point: &SweepPoint) -> Option<ComparisonJob> {
         let settings = self.settings(&[&self.set, &comparison.set], point);
         let shown = self.resolved(point, &settings);
         let name = titled(&comparison.name, &self.named(&settings), &shown);
-        let (mut arms, mut absent) = (Vec::<Arm>::new(), Vec::new());
-        let mut folders = Vec::new();
-        let (mut setup, mut cleanup, mut needed) =
-            (Vec::new(), Vec::new(), Vec::<NeededFile>::new());
+        let mut parts = JobParts::default();
         for decl in &comparison.arms {
-            let Some(workload) = self.suite.workloads.get(&decl.workload.value) else { continue };
             for arm_point in decl.sweep.points(self.context.cores) {
-                let layers = [&self.set, &comparison.set];
-                let mut settings = self.settings(&layers, point);
-                settings.extend(self.settings(&[&decl.set], &arm_point));
-                let own: SweepPoint = decl
-                    .set
-                    .iter()
-                    .map(|(n, v)| (n.clone(), v.value.clone()))
-                    .chain(arm_point.clone())
-                    .collect();
-                let own = self.resolved(&own, &settings);
-                let arm_name = match &decl.name {
-                    Some(template) => titled(
-                        template,
-                        &self.named(&settings),
-                        &self.resolved(&arm_point, &settings),
-                    ),
-                    None => untitled(&decl.workload.value, &self.resolved(&arm_point, &settings)),
-                };
-                if let Some(why) = self.not_given(&settings) {
-                    absent.push(why);
-                    continue;
-                }
-                if let Some(why) = self.not_made(&settings) {
-                    absent.push(format!("{arm_name}: {why}"));
-                    continue;
-                }
-                let program = match self.program(&workload.program) {
-                    Ok(program) => program,
-                    Err(Some(why)) => {
-                        absent.push(format!("{arm_name}: {why}"));
-                        continue;
-                    }
-                    Err(None) => continue,
-                };
-                if arms.iter().any(|arm| arm.name == arm_name) {
-                    self.problems.add(
-                        &decl.at,
-                        format!("two arms of {name:?} are called {arm_name:?}; give a `name`"),
-                    );
-                    continue;
-                }
-                let mut scope = self.scope(settings, decl, &format!("{name}\0{arm_name}"))?;
-                let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
-                arm.settings = own.into_iter().map(|(name, value)| (name, json(&value))).collect();
-                if self.suite.places.len() > 1 && !arm.files.is_empty() {
-                    arm.settings
-                        .entry("place".into())
-                        .or_insert_with(|| scope.place.clone().into());
-                }
-                for (command, list) in
-                    [(&workload.setup, &mut setup), (&workload.cleanup, &mut cleanup)]
-                {
-                    let made =
-                        command.as_ref().and_then(|command| self.command(command, &[], &mut scope));
-                    list.extend(made.filter(|made| !list.contains(made)));
-                }
-                if scope.out_used {
-                    cleanup.push(removal(&scope.out));
-                    folders.push(scope.folder.clone());
-                }
-                for file in scope.needed {
-                    if !needed.contains(&file) {
-                        needed.push(file);
-                    }
-                }
-                arms.push(arm);
+                self.add_arm(&name, comparison, decl, [point, &arm_point], &mut parts)?;
             }
         }
+        let JobParts { arms, needed, folders, setup, cleanup, absent } = parts;
         if arms.is_empty() && absent.is_empty() {
-            return None; // what is wrong has been said
+            return None; // the problems say what is wrong
         }
         let pairs = self.context.pairs.or(comparison.pairs).unwrap_or(self.suite.pairs);
-        let first: BTreeSet<_> = arms.iter().filter_map(|arm| arm.files.first().cloned()).collect();
-        let probed = if comparison.probe { first.len() } else { 0 };
-        let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, &needed)).collect();
+        let guess = estimate(comparison, &arms, &needed, pairs);
         let throttle = arms.iter().find_map(|arm| throttle(&arm.workload.argv));
         let mut plan = ComparisonPlan::new(&name, arms).control(comparison.control).pairs(pairs);
         plan.budget = comparison.budget;
@@ -245,10 +188,92 @@ impl Resolver<'_> {
             step: comparison.step.clone(),
             settings: shown.into_iter().map(|(name, value)| (name, json(&value))).collect(),
         });
-        let control = bytes.first().filter(|_| comparison.control).copied();
-        let bytes: Vec<u64> = bytes.into_iter().chain(control).collect();
-        let guess = TimeEstimate::new(&bytes, pairs.most(), &needed, probed);
         Some(ComparisonJob { plan, needed, folders, setup, cleanup, absent, guess })
+    }
+
+    /// Resolves one arm at one point of its own sweep, and adds it to `parts`; an arm that cannot
+    /// run here goes to the absent ones. `points` are those of the comparison and of the arm.
+    /// `None` if a mistake ends the whole comparison.
+    fn add_arm(
+        &mut self,
+        comparison_name: &str,
+        comparison: &ComparisonDecl,
+        decl: &ArmDecl,
+        points: [&SweepPoint; 2],
+        parts: &mut JobParts,
+    ) -> Option<()> {
+        let Some(workload) = self.suite.workloads.get(&decl.workload.value) else {
+            return Some(());
+        };
+        let [point, arm_point] = points;
+        let mut settings = self.settings(&[&self.set, &comparison.set], point);
+        settings.extend(self.settings(&[&decl.set], arm_point));
+        let arm_name = self.arm_name(decl, arm_point, &settings);
+        if let Some(why) = self.not_given(&settings) {
+            parts.absent.push(why);
+            return Some(());
+        }
+        if let Some(why) = self.not_made(&settings) {
+            parts.absent.push(format!("{arm_name}: {why}"));
+            return Some(());
+        }
+        let program = match self.program(&workload.program) {
+            Ok(program) => program,
+            Err(why) => {
+                parts.absent.extend(why.map(|why| format!("{arm_name}: {why}")));
+                return Some(());
+            }
+        };
+        if parts.arms.iter().any(|arm| arm.name == arm_name) {
+            let what =
+                format!("two arms of {comparison_name:?} are called {arm_name:?}; give a `name`");
+            self.problems.add(&decl.at, what);
+            return Some(());
+        }
+        let set = decl.set.iter().map(|(name, value)| (name.clone(), value.value.clone()));
+        let own: SweepPoint = set.chain(arm_point.clone()).collect();
+        let own = self.resolved(&own, &settings);
+        let identity = format!("{comparison_name}\0{arm_name}");
+        let mut scope = self.scope(settings, decl, &identity)?;
+        let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
+        arm.settings = own.into_iter().map(|(name, value)| (name, json(&value))).collect();
+        if self.suite.places.len() > 1 && !arm.files.is_empty() {
+            arm.settings.entry("place".into()).or_insert_with(|| scope.place.clone().into());
+        }
+        self.add_commands(workload, &mut scope, parts);
+        for file in scope.needed {
+            if !parts.needed.contains(&file) {
+                parts.needed.push(file);
+            }
+        }
+        parts.arms.push(arm);
+        Some(())
+    }
+
+    /// Adds the commands that run once before and after the trials.
+    fn add_commands(&mut self, workload: &WorkloadDecl, scope: &mut Scope, parts: &mut JobParts) {
+        let lists = [(&workload.setup, &mut parts.setup), (&workload.cleanup, &mut parts.cleanup)];
+        for (command, list) in lists {
+            let made = command.as_ref().and_then(|command| self.command(command, &[], scope));
+            list.extend(made.filter(|made| !list.contains(made)));
+        }
+        if scope.out_used {
+            parts.cleanup.push(removal(&scope.out));
+            parts.folders.push(scope.folder.clone());
+        }
+    }
+
+    fn arm_name(
+        &self,
+        decl: &ArmDecl,
+        arm_point: &SweepPoint,
+        settings: &BTreeMap<String, SettingValue>,
+    ) -> String {
+        let point = self.resolved(arm_point, settings);
+        match &decl.name {
+            Some(template) => titled(template, &self.named(settings), &point),
+            None => untitled(&decl.workload.value, &point),
+        }
     }
 
     /// The later layers over the earlier ones, and the point over all.
@@ -389,6 +414,22 @@ fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals
         .then(Counterfactuals::of_thalweg)
 }
 
+/// How long the trials, the probes and making the files may take.
+fn estimate(
+    comparison: &ComparisonDecl,
+    arms: &[Arm],
+    needed: &[NeededFile],
+    pairs: PairCount,
+) -> TimeEstimate {
+    let first_files: BTreeSet<_> = arms.iter().filter_map(|arm| arm.files.first()).collect();
+    let probed = if comparison.probe { first_files.len() } else { 0 };
+    let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, needed)).collect();
+    let control = bytes.first().filter(|_| comparison.control).copied();
+    let bytes: Vec<u64> = bytes.into_iter().chain(control).collect();
+    TimeEstimate::new(&bytes, pairs.most(), needed, probed)
+}
+
+/// About how many bytes of its files an arm reads.
 fn about_bytes(arm: &Arm, needed: &[NeededFile]) -> u64 {
     let of = |path: &PathBuf| {
         let known =

@@ -74,20 +74,10 @@ pub(in crate::report) fn ratios(
     for (finding, name, symbol, colour) in KINDS {
         data.extend(medians(rows, *finding, name, symbol, colour));
     }
-    let said: Vec<String> = rows
-        .iter()
-        .map(|r| {
-            format!(
-                "{} {}{}",
-                r.name,
-                r.ratio,
-                r.finding.map_or(String::new(), |f| format!(" ({f})"))
-            )
-        })
-        .collect();
+    let in_words: Vec<String> = rows.iter().map(in_words).collect();
     Some(Figure {
         title: title.into(),
-        alt: format!("Ratios of time, 1 being {against}: {}.", said.join(", ")),
+        alt: format!("Ratios of time, 1 being {against}: {}.", in_words.join(", ")),
         note: note.into(),
         height: height(rows.len()),
         data,
@@ -111,6 +101,11 @@ pub(in crate::report) fn ratios(
             }],
         }),
     })
+}
+
+fn in_words(r: &Interval) -> String {
+    let finding = r.finding.map_or(String::new(), |f| format!(" ({f})"));
+    format!("{} {}{finding}", r.name, r.ratio)
 }
 
 /// How each finding is drawn. Shape and colour both tell.

@@ -71,25 +71,7 @@ pub(super) fn workload(
     let prepare = command(&mut table, "prepare", problems);
     let check = command(&mut table, "check", problems);
     let cleanup = command(&mut table, "cleanup", problems);
-    let env =
-        table.get("env").and_then(|value| TomlTable::of("`env`", value, problems)).map(|env| {
-            let mut variables = Vec::new();
-            for (key, value) in env.entries() {
-                let name = key.get_ref().to_string();
-                match string(value.get_ref()) {
-                    _ if name.is_empty() || name.contains(['=', '\0']) => {
-                        problems.add(
-                            &key.span(),
-                            format!("{name:?} can't be the name of an environment variable"),
-                        );
-                    }
-                    Ok(text) => variables
-                        .push((name, Template::new(&WithSpan { value: text, at: value.span() }))),
-                    Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
-                }
-            }
-            variables
-        });
+    let env = environment(&mut table, problems);
     let also = arguments(&mut table, "also", problems).unwrap_or_default();
     let needs = table.read("needs", problems, needs);
     let report = table.flag("report", problems);
@@ -106,7 +88,7 @@ pub(super) fn workload(
         prepare,
         check,
         cleanup,
-        env: env.unwrap_or_default(),
+        env,
         also,
         needs: needs.map_or(Needs::WholeFiles, |n| n.value),
         values: values.map(|v| v.value),
@@ -115,7 +97,28 @@ pub(super) fn workload(
     })
 }
 
-/// A peer's name, and its arguments.
+/// Environment variables with their values, in the order of the text.
+fn environment(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Vec<(String, Template)> {
+    let mut variables = Vec::new();
+    let env = table.get("env").and_then(|value| TomlTable::of("`env`", value, problems));
+    for (key, value) in env.iter().flat_map(TomlTable::entries) {
+        let name = key.get_ref().to_string();
+        match string(value.get_ref()) {
+            _ if name.is_empty() || name.contains(['=', '\0']) => {
+                let what = format!("{name:?} can't be the name of an environment variable");
+                problems.add(&key.span(), what);
+            }
+            Ok(text) => {
+                let template = Template::new(&WithSpan { value: text, at: value.span() });
+                variables.push((name, template));
+            }
+            Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
+        }
+    }
+    variables
+}
+
+/// The name of a peer, and its arguments.
 pub(super) fn peer(
     table: &mut TomlTable<'_, '_>,
     problems: &mut Problems,

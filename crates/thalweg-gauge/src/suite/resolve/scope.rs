@@ -1,4 +1,4 @@
-//! What the templates of one arm stand for, and where its files lie.
+//! The values of the names in one arm's templates, and the paths of its files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Why arms with these settings have nowhere to go, though nothing is wrong.
+    /// Why arms with these settings are left out: their optional place has no folder.
     pub(super) fn not_given(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let place = settings.get("place")?.to_string();
         let optional =
@@ -74,7 +74,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Why the arms' file can't be made here, though nothing is wrong.
+    /// Why arms with these settings are left out: the peer that makes their file is absent.
     pub(super) fn not_made(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let file = settings.get("file")?.to_string();
         let given = self.context.files.contains_key(&file);
@@ -125,7 +125,7 @@ impl Resolver<'_> {
         Some(Workload::new(argv))
     }
 
-    /// The template with its names replaced; for a shell, as one word each.
+    /// Replaces the names of a template. For a shell, each value is quoted as one word.
     pub(super) fn fill(
         &mut self,
         template: &Template,
@@ -185,25 +185,26 @@ impl Resolver<'_> {
         self.file(&name, scope, &mut Vec::new())
     }
 
-    /// Where a file lies for an arm; what it needs goes on the list of the scope.
+    /// The path of a file for an arm. The scope collects the files that it needs.
+    /// `being_resolved` holds the names of the files that lead to this one.
     fn file(
         &mut self,
         name: &str,
         scope: &mut Scope,
-        on_the_way: &mut Vec<String>,
+        being_resolved: &mut Vec<String>,
     ) -> Option<PathBuf> {
         if let Some(path) = scope.files.get(name) {
             return Some(path.clone());
         }
         let suite = self.suite;
         let decl = suite.files.get(name)?;
-        if on_the_way.iter().any(|n| n == name) {
+        if being_resolved.iter().any(|n| n == name) {
             self.problems.add(&decl.at, format!("the file {name:?} is made from itself"));
             return None;
         }
-        on_the_way.push(name.to_owned());
-        let needed = self.needed(name, decl, scope, on_the_way);
-        on_the_way.pop();
+        being_resolved.push(name.to_owned());
+        let needed = self.needed(name, decl, scope, being_resolved);
+        being_resolved.pop();
         let needed = needed?;
         let path = needed.path.clone();
         if !scope.needed.contains(&needed) {
@@ -218,7 +219,7 @@ impl Resolver<'_> {
         name: &str,
         decl: &FileDecl,
         scope: &mut Scope,
-        on_the_way: &mut Vec<String>,
+        being_resolved: &mut Vec<String>,
     ) -> Option<NeededFile> {
         if let Some(path) = self.context.files.get(name) {
             return self.given(name, decl, path.clone());
@@ -244,7 +245,7 @@ impl Resolver<'_> {
                 make: Make::Synth(synthetic.clone()),
             }),
             FileSource::Ids { of, list } => {
-                let of = self.file(&of.value, scope, on_the_way)?;
+                let of = self.file(&of.value, scope, being_resolved)?;
                 let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 // The folder of the reads may be read-only, and several have files of one name.
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
@@ -261,44 +262,52 @@ impl Resolver<'_> {
                         return None;
                     }
                 };
-                // Resolved once with a name that says nothing, because the true one depends on what
-                // the command is.
-                let scoped_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
-                let used = scope.out_used;
-                let described = self
-                    .file_command(&program, command, scope, on_the_way)
-                    .map(|w| w.command_line());
-                let (stem, end) = name
-                    .split_once('.')
-                    .map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
-                let file_name = format!(
-                    "{stem}-{:08x}{end}",
-                    fnv(&described.unwrap_or_default()) & 0xffff_ffff
-                );
-                let partial = folder.join(format!("partial-{file_name}"));
-                scope.out.clone_from(&partial);
-                let workload = self.file_command(&program, command, scope, on_the_way);
-                scope.out = scoped_out;
-                scope.out_used = used;
-                Some(NeededFile {
-                    path: folder.join(file_name),
-                    make: Make::Command { workload: workload?, partial },
-                })
+                self.made_by_command(name, &folder, &program, command, scope, being_resolved)
             }
         }
     }
 
-    /// As [`Resolver::command`], but files that lead back to this one are found.
+    /// A file that a command writes. Its name contains a hash of the command, so that another
+    /// command makes another file.
+    fn made_by_command(
+        &mut self,
+        name: &str,
+        folder: &Path,
+        program: &[String],
+        command: &Command,
+        scope: &mut Scope,
+        being_resolved: &mut Vec<String>,
+    ) -> Option<NeededFile> {
+        // The command is resolved with a placeholder first, because the name of the file depends
+        // on the command.
+        let arm_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
+        let out_used = scope.out_used;
+        let placeholder = self.file_command(program, command, scope, being_resolved);
+        let command_line = placeholder.map(|w| w.command_line()).unwrap_or_default();
+        let (stem, end) =
+            name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
+        let file_name = format!("{stem}-{:08x}{end}", fnv(&command_line) & 0xffff_ffff);
+        let partial = folder.join(format!("partial-{file_name}"));
+        scope.out.clone_from(&partial);
+        let workload = self.file_command(program, command, scope, being_resolved);
+        scope.out = arm_out;
+        scope.out_used = out_used;
+        let make = Make::Command { workload: workload?, partial };
+        Some(NeededFile { path: folder.join(file_name), make })
+    }
+
+    /// Resolves the command of a file. Files that the command names are resolved first, so that a
+    /// file that is made from itself is found.
     fn file_command(
         &mut self,
         program: &[String],
         command: &Command,
         scope: &mut Scope,
-        on_the_way: &mut Vec<String>,
+        being_resolved: &mut Vec<String>,
     ) -> Option<Workload> {
         for template in command.templates() {
             for file in template.names().filter_map(|name| name.strip_prefix("file:")) {
-                self.file(file, scope, on_the_way)?;
+                self.file(file, scope, being_resolved)?;
             }
         }
         self.command(command, program, scope)
@@ -329,7 +338,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Said already.
+/// An error whose message is among the problems already.
 struct AlreadyReported;
 
 pub(super) fn removal(out: &Path) -> Workload {
