@@ -1,8 +1,9 @@
-//! Which pages of a file are in memory, and how to get them out, provably.
+//! Which pages of a file are in memory, and how to evict them with proof.
 //!
-//! `mincore(2)` is never asked: since Linux 5.2 it tells whoever neither owns nor may write a file
-//! that all of it is resident. Nor is `cachestat(2)` on file systems that stand on others
-//! (overlayfs): it tells that none is. What can't be known is said to be unknown.
+//! `mincore(2)` is not used: since Linux 5.2 it reports a whole file as resident to a process that
+//! neither owns nor may write it. `cachestat(2)` is not used on file systems that are stacked on
+//! others (overlayfs), because it reports no page there. Residency that cannot be determined is
+//! unknown.
 
 mod beneath;
 mod folder;
@@ -28,7 +29,7 @@ pub use holders::{Hold, Holder, Holders, holders};
 /// cached, and reads at least 99 % from the device.
 pub const CACHED_SHARE_SLACK: f64 = 0.01;
 
-/// How residency came to be known.
+/// How residency was determined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -37,7 +38,7 @@ pub enum Method {
     Cachestat,
     /// `preadv2(2)` with RWF_NOWAIT at this many evenly spread pages, extrapolated (Linux 4.14).
     Sampled(u64),
-    /// Not known, and why.
+    /// Residency is unknown, for this reason.
     Unknown(String),
 }
 
@@ -48,7 +49,7 @@ pub struct Residency {
     pub pages_total: u64,
     /// Pages of it in memory; an estimate if `method` is sampled.
     pub pages_resident: Option<u64>,
-    /// How it came to be known.
+    /// How it was determined.
     pub method: Method,
 }
 
@@ -67,7 +68,7 @@ impl Residency {
         self.pages_resident.map(|pages| pages * page_size())
     }
 
-    /// Both files taken together.
+    /// The residency of two files together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let method = match (&self.method, &other.method) {
@@ -83,8 +84,8 @@ impl Residency {
     }
 }
 
-/// Counts the pages of `path` that are in the page cache. Nothing else comes in or goes out,
-/// sampled pages aside, and those are put back out.
+/// Counts the pages of `path` that are in the page cache. The cache stays as it is: sampled pages
+/// that the count brought in are evicted again.
 pub fn residency(path: &Path) -> Result<Residency> {
     let file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
     residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
@@ -155,7 +156,7 @@ fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
         }
     }
     if !missing.is_empty() {
-        // What the question itself brought in goes out again, once it has come.
+        // Evicts the page that the sample itself brought in, once its read has ended.
         std::thread::sleep(SETTLE);
         for offset in missing {
             fadvise(file, offset, std::num::NonZeroU64::new(page_size()), Advice::DontNeed)?;
@@ -174,21 +175,21 @@ fn page_size() -> u64 {
 /// What an eviction may do beyond `posix_fadvise(2)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvictOptions {
-    /// Write to `/proc/sys/vm/drop_caches` when advice was not enough. Needs root, and chills the
-    /// whole machine.
+    /// Write to `/proc/sys/vm/drop_caches` when the advice was not enough. This needs root, and
+    /// empties the caches of the whole machine.
     pub drop_caches: bool,
 }
 
-/// What came of an eviction.
+/// The result of an eviction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
     /// Residency before.
     pub before: Residency,
     /// Residency after: the proof.
     pub after: Residency,
-    /// Who keeps the file in memory; looked for only when pages stayed.
+    /// The processes that keep the file in memory; determined only when pages stayed.
     pub holders: Holders,
-    /// How often the kernel was asked.
+    /// How often the kernel was advised.
     pub attempts: u32,
     /// Whether all of the machine's clean caches were dropped.
     pub dropped_caches: bool,
@@ -201,7 +202,7 @@ impl Eviction {
         self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
     }
 
-    /// Why the file is not proved cold; none if it is.
+    /// Why the file is not proved cold; `None` if it is.
     pub fn objection(&self) -> Option<String> {
         if self.proved() {
             return None;
@@ -222,10 +223,11 @@ impl Eviction {
     }
 }
 
-/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later they can go.
+/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later it can evict
+/// them.
 const ATTEMPTS: u32 = 6;
 
-/// Takes `path` out of the page cache and checks that it went.
+/// Evicts `path` from the page cache and checks the result.
 pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
     let io = |doing| move |e| Error::io(path, doing, e);
     let file = File::open(path).map_err(io("opening"))?;
@@ -238,8 +240,9 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
             std::thread::sleep(Duration::from_millis(5 << attempts));
         }
         attempts += 1;
-        // Dirty pages can't be dropped. A file system that refuses to sync a file opened for
-        // reading (some FUSE ones do) still gets the advice, and residency tells what came of it.
+        // Dirty pages can't be dropped, so they are written first. A file system that refuses to
+        // sync a file opened for reading (some FUSE ones do) still gets the advice, and residency
+        // shows the result.
         let _ = fdatasync(&file);
         fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| Error::io(path, "evicting", e))?;
         if options.drop_caches && attempts == ATTEMPTS - 1 {
@@ -256,7 +259,7 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
     Ok(Eviction { before, after, holders, attempts, dropped_caches })
 }
 
-/// Reads all of `path`, so that it is in the page cache if it fits, and tells whether it is.
+/// Reads all of `path` into the page cache, and returns its residency.
 pub fn warm(path: &Path) -> Result<Residency> {
     let io = |doing| move |e| Error::io(path, doing, e);
     let mut file = File::open(path).map_err(io("opening"))?;

@@ -1,4 +1,4 @@
-//! What state the caches are in when a trial starts, and the evidence that they were.
+//! Cache levels: the state of the caches when a trial starts, and the evidence for it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,20 +13,21 @@ use crate::cache::{self, CACHED_SHARE_SLACK, EvictOptions, Eviction, Residency};
 /// A hot trial may still read this much from the device: a page of its program, a directory.
 const HOT_BYTES: u64 = 1 << 20;
 
-/// The state of the caches that a trial asks for, or turned out to have.
+/// The state of the caches that a trial asks for, or that was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheLevel {
     /// All of the file in the page cache, checked before; nothing read from the device, checked
     /// after.
     Hot,
-    /// As whatever ran before left it: residency is recorded, nothing is required.
+    /// The caches are as the previous process left them: residency is recorded, nothing is
+    /// required.
     Lukewarm,
-    /// Evicted on this machine and checked; a file server's own cache is out of reach.
+    /// Evicted on this machine and checked; the cache of a file server is out of reach.
     ClientCold,
-    /// Evicted, checked before, and the bytes seen to come from the device.
+    /// Evicted, checked before, and the bytes were counted as they came from the device.
     Cold,
-    /// The evidence that the level asked for needs can't be had here.
+    /// This machine cannot give the evidence that the requested level needs.
     Unverified,
 }
 
@@ -57,22 +58,22 @@ impl std::str::FromStr for CacheLevel {
     }
 }
 
-/// What was done to the caches before a trial, and what was seen.
+/// The preparation of the caches before a trial, and the state after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// The files taken together, right before the start.
+    /// The residency of all files together, right before the start.
     pub residency: Residency,
     /// Whether the file lies on another machine (NFS, Lustre, FUSE, ...).
     pub remote: bool,
-    /// What already speaks against the level; the trial need not run.
+    /// The evidence against the level, if there is any; the trial then need not run.
     pub objection: Option<String>,
     /// One per file, for the levels that evict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<Eviction>,
 }
 
-/// Brings `files` to `level`, outside anything that is timed: of a folder, all files in it, and of
-/// each file the indexes that readers look for, too.
+/// Brings `files` to `level`, outside anything that is timed. A folder stands for all files in it.
+/// The indexes that readers look for beside each file are included.
 pub fn prepare(level: CacheLevel, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
     let files = &with_indexes(
         files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat(),
@@ -84,8 +85,8 @@ pub fn prepare(level: CacheLevel, files: &[PathBuf], options: EvictOptions) -> R
         CacheLevel::Cold | CacheLevel::ClientCold => {
             for file in files {
                 let eviction = cache::evict(file, options)?;
-                // Unknown residency is missing evidence, not evidence against: `judge` makes it
-                // "unverified".
+                // Unknown residency is missing evidence, not evidence against the level: `judge`
+                // makes it "unverified".
                 if eviction.after.fraction().is_some()
                     && let Some(why) = eviction.objection()
                 {
@@ -135,18 +136,17 @@ fn residency_of_all(files: &[impl AsRef<Path>]) -> Result<Residency> {
     files.iter().try_fold(none, |sum, file| Ok(sum.and(cache::residency(file.as_ref())?)))
 }
 
-/// What came of a trial's level.
+/// The verdict on a trial's level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// The trial ran at this level. It may be weaker than the one asked for, and then is labelled
-    /// so.
+    /// The trial ran at this level, which may be weaker than the requested one.
     Reached(CacheLevel),
     /// The trial contradicts its level and must not be averaged.
     Rejected(String),
 }
 
-/// Judges a trial by the bytes that it read from the device (`device`, none if the system doesn't
-/// tell) and the bytes that it needed from its files (`needed`, none if nobody said).
+/// Judges a trial by the bytes that it read from the device (`device`, `None` if the system does
+/// not account them) and the bytes that it needed from its files (`needed`, `None` if unknown).
 pub fn judge(
     asked: CacheLevel,
     prepared: &Prepared,

@@ -1,4 +1,4 @@
-//! In which order the arms take their turns.
+//! The order of the arms in each round.
 //!
 //! Each round runs every arm once, so that round i of two arms is a pair.
 

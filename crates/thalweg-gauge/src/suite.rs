@@ -1,10 +1,9 @@
-//! Suites: experiments as TOML files. A suite says what is run (workloads), on what (files, in
-//! named places), how (settings, swept or fixed) and what is compared with what. `docs/suites.md`
-//! documents the format.
+//! Suites: experiments as TOML files. A suite names workloads, files in named places, settings
+//! (fixed or swept) and comparisons. `docs/suites.md` documents the format.
 //!
-//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column;
-//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives
-//! [`ComparisonJob`]s, each of which is one comparison.
+//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column.
+//! [`Suite::plan`] resolves a suite on a machine, finds what is absent there, and returns a
+//! [`ComparisonJob`] for each comparison.
 //!
 //! ```
 //! use thalweg_gauge::suite::{NoTestFiles, Suite};
@@ -56,10 +55,10 @@ pub use resolve::{ComparisonJob, Context, Peer};
 pub use test_files::{NoTestFiles, SynthTable, TestFile, TestFileMaker};
 pub use value::SettingValue;
 
-/// A part of the suite's text, in bytes.
+/// A range of the suite's text, in bytes.
 type Span = Range<usize>;
 
-/// Something, and where the text says it.
+/// A value with its position in the text.
 #[derive(Debug, Clone, PartialEq)]
 struct WithSpan<T> {
     value: T,
@@ -69,10 +68,10 @@ struct WithSpan<T> {
 /// Settings by name, in the order of the text.
 type Settings = Vec<(String, WithSpan<SettingValue>)>;
 
-/// A parsed suite: what its text says, before anything is looked up on this machine.
+/// A parsed suite, before anything is looked up on this machine.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// What the messages call it: its path, or the name of a shipped one.
+    /// Its name in messages: its path, or the name of a shipped suite.
     source: String,
     text: String,
     name: String,
@@ -86,28 +85,28 @@ pub struct Suite {
     comparisons: Vec<ComparisonDecl>,
 }
 
-/// A folder that the command line may put somewhere else.
+/// A folder that the command line may replace.
 #[derive(Debug, Clone)]
 struct PlaceDecl {
     at: Span,
     path: Option<Template>,
-    /// Arms in it are left out unless the command line gives it.
+    /// Whether arms in this place are left out when the command line does not give its folder.
     optional: bool,
 }
 
 #[derive(Debug, Clone)]
 struct FileDecl {
     at: Span,
-    /// The place that it is made in; none for that of the arm.
+    /// The place where the file is made; `None` for the place of the arm.
     place: Option<WithSpan<String>>,
     source: FileSource,
 }
 
 #[derive(Debug, Clone)]
 enum FileSource {
-    /// By the command line.
+    /// The command line gives it.
     Asked,
-    /// It lies there.
+    /// An existing file.
     Path(Template),
     /// The caller makes it.
     Synth(Arc<dyn TestFile>),
@@ -138,17 +137,17 @@ enum Program {
 #[derive(Debug, Clone)]
 struct WorkloadDecl {
     program: Program,
-    /// Without the program for thalweg and peers.
+    /// The command, without the program for thalweg and peers.
     command: Command,
     setup: Option<Command>,
     prepare: Option<Command>,
-    /// Reads what it wrote, after each trial.
+    /// A command that reads the output after each trial.
     check: Option<Command>,
     cleanup: Option<Command>,
     env: Vec<(String, Template)>,
     /// Files beside `{file}` that are brought to the level.
     also: Vec<Template>,
-    /// Whether it must report its time and digest.
+    /// Whether the workload must report its time and digest.
     report: bool,
     needs: Needs,
     values: Option<String>,
@@ -156,7 +155,7 @@ struct WorkloadDecl {
     label: Option<String>,
 }
 
-/// The points of a sweep: every combination, less some, plus some.
+/// A sweep: every combination of the values, without the excluded points, with the included ones.
 #[derive(Debug, Clone, Default)]
 struct Sweep {
     over: Vec<(String, WithSpan<Vec<SettingValue>>)>,
@@ -193,7 +192,7 @@ impl Suite {
         &self.name
     }
 
-    /// What it is for, in a sentence or two.
+    /// Its purpose, in a sentence or two.
     pub fn about(&self) -> &str {
         &self.about
     }
@@ -203,7 +202,7 @@ impl Suite {
         &self.text
     }
 
-    /// How long all of it may take.
+    /// The time budget of the whole suite.
     pub fn budget(&self) -> Option<Duration> {
         self.budget
     }

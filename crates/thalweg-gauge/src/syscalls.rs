@@ -47,7 +47,7 @@ pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     if rc == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How a child ended, and what it and the descendants that it waited for had used.
+/// How a child ended, and the resources of it and of the descendants that it waited for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChildExit {
     pub(crate) exit_code: Option<i32>,
@@ -84,7 +84,7 @@ pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
     })
 }
 
-/// Version of the C library that this process runs on; none if it is not glibc.
+/// The version of glibc; `None` with another C library.
 pub(crate) fn glibc_version() -> Option<String> {
     #[cfg(target_env = "gnu")]
     {

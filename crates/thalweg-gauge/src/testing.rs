@@ -1,5 +1,5 @@
-//! What must hold for any bytes whatsoever; the fuzz targets in `fuzz/` call this, and so does a
-//! test that replays their corpora on a stable toolchain.
+//! Properties that hold for any bytes. The fuzz targets in `fuzz/` call these functions, and so
+//! does a test that replays their corpora on a stable toolchain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use crate::suite::{ComparisonJob, Context, Peer, Suite, SynthTable, TestFile, TestFileMaker};
 use crate::{Error, Result};
 
-/// Panics when something is wrong with these bytes.
+/// A function that panics when a property does not hold for these bytes.
 pub type Target = fn(&[u8]);
 
-/// Every target: its name, which is also its corpus's, and its function.
+/// Every target: its name, which is also the name of its corpus, and its function.
 pub const TARGETS: [(&str, Target); 1] = [("gauge_suite", gauge_suite)];
 
-/// A suite is understood, or every mistake has its place in the text; what is understood resolves,
-/// or is told why not.
+/// A text is parsed as a suite, or every mistake has a position in the text. A parsed suite
+/// resolves to consistent jobs, or to an error.
 pub fn gauge_suite(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let suite = match Suite::parse("s.toml", text, &StubFiles) {

@@ -1,4 +1,4 @@
-//! What a reader should know before believing a ratio. Flags tell; they never take a trial out.
+//! Flags: facts that a reader should know before trusting a ratio. A flag never removes a trial.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use crate::stats::trend::{outliers, trend};
 use crate::trial::MachineLoad;
 use crate::units::{digits, seconds};
 
-/// Something odd about a comparison. Rounds count from 0, as in the trials.
+/// An anomaly of a comparison. Rounds count from 0, as in the trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "flag", rename_all = "snake_case")]
 pub enum Flag {
-    /// The times of the baseline rose or fell; pairs cancel that.
+    /// The times of the baseline rose or fell. Pairs cancel this drift.
     BaselineDrift {
         /// Its time at the end over that at the start.
         factor: f64,
     },
-    /// The ratio itself rose or fell: one figure does not describe it.
+    /// The ratio itself rose or fell, so that one figure does not describe it.
     RatioDrift {
         /// Name of the arm.
         arm: String,
         /// The ratio at the end over that at the start.
         factor: f64,
     },
-    /// Trials far from the arm's others. They count.
+    /// Trials whose times are far from the arm's others. They count.
     Outliers {
         /// Name of the arm.
         arm: String,
         /// Their rounds.
         rounds: Vec<usize>,
-        /// The farthest one's time over the arm's median.
+        /// The time of the farthest trial over the arm's median.
         farthest: f64,
     },
-    /// The baseline against itself, run in the same way, was told apart.
+    /// The baseline and its control, which run identical commands, differ significantly.
     IdenticalArmsDiffer,
     /// The wall clock was set while a trial ran, or the machine slept.
     ClockStep {
@@ -43,7 +43,7 @@ pub enum Flag {
         arm: String,
         /// Its round; none for a warm-up.
         round: Option<usize>,
-        /// By how much it went forward.
+        /// How far the clock went forward, in seconds.
         step_s: f64,
     },
     /// The hypervisor took CPU time away.
@@ -73,16 +73,16 @@ pub enum Flag {
         /// The median share of the arm's trials.
         usual: f64,
     },
-    /// The run was stopped and gone on with; the pair of that round may span the gap.
+    /// The run was stopped and resumed. The pair of that round may span the gap.
     Interrupted {
-        /// The round that the last trial before was of; none for a warm-up.
+        /// The round of the last trial before the gap; `None` for a warm-up.
         round: Option<usize>,
-        /// For how long nothing ran, in seconds by the wall clock; none if nothing had run before.
+        /// The length of the gap, in seconds by the wall clock; `None` if nothing had run before.
         gap_s: Option<f64>,
     },
 }
 
-/// Differences below 1 % are nobody's concern.
+/// Differences below 1 % are not reported.
 pub(super) const LEAST: f64 = 0.01;
 
 /// From these shares of the machine's CPU time on, others and the hypervisor are mentioned.
@@ -95,11 +95,11 @@ const TICKS_S: f64 = 0.02;
 /// A trial whose tasks waited this much more of its time than usual.
 const PRESSURE: f64 = 0.25;
 
-/// A smaller difference between two clocks may be a moment in which nobody looked. (NTP sets a
-/// clock that is off by more than 128 ms, and otherwise bends both alike.)
+/// A smaller difference between two clocks may come from a pause between their readings. (NTP steps
+/// a clock that is off by more than 128 ms, and otherwise slews both clocks alike.)
 pub(super) const CLOCK_STEP_S: f64 = 0.05;
 
-/// What is odd about the trials of the first `rounds` rounds, and about the whole run.
+/// The flags of the trials of the first `rounds` rounds, and of the whole run.
 pub(super) fn flags(
     session: &Session,
     trials: &[Trial],

@@ -1,4 +1,4 @@
-//! What is decided before the first trial: arms, pairs, order, budget.
+//! The plan of a comparison, fixed before the first trial: arms, pairs, order, budget.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,8 +21,7 @@ pub struct InSuite {
     /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// What the comparison has in common where the suite sweeps over comparisons, as in
-    /// `{"threads": 4}`.
+    /// The values of the settings that the suite sweeps over comparisons, as in `{"threads": 4}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
 }
@@ -36,14 +35,13 @@ pub struct ComparisonPlan {
     pub arms: Vec<Arm>,
     /// How many pairs.
     pub pairs: PairCount,
-    /// In which order the arms take their turns.
+    /// The order of the arms in each round.
     pub order: ArmOrder,
     /// How long the run may take, from its start (a resumed run starts anew). No round starts that
     /// is not expected to end in time, so it is overrun by less than a round.
     pub budget: Option<Duration>,
-    /// How much more time there is where preparing (the warm-up, the probe, the runs without a
-    /// stage) takes of it: without, a small share of a suite's time is spent before the first
-    /// round.
+    /// Additional time for the preparation (the warm-up, the probe, the runs without a stage).
+    /// Without it, preparation could spend a small budget before the first round.
     pub reserve: Duration,
     /// How often a rejected trial is tried again.
     pub retries: usize,
@@ -56,8 +54,8 @@ pub struct ComparisonPlan {
     pub probe: Option<ProbeOptions>,
     /// The suite that it belongs to.
     pub suite: Option<InSuite>,
-    /// What an earlier run of this plan has left in the results file (see [`super::reopen`]): the
-    /// run goes on from there.
+    /// The results of an earlier run of this plan (see [`super::reopen`]). The run continues from
+    /// there.
     pub resume: Option<Earlier>,
 }
 
@@ -117,14 +115,14 @@ impl ComparisonPlan {
         self
     }
 
-    /// Asks for the limit.
+    /// Probes the limit with these options.
     #[must_use]
     pub fn probe(mut self, options: ProbeOptions) -> Self {
         self.probe = Some(options);
         self
     }
 
-    /// Goes on from what an earlier run has left.
+    /// Continues from the results of an earlier run.
     #[must_use]
     pub fn resume(mut self, earlier: Earlier) -> Self {
         self.resume = Some(earlier);

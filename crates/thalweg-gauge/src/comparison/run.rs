@@ -1,4 +1,5 @@
-//! Runs the trials of a comparison in turn, and writes each down before the next one starts.
+//! Runs the trials of a comparison one after the other, and writes each to the results before the
+//! next one starts.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,15 +25,16 @@ use crate::verdict::Role;
 use crate::workload::Workload;
 use crate::{Error, Result};
 
-/// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon
-/// as it is known. When `stop` becomes true the running trial is killed, and what has finished is
-/// summarised: what it may still claim is that of the last planned look that was reached.
+/// Runs `plan`, or continues an earlier run of it. Each line goes to `out` as soon as it is known.
+/// When `stop` becomes true, the running trial is killed and the finished ones are summarised as of
+/// the last planned look that was reached.
 ///
-/// An arm that fails is out, and the others go on. Differing digests end the comparison as refused.
+/// An arm that fails is removed, and the others continue. Different digests end the comparison as
+/// refused.
 ///
 /// # Errors
-/// When the plan makes no sense, a file can't be read, `out` can't be written, or the earlier run
-/// was another's.
+/// [`Error::Usage`] for an inconsistent plan, [`Error::Resume`] if the earlier run had another
+/// plan, and every failure to read a file or to write `out`.
 pub fn run(
     plan: &ComparisonPlan,
     out: &mut dyn Write,
@@ -63,13 +65,13 @@ pub fn run(
     let ended = match running.everything() {
         Ok(ended) => ended,
         Err(Error::Cancelled) => EndReason::Stopped,
-        // The two values are found again by `summarise`, from the trials.
+        // `summarise` finds the two values again, from the trials.
         Err(Error::Refused(_)) => EndReason::Refused,
         Err(e) => return Err(e),
     };
     let Running { kept, out, .. } = running;
     let comparison = summarise(Earlier { ended: Some(ended), ..kept });
-    // A stopped comparison has no last line: that is how a reader of the file knows, and how it can
+    // A stopped comparison has no last line. A reader of the file recognises it by that, and it can
     // be resumed.
     if !comparison.stopped() {
         write_line(out, &comparison.last_line())?;
@@ -96,7 +98,7 @@ impl Running<'_> {
             None => write_line(self.out, &self.kept.session)?,
             Some(_) => self.say_resumed()?,
         }
-        // Before the warm-up, which would bring the files into whatever caches there are.
+        // This comes before the warm-up, which would bring the files into the caches.
         let twice = self.read_twice()?;
         // The warm-up brings programs and libraries into memory, and finds wrong digests before
         // hours are spent.
@@ -191,8 +193,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not
-    /// run twice.
+    /// Runs one trial, and repeats it if it is rejected. Attempts that an earlier run finished are
+    /// not repeated.
     fn turn(
         &mut self,
         arm: &Arm,
@@ -214,7 +216,7 @@ impl Running<'_> {
         arm.ok_or_else(|| Error::Usage(format!("there is no arm number {index}")))
     }
 
-    /// Runs one trial and keeps it.
+    /// Runs one trial and records it.
     fn trial(
         &mut self,
         arm: &Arm,
@@ -241,7 +243,7 @@ impl Running<'_> {
             attempt,
             started_unix_s: unix_s(SystemTime::now()),
             command: arm.command().command_line(),
-            // The warm-up is not about the file's caches.
+            // The warm-up makes no statement about the caches.
             level_asked: if round.is_some() { arm.level } else { CacheLevel::Lukewarm },
             level: None,
             rejected: None,
@@ -252,8 +254,8 @@ impl Running<'_> {
             prepared: None,
             outcome: None,
         };
-        // What is left when a stage is taken away is the work's own time, whatever is compared
-        // otherwise.
+        // A run without a stage reports the work's own time, even where the comparison is by wall
+        // time.
         let clock = if role.is_some() { Clock::TimeToSamples } else { self.kept.session.clock };
         match fill(&mut trial, arm, clock, self.plan.evict, self.stop) {
             Ok(()) => {}
@@ -274,7 +276,7 @@ fn write_line(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
     let io = |e: std::io::Error| Error::io("results", "writing", e);
     let mut line = serde_json::to_vec(record).map_err(|e| io(e.into()))?;
     line.push(b'\n');
-    // One write, so that a line is never half there because something else failed in between.
+    // One write, so that no failure in between leaves a partial line.
     out.write_all(&line).and_then(|()| out.flush()).map_err(io)
 }
 
@@ -312,8 +314,8 @@ fn fill(
         (clock, trial.time_s, trial.clock_step_s)
         && step.abs() > CLOCK_STEP_S.max(LEAST * time)
     {
-        // Nobody knows which clock the workload looked at. What is timed from here has the steady
-        // one.
+        // The workload may have used either clock. The time of the process comes from the steady
+        // clock.
         trial.rejected = Some(format!(
             "the wall clock was set by {step:+.3} s meanwhile, so its own time can't be trusted"
         ));
@@ -329,8 +331,8 @@ fn fill(
     }
 }
 
-/// Reads what the trial wrote. What it finds goes into the trial's own report, to be held against
-/// the other arms'.
+/// Reads what the trial wrote. Its digest goes into the trial's own report, to be compared with
+/// those of the other arms.
 fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Result<()> {
     let found = trial::run(check, stop)?.report.filter(|found| found.digest.is_some());
     let found = found.ok_or_else(|| Error::Report {
@@ -343,7 +345,7 @@ fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Resu
     Ok(())
 }
 
-/// How far the wall clock went ahead of the steady one between two looks at both.
+/// How far the wall clock advanced beyond the steady clock between two readings of both.
 fn clock_step_s(before: (Instant, SystemTime), after: (Instant, SystemTime)) -> Option<f64> {
     let steady = after.0.checked_duration_since(before.0)?.as_secs_f64();
     Some(unix_s(after.1) - unix_s(before.1) - steady)
@@ -355,7 +357,7 @@ fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
         Needs::Bytes(bytes) => Some(bytes),
         Needs::Reported => reported,
         Needs::WholeFiles if arm.files.is_empty() => None,
-        // What an arm says of itself must not lower what the suite says.
+        // The report of an arm must not lower the need that the suite states.
         Needs::WholeFiles => Some(total_bytes(arm)?),
     })
 }
@@ -368,7 +370,7 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
     let wrong = |what: String| Error::Report { command: arm.command().command_line(), what };
     let report = outcome.report.as_ref();
     if let Some(t) = report.and_then(|r| r.open_to_last_s) {
-        // Clocks tick alike on one machine, so a part can't take longer than the whole.
+        // All clocks of one machine run at one rate, so a part can't take longer than the whole.
         if !(t > 0.0 && t <= outcome.usage.wall_s) {
             let wall = outcome.usage.wall_s;
             return Err(wrong(format!(

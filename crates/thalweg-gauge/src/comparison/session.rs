@@ -1,5 +1,5 @@
-//! The first line of a comparison, made of its plan; and whether an earlier run's may be gone on
-//! with.
+//! The session of a comparison: the first line of its results, and the check that an earlier run
+//! may be continued.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::stats::MIN_PAIRS;
 use crate::units::unix_s;
 use crate::{Error, Result, cache, host};
 
-/// The session of `plan`, as it would start now.
+/// The session of `plan` if it started now.
 pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
     let usage = |what: String| Err(Error::Usage(what));
     let mut arms = plan.arms.clone();
@@ -22,7 +22,7 @@ pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
         Some(baseline) if plan.control => {
             control = Some(arms.len());
             let name = format!("{}{CONTROL_SUFFIX}", baseline.name);
-            // Its verdict would be the baseline's once more.
+            // The control has no counterfactuals: its verdict would repeat the baseline's.
             arms.push(Arm { name, counterfactuals: None, ..baseline.clone() });
         }
         Some(_) => {}
@@ -49,7 +49,8 @@ pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
     let started_unix_s = unix_s(SystemTime::now());
     Ok(Session {
         schema: SESSION_SCHEMA.into(),
-        // Unique enough on one machine: a process can't start two comparisons within a microsecond.
+        // This is unique on one machine: a process can't start two comparisons within a
+        // microsecond.
         id: format!("{}-{:.6}-{}", plan.name, started_unix_s, std::process::id()),
         name: plan.name.clone(),
         suite: plan.suite.clone(),
@@ -92,7 +93,7 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
     files.into_iter().map(place).collect()
 }
 
-/// Those that are not found will be missed when they are started.
+/// A program that is not found fails when it is started.
 fn programs(arms: &[Arm]) -> Vec<ProgramVersion> {
     let mut names: Vec<String> =
         arms.iter().filter_map(|arm| arm.command().argv.into_iter().next()).collect();

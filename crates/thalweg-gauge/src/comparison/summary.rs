@@ -1,4 +1,5 @@
-//! From raw trials to what they show. Pure: a results file summarised again says the same.
+//! Summarises raw trials. The summary follows from the trials alone: a results file gives the same
+//! summary again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::units;
 use crate::verdict::{Verdict, Without, verdict};
 use crate::workload::{Latency, StageTimes, WorkloadReport};
 
-/// Middle and ends of the trials of an arm.
+/// The median and the range of an arm's trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
     /// Median.
@@ -25,7 +26,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of `values`; none of none.
+    /// The spread of `values`; `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         Some(Self {
             median: median(values)?,
@@ -35,12 +36,12 @@ impl Spread {
     }
 }
 
-/// What the counted trials of one arm show. Medians, unless said otherwise.
+/// The summary of one arm's counted trials. Figures are medians unless noted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmSummary {
     /// Name of the arm.
     pub arm: String,
-    /// What a reader should know about it.
+    /// A label for readers, as in "runs an interpreter".
     pub label: Option<String>,
     /// Version that it reported.
     pub version: Option<String>,
@@ -50,13 +51,13 @@ pub struct ArmSummary {
     pub trials: usize,
     /// Trials that contradicted their level.
     pub rejected: usize,
-    /// Why it was taken out.
+    /// Why the arm was removed.
     pub failed: Option<String>,
     /// The compared time in seconds.
     pub time_s: Option<Spread>,
     /// The whole process in seconds.
     pub wall_s: Option<f64>,
-    /// Its time over the baseline's, pair by pair; none for the baseline.
+    /// Its time over the baseline's, pair by pair; `None` for the baseline.
     pub ratio: Option<Ratio>,
     /// What the ratio shows.
     pub finding: Option<RatioFinding>,
@@ -80,11 +81,11 @@ pub struct ArmSummary {
     pub limit: Option<Limit>,
     /// Floor (device and memory, not decoding) over median time: 1 is perfect.
     pub fraction_of_floor: Option<f64>,
-    /// What holds it back, in words.
+    /// The bottleneck, in words.
     pub verdict: Option<String>,
-    /// The distribution of its calls, if it looped over many.
+    /// The distribution of its calls' durations, if it made many calls in a loop.
     pub latency_us: Option<Latency>,
-    /// The same in figures, with the runs without a stage.
+    /// The bottleneck in figures, with the runs without a stage.
     pub bottleneck: Option<Verdict>,
     /// How its program was built, as it says itself.
     pub build: Option<Value>,
@@ -92,10 +93,10 @@ pub struct ArmSummary {
     pub stages: Vec<StageTimes>,
 }
 
-/// A comparison and what it shows.
+/// A comparison with its trials and its summary.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What was compared, and where.
+    /// The arms, the plan and the machine.
     pub session: Session,
     /// Every trial, the rejected ones included.
     pub trials: Vec<Trial>,
@@ -105,22 +106,23 @@ pub struct Comparison {
     pub summaries: Vec<ArmSummary>,
     /// The control's ratio to the baseline: the noise between identical arms.
     pub noise: Option<Ratio>,
-    /// The factor that a claim must clear for that reason.
+    /// The factor that a claim must exceed because of this noise.
     pub noise_floor: Option<f64>,
-    /// What a reader should know before believing the ratios. Nothing was left out for it.
+    /// Facts that a reader should know before trusting the ratios. No trial was left out because of
+    /// a flag.
     pub flags: Vec<Flag>,
-    /// Why nothing may be compared: the arms did not decode the same values.
+    /// Why the comparison was refused: the arms did not decode the same values.
     pub refused: Option<String>,
-    /// Why there are no more trials.
+    /// Why the comparison ended.
     pub ended: EndReason,
-    /// Rounds that are whole.
+    /// The number of complete rounds.
     pub rounds: usize,
-    /// The last planned look that was reached: ratios and findings are those of its rounds. None if
-    /// the run ended before the first one; there are then no findings.
+    /// The last planned look that was reached. Ratios and findings are those of its rounds. `None`
+    /// if the run ended before the first look; there are then no findings.
     pub look: Option<Look>,
 }
 
-/// Why a comparison has no more trials.
+/// Why a comparison ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
@@ -130,14 +132,14 @@ pub enum EndReason {
     Precise,
     /// The arms did not decode the same values.
     Refused,
-    /// Its time was over.
+    /// The time budget was spent.
     Budget,
-    /// Its user or the machine stopped it.
+    /// The user or the machine stopped it.
     Stopped,
 }
 
 impl Comparison {
-    /// Whether it ended at a moment that was not planned.
+    /// Whether the comparison ended outside a planned look.
     pub fn stopped(&self) -> bool {
         matches!(self.ended, EndReason::Budget | EndReason::Stopped)
     }
@@ -159,26 +161,26 @@ impl Comparison {
         })
     }
 
-    /// The ratio of any two of its arms, pair by pair, at the last look that was reached; none if
-    /// it was refused.
+    /// The ratio of any two arms, pair by pair, at the last look that was reached; `None` if the
+    /// comparison was refused.
     pub fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
         let pairs = standing::pairs(&self.trials, arm, baseline);
         stats::ratio(&pairs, &self.session.looks(), self.rounds).filter(|_| self.refused.is_none())
     }
 
-    /// Whether any arm was taken out.
+    /// Whether any arm was removed because it failed.
     pub fn any_failed(&self) -> bool {
         self.summaries.iter().any(|s| s.failed.is_some())
     }
 }
 
-/// The first two arms whose values differ; none if all agree.
+/// The first two arms whose values differ; `None` if all agree.
 pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     let mut first: Vec<(&Option<String>, &Trial)> = Vec::new();
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
         let Some(arm) = arms.iter().find(|a| without::is_of(trial, a)) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
-        // Any other command may tell a digest; if it does, it is held to it.
+        // Any other command may report a digest; if it does, the digest is compared.
         if !arm.decoder && report.digest.is_none() {
             continue;
         }
@@ -209,7 +211,7 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     None
 }
 
-/// Summarises what is there. What it may claim is that of the last planned look that was reached.
+/// Summarises the trials, as of the last planned look that was reached.
 pub fn summarise(kept: Earlier) -> Comparison {
     let Earlier { session, trials, probes, resumed, ended } = kept;
     let refused = disagreement(&session.arms, &trials);
@@ -231,8 +233,8 @@ pub fn summarise(kept: Earlier) -> Comparison {
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
-        // Held against its own noise it could never differ; the bare ratio is what a reader needs
-        // to see.
+        // The control is not judged by its own noise floor, or it could never differ: its bare
+        // ratio is shown.
         control.finding =
             control.ratio.filter(|_| look.is_some()).map(|r| RatioFinding::of(&r, 1.0));
     }
@@ -293,8 +295,8 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
         work = work.without_store();
     }
     let limit = probe.map(|p| p.limit(&work));
-    // Where whole processes are compared, what is held against the limit is still the work's own
-    // time, if it tells.
+    // The limit is compared with the work's own time if it is reported, even where whole processes
+    // are compared.
     let own_s =
         middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
     let without = without::times(arm, trials);

@@ -31,7 +31,7 @@ impl PairCount {
         }
     }
 
-    /// When the intervals are looked at.
+    /// The moments at which the intervals are computed.
     pub(crate) fn looks(&self) -> Vec<Look> {
         match *self {
             Self::Fixed(n) => looks(n, n),

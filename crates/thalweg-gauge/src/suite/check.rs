@@ -1,4 +1,4 @@
-//! Mistakes between the parts of a suite: names that nothing has, settings that nothing uses.
+//! Mistakes between the parts of a suite: unknown names and unused settings.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{
     WorkloadDecl,
 };
 
-/// Finds everything that refers to something which is not there.
+/// Reports every reference to something absent.
 pub(super) fn references(suite: &Suite, problems: &mut Problems) {
     for file in suite.files.values() {
         if let Some(place) = &file.place {
@@ -62,7 +62,7 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
     }
 }
 
-/// Cores of a large machine: sweeps to "all" must be bearable there too.
+/// The cores of a large machine. Sweeps to "all" must stay small there, too.
 const LARGE: usize = 1024;
 
 fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Problems) {
@@ -122,7 +122,7 @@ impl WorkloadDecl {
     }
 }
 
-/// Complains of a name that nothing of its kind has.
+/// Reports a name that no entry of its kind has.
 fn known<'a>(
     kind: &str,
     name: &WithSpan<String>,
@@ -135,7 +135,7 @@ fn known<'a>(
     }
 }
 
-/// Complains of names in braces that stand for nothing.
+/// Reports names in braces that have no value.
 fn names(
     suite: &Suite,
     template: &Template,
@@ -162,7 +162,7 @@ fn names(
     }
 }
 
-/// Complains of settings that neither the harness nor a command heeds.
+/// Reports settings that neither the harness nor a command uses.
 fn unused(settings: &Settings, used: &BTreeSet<&str>, problems: &mut Problems) {
     for (name, value) in settings {
         without_use(name, &value.at, used, problems);

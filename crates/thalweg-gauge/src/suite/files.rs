@@ -10,31 +10,31 @@ use crate::workload::Workload;
 /// A file that a comparison needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NeededFile {
-    /// Where it lies, or will.
+    /// The path of the file, which may not exist yet.
     pub path: PathBuf,
-    /// Where it comes from if it does not lie there yet.
+    /// How the file is made if it does not exist.
     pub make: Make,
 }
 
 /// Where a file comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Make {
-    /// It is the user's, and it is there.
+    /// The file exists, and belongs to the user.
     Given,
     /// The caller's [`TestFileMaker`](super::TestFileMaker) makes it.
     Synth(Arc<dyn TestFile>),
     /// A list of read ids, one a line.
     Ids {
-        /// The reads.
+        /// The file of the reads.
         of: PathBuf,
-        /// Which of them, in which order.
+        /// Which reads, in which order.
         list: IdList,
     },
     /// A command that writes the file to `partial`, which is then renamed.
     Command {
         /// The command.
         workload: Workload,
-        /// What it writes.
+        /// The path that the command writes.
         partial: PathBuf,
     },
 }

@@ -11,7 +11,8 @@ use crate::schedule::SplitMix;
 pub struct IdList {
     /// How many.
     pub many: Many,
-    /// This many neighbours of those chosen stay together, in file order; the runs are shuffled.
+    /// The length of a run: this many chosen neighbours stay together, in file order, and the runs
+    /// are shuffled.
     pub run: usize,
     /// The seed of the shuffle.
     pub seed: u64,
@@ -44,7 +45,7 @@ impl IdList {
         Some(Self { many, run: usize::try_from(run).ok()?, seed })
     }
 
-    /// The ids of the list, of all those of a file in its order.
+    /// Chooses the ids of the list from `all` ids of a file, which are in file order.
     pub fn of<'a>(&self, all: &[&'a str]) -> Vec<&'a str> {
         let count = match self.many {
             Many::Count(count) => count,
@@ -62,7 +63,7 @@ impl IdList {
         chosen.iter().filter_map(|i| all.get(*i).copied()).collect()
     }
 
-    /// A part of a file's name that says all of it.
+    /// A part of a file name that contains the whole recipe.
     pub(super) fn name(&self) -> String {
         let many = match self.many {
             Many::Count(count) => count.to_string(),

@@ -1,4 +1,4 @@
-//! From text to a [`Suite`].
+//! Parses the text of a suite.
 
 mod workload;
 
@@ -64,7 +64,7 @@ fn suite(
     let pairs = pairs(&mut top, problems);
     let set = settings(&mut top, "set", problems);
     let mut places = named(&mut top, "place", "a place", problems, place);
-    // Most suites need no more than one, and it need not be named.
+    // Most suites need only the default place, and do not declare it.
     places.entry(DEFAULT_PLACE.into()).or_insert_with(|| {
         let path = Template::new(&WithSpan { value: "{cache}".into(), at: 0..0 });
         PlaceDecl { at: 0..0, path: Some(path), optional: false }
@@ -94,7 +94,7 @@ fn suite(
     })
 }
 
-/// The place of arms that name none.
+/// The place of arms that do not name one.
 pub(super) const DEFAULT_PLACE: &str = "data";
 
 /// `[key.NAME]` tables.
@@ -188,7 +188,8 @@ fn file(
         .or(synth)
         .or(ids)
         .or(made.map(|(program, command)| FileSource::Command(program, command)));
-    // What is there but wrong has been complained of; it is not a file to ask for.
+    // A source with a mistake was reported already; the file is not one that the command line
+    // gives.
     if source.is_none() && !given.is_empty() {
         return None;
     }
@@ -207,13 +208,14 @@ fn duration(value: &DeValue<'_>) -> Result<Duration, String> {
     parse_duration(text)
 }
 
-/// More than anybody waits for.
+/// More pairs than this are taken for a mistake.
 const MOST_PAIRS: u64 = 10_000;
 
-/// What `pairs = "auto"` means: looks after 10, 15 and 20 rounds, and enough at +-5 %.
+/// The meaning of `pairs = "auto"`: looks after 10, 15 and 20 rounds, until intervals of +-5 % are
+/// reached.
 pub const AUTO: PairCount = PairCount::Auto { least: 10, most: 20, half_width: 0.05 };
 
-/// "auto", a number, or a table of what "auto" leaves open.
+/// "auto", a number, or a table with `least`, `most` and `half_width`.
 fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairCount> {
     let value = table.get("pairs")?;
     match value.get_ref() {
@@ -371,7 +373,7 @@ fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDe
     })
 }
 
-/// The name of a workload, or a table that says more.
+/// The name of a workload, or a table with more settings.
 fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     if let Some(name) = value.get_ref().as_str() {
         let workload = WithSpan { value: name.to_owned(), at: value.span() };
@@ -403,7 +405,7 @@ pub(super) fn always_there(name: &str) -> bool {
         || name.starts_with("file:")
 }
 
-/// Whether the harness itself heeds a setting.
+/// Whether the harness itself uses a setting.
 pub(super) fn heeded(name: &str) -> bool {
     KNOWN.contains(&name)
 }

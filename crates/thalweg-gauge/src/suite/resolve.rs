@@ -1,4 +1,5 @@
-//! From a suite to what runs on this machine: places become folders, peers programs, sweeps arms.
+//! Resolves a suite on this machine: places become folders, peers become programs, sweeps become
+//! arms.
 
 mod scope;
 
@@ -24,38 +25,38 @@ use crate::workload::Workload;
 use crate::{Error, Result, cache};
 use scope::{Scope, removal};
 
-/// What a suite does not say: this machine, and what the command line adds.
+/// The context of a suite: this machine, and what the command line adds.
 pub struct Context<'a> {
     /// The program that runs thalweg's own verbs.
     pub thalweg: String,
     /// Looks a peer up.
     pub peer: &'a dyn Fn(&str) -> Peer,
-    /// Folders of places, over those that the suite names.
+    /// Folders of places; they replace those of the suite.
     pub places: BTreeMap<String, PathBuf>,
-    /// Files, over those that the suite names.
+    /// Files; they replace those of the suite.
     pub files: BTreeMap<String, PathBuf>,
-    /// Settings, over those that the suite sets for all of its arms.
+    /// Settings; they replace those that the suite sets for all of its arms.
     pub set: Vec<(String, SettingValue)>,
-    /// How many pairs, over what the suite says.
+    /// The number of pairs; it replaces that of the suite.
     pub pairs: Option<PairCount>,
-    /// Where `{cache}` is.
+    /// The folder that `{cache}` stands for.
     pub cache: PathBuf,
-    /// What relative paths in the suite are relative to.
+    /// The folder that relative paths of the suite start from.
     pub folder: PathBuf,
     /// Cores that this process may use.
     pub cores: usize,
-    /// Their numbers; none if they are not known, and then any will do.
+    /// The numbers of these cores. Empty if they are unknown; every number is then accepted.
     pub cpus: Vec<usize>,
 }
 
-/// What came of looking for a peer.
+/// The result of looking a peer up.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Peer {
     /// The program, and what comes before the arguments.
     Found(Vec<String>),
-    /// It is not on this machine, and how it could come here.
+    /// The peer is not on this machine; the text says how to install it.
     Absent(String),
-    /// Nobody has heard of it; these are known.
+    /// The name is unknown; these names are known.
     Unknown(Vec<String>),
 }
 
@@ -74,22 +75,23 @@ pub struct ComparisonJob {
     pub cleanup: Vec<Workload>,
     /// Arms that can't run here, and why.
     pub absent: Vec<String>,
-    /// About how long it takes.
+    /// An estimate of its duration.
     pub guess: TimeEstimate,
 }
 
 /// Longest that one trial may take, unless the suite says otherwise.
 const TIMEOUT_S: f64 = 600.0;
 
-/// Share of a file that counts, for a guess, where the arm itself says how much it read.
+/// The estimated divisor of the file's size where the arm itself reports how much it read.
 const PART: u64 = 20;
 
 impl Suite {
     /// Resolves the suite on this machine. Nothing is run, made or changed.
     ///
     /// # Errors
-    /// [`Error::Suite`] with all that is absent or makes no sense here; [`Error::Usage`] for a
-    /// place, file or setting of the command line that the suite does not have.
+    /// [`Error::Suite`] with everything that is absent or impossible on this machine;
+    /// [`Error::Usage`] for a place, file or setting of the command line that the suite does not
+    /// have.
     pub fn plan(&self, context: &Context<'_>) -> Result<Vec<ComparisonJob>> {
         let set = self.checked_set(context)?;
         let mut resolver = Resolver { suite: self, context, set, problems: Problems::default() };
@@ -276,7 +278,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The later layers over the earlier ones, and the point over all.
+    /// Merges layers of settings: later layers replace earlier ones, and the point replaces all.
     fn settings(&self, layers: &[&Settings], point: &SweepPoint) -> BTreeMap<String, SettingValue> {
         let set = layers
             .iter()
@@ -285,7 +287,7 @@ impl Resolver<'_> {
         set.chain(point.iter().cloned()).collect()
     }
 
-    /// A point as people read it: `all` threads are a number.
+    /// A point with `all` threads replaced by their number.
     fn resolved(
         &self,
         point: &SweepPoint,
@@ -300,7 +302,7 @@ impl Resolver<'_> {
         point.iter().map(one).collect()
     }
 
-    /// The settings as names show them, those included that need not be set.
+    /// The settings that names may show, with the defaults of `threads` and `place`.
     fn named(&self, settings: &BTreeMap<String, SettingValue>) -> BTreeMap<String, SettingValue> {
         let mut named = settings.clone();
         let threads = named
@@ -312,7 +314,7 @@ impl Resolver<'_> {
         named
     }
 
-    /// How many `all` threads are: as many as there are CPUs to run on.
+    /// The number of `all` threads: as many as there are CPUs to run on.
     fn all_threads(&self, settings: &BTreeMap<String, SettingValue>) -> usize {
         let pinned = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
         pinned.map_or(self.context.cores, |cpus| cpus.len())
@@ -399,7 +401,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What `thalweg read` holds its store to; the probe is held to the same.
+/// The limits of `--throttle` in a command line. The probe uses the same limits.
 fn throttle(argv: &[String]) -> Option<Limits> {
     argv.windows(2).find_map(|pair| match pair {
         [option, limits] if option == "--throttle" => limits.parse().ok(),
@@ -407,7 +409,8 @@ fn throttle(argv: &[String]) -> Option<Limits> {
     })
 }
 
-/// How `thalweg read` runs without a stage; other verbs and programs have no way to.
+/// The arguments with which `thalweg read` runs without a stage; `None` for other verbs and
+/// programs.
 fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals> {
     let has = |word: &str| argv.iter().any(|arg| arg == word);
     (matches!(program, Program::Thalweg) && has("read") && has("--json"))
@@ -444,7 +447,7 @@ fn about_bytes(arm: &Arm, needed: &[NeededFile]) -> u64 {
     }
 }
 
-/// The name with settings in it, and those of `point` that it does not mention behind it.
+/// Fills the template of a name, and appends the settings of `point` that it does not mention.
 fn titled(
     template: &Template,
     settings: &BTreeMap<String, SettingValue>,

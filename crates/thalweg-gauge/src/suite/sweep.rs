@@ -1,21 +1,22 @@
-//! From lists of values to points.
+//! Expands sweeps to points.
 
 use super::{SettingValue, Settings, Sweep, value};
 
-/// More points than anybody waits for: a mistake.
+/// More points than this are taken for a mistake.
 pub(super) const MOST_POINTS: usize = 10_000;
 
 /// One value for each swept setting.
 pub(super) type SweepPoint = Vec<(String, SettingValue)>;
 
 impl Sweep {
-    /// The names of the settings that it goes through.
+    /// The names of the swept settings.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.over.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Every combination, the last setting changing fastest, less those that an `exclude` matches,
-    /// plus the `include`s. One empty point if nothing is swept. `all` is the number of cores.
+    /// Every combination, with the last setting changing fastest, without those that an `exclude`
+    /// matches, with the `include`s at the end. One empty point if nothing is swept. `all` is the
+    /// number of cores.
     pub(super) fn points(&self, all: usize) -> Vec<SweepPoint> {
         let mut points: Vec<SweepPoint> = vec![Vec::new()];
         for (name, values) in &self.over {
@@ -71,7 +72,7 @@ fn expanded(values: &[SettingValue], all: usize) -> Vec<SettingValue> {
     out
 }
 
-/// The values of a text like "1..all" or "4..64"; none if it is not of this form.
+/// The values of a text like "1..all" or "4..64"; `None` for another form.
 pub(super) fn doublings(text: &str, all: usize) -> Option<Vec<SettingValue>> {
     let (first, last) = text.split_once("..")?;
     let first: i64 = first.parse().ok().filter(|n| *n > 0)?;

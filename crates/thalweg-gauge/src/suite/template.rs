@@ -20,7 +20,7 @@ pub(super) struct Template {
 
 fn is_name(s: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
-    // What follows a colon is the name of a file, and the suite may call that as it likes.
+    // The text after a colon is the name of a file, which may contain any character.
     let (word, rest) = s.split_once(':').unwrap_or((s, "x"));
     word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.chars().all(plain)

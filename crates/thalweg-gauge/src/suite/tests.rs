@@ -1,4 +1,4 @@
-//! The parser and the planner together: what a user writes, and what comes of it.
+//! Tests of the parser and the resolver together.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

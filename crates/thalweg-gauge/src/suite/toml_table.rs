@@ -1,5 +1,5 @@
-//! Reads TOML with positions: a table is taken apart key by key, and what nobody asked for is a
-//! mistake. All mistakes of a text are gathered, so that they can be mended in one go.
+//! Reads TOML tables with positions. A key that nothing reads is a mistake. All mistakes of a text
+//! are collected, so that the user can correct them in one step.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::value::SettingValue;
 use super::{Settings, Span, WithSpan};
 
-/// What is wrong with a suite, and where.
+/// The mistakes of a suite, with their positions.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<(Span, String)>);
 
@@ -18,8 +18,8 @@ impl Problems {
         self.0.push((at.clone(), what.into()));
     }
 
-    /// `source:line:column: what`, one a line, in the order of the text; none if there is nothing
-    /// to say.
+    /// `source:line:column: what`, one mistake a line, in the order of the text; `None` without
+    /// mistakes.
     pub(super) fn render(mut self, source: &str, text: &str) -> Option<String> {
         self.0.sort_by_key(|(at, _)| at.start);
         self.0.dedup();
@@ -50,7 +50,7 @@ pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a st
     near.map(|(_, name)| format!("; did you mean {name:?}?")).unwrap_or_default()
 }
 
-/// What is known, for a message: "a, b or c".
+/// Names as a list for a message: "a, b or c".
 pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => "none".into(),
@@ -61,9 +61,9 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A table that is being taken apart.
+/// A table that remembers which keys were read.
 pub(super) struct TomlTable<'a, 't> {
-    /// What it is, for messages: "a workload".
+    /// The kind of table, for messages: "a workload".
     what: &'static str,
     entries: &'a DeTable<'t>,
     pub(super) at: Span,
@@ -91,7 +91,7 @@ impl<'a, 't> TomlTable<'a, 't> {
         }
     }
 
-    /// The same table; messages about all of it point to `at`.
+    /// Sets the position of messages about the whole table.
     pub(super) fn located(self, at: Span) -> Self {
         Self { at, ..self }
     }
@@ -105,7 +105,7 @@ impl<'a, 't> TomlTable<'a, 't> {
         self.entries.contains_key(key)
     }
 
-    /// Reads the value of `key` with `read`, which says what it expected if that is not there.
+    /// Reads the value of `key` with `read`. An error of `read` becomes a problem at the value.
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,
@@ -130,7 +130,7 @@ impl<'a, 't> TomlTable<'a, 't> {
         self.read(key, problems, string)
     }
 
-    /// Like [`TomlTable::string`], but its absence is a mistake.
+    /// Reads a string whose absence is a mistake.
     pub(super) fn required(
         &mut self,
         key: &'static str,
@@ -170,7 +170,7 @@ impl<'a, 't> TomlTable<'a, 't> {
         settings
     }
 
-    /// Complains of every key that was not asked for.
+    /// Reports every key that was not read.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (key, _) in self.entries() {
             let name: &str = key.get_ref();

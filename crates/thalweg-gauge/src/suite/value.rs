@@ -1,4 +1,4 @@
-//! Plain values of settings, and what the known settings may be.
+//! Values of settings, and checks of the known settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ impl fmt::Display for SettingValue {
 impl FromStr for SettingValue {
     type Err = std::convert::Infallible;
 
-    /// A number or a truth value if it looks like one.
+    /// Parses a whole number, true or false; any other text stays text.
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         Ok(match (s.parse(), s.parse()) {
             (Ok(i), _) => Self::Integer(i),
@@ -70,7 +70,7 @@ impl SettingValue {
     }
 }
 
-/// Settings that mean something to the harness, whether or not a command mentions them.
+/// Settings that the harness itself uses, whether or not a command mentions them.
 pub(super) const KNOWN: [&str; 6] = ["threads", "cpus", "level", "place", "file", "timeout"];
 
 /// Most threads that make sense: a typing mistake must not start a million.

@@ -10,7 +10,7 @@ use crate::suite::template::{Template, quoted};
 use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, SettingValue, Span, value};
 use crate::workload::Workload;
 
-/// What the templates of one arm may use.
+/// The values that the templates of one arm may use.
 pub(super) struct Scope {
     pub(super) settings: BTreeMap<String, SettingValue>,
     pub(super) threads: usize,
@@ -20,7 +20,7 @@ pub(super) struct Scope {
     pub(super) folder: PathBuf,
     pub(super) out: PathBuf,
     pub(super) out_used: bool,
-    /// Files that were resolved on the way.
+    /// Files that were resolved for this arm.
     pub(super) needed: Vec<NeededFile>,
     /// Their paths by name.
     pub(super) files: BTreeMap<String, PathBuf>,
