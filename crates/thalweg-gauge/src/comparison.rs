@@ -1,8 +1,7 @@
-//! Several arms on the same values: interleaved, verified, compared pair by pair, every raw trial
-//! kept.
+//! Comparisons: several arms on the same values, interleaved, verified and compared pair by pair.
+//! Every raw trial is kept.
 //!
-//! The arms must decode the same values; if their digests differ, the comparison is refused,
-//! whatever the times say.
+//! The arms must decode the same values. If their digests differ, the comparison is refused.
 
 mod flags;
 mod plan;
@@ -40,16 +39,15 @@ pub use summary::{ArmSummary, Comparison, EndReason, Spread, summarise};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Needs {
-    /// All of them.
+    /// All bytes of its files.
     WholeFiles,
-    /// This many, as a suite says.
+    /// This number, from the suite.
     Bytes(u64),
-    /// What its own report says as `needed_bytes`; if it says nothing, a cold trial stays
-    /// unverified.
+    /// The field `needed_bytes` of its report. Without it, a cold trial stays unverified.
     Reported,
 }
 
-/// One way to do the job.
+/// One arm of a comparison: a workload with its files and its cache level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
     /// Its name in every report.
@@ -57,53 +55,54 @@ pub struct Arm {
     /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second,
     /// and so on.
     pub workload: Workload,
-    /// Its files: brought to the level, and the place of the limit (the first one).
+    /// Its files, which are brought to the level. The limit is probed on the first one.
     pub files: Vec<PathBuf>,
     /// The state of the caches that it starts with.
     pub level: CacheLevel,
-    /// What it needs of its files.
+    /// The bytes that it needs from its files.
     pub needs: Needs,
-    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared
-    /// by wall time.
+    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all arms are
+    /// compared by wall time.
     pub decoder: bool,
-    /// Arms with the same key must report the same digest; without a key all of a comparison must.
-    /// One with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report any.
+    /// Arms with the same key must report the same digest; arms without a key must agree with all
+    /// others. An arm with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report a
+    /// digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// What sets it apart within its suite: swept variables, the place of its files, as in
-    /// `{"threads": 4}`. For reports.
+    /// The settings that distinguish it within its suite: swept variables and the place of its
+    /// files, as in `{"threads": 4}`. Reports show them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
     /// Commands that run before each trial, outside of its time, and before the caches are brought
     /// to the level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<Workload>,
-    /// Reads what each trial wrote, outside of its time; the digest that it reports is the trial's.
+    /// Reads the output of each trial, outside of its time. Its digest counts as the trial's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Workload>,
     /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_bytes: Option<u64>,
-    /// What a reader should know, as in "runs an interpreter".
+    /// A label for readers, as in "runs an interpreter".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How to run it without a stage, for the verdict.
+    /// How the arm runs without a stage, for the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterfactuals: Option<Counterfactuals>,
 }
 
-/// Arguments that a command takes in addition, to run without one of its stages. It must still
-/// report `open_to_last_s`; with its bytes from memory, the same digest, too.
+/// Additional arguments with which a command leaves out one of its stages. It must still report
+/// `open_to_last_s`, and from memory also the same digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counterfactuals {
-    /// Its bytes are in memory before its clock starts.
+    /// Arguments with which its bytes are in memory before its clock starts.
     pub from_memory: Vec<String>,
-    /// It fetches, and decodes nothing.
+    /// Arguments with which it fetches, and decodes nothing.
     pub without_decoding: Vec<String>,
 }
 
 impl Counterfactuals {
-    /// Those of `thalweg read`.
+    /// The arguments of `thalweg read`.
     pub fn of_thalweg() -> Self {
         let words = |args: &[&str]| args.iter().map(ToString::to_string).collect();
         let from_memory = words(&["--store", "memory", "--throttle", "none"]);
@@ -146,21 +145,21 @@ impl Arm {
         self
     }
 
-    /// Sets what it needs of its files.
+    /// Sets the bytes that it needs from its files.
     #[must_use]
     pub fn needs(mut self, needs: Needs) -> Self {
         self.needs = needs;
         self
     }
 
-    /// Says how to run it without a stage.
+    /// Sets how the arm runs without a stage.
     #[must_use]
     pub fn counterfactuals(mut self, counterfactuals: Counterfactuals) -> Self {
         self.counterfactuals = Some(counterfactuals);
         self
     }
 
-    /// The arm without a stage; none if nobody said how.
+    /// The arm without a stage; `None` without counterfactuals.
     pub fn without(&self, role: Role) -> Option<Self> {
         let more = self.counterfactuals.as_ref()?;
         let (more, level) = match role {
@@ -180,7 +179,8 @@ impl Arm {
         Some(arm)
     }
 
-    /// A command that reports nothing: timed by the wall, its values unchecked.
+    /// Makes this a command without a report: it is timed by the wall clock, and its values are not
+    /// checked.
     #[must_use]
     pub fn foreign(mut self) -> Self {
         self.decoder = false;
@@ -228,7 +228,7 @@ impl Arm {
     }
 }
 
-/// Which time is compared.
+/// The kind of time that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -248,7 +248,7 @@ impl Clock {
     }
 }
 
-/// What is going on, for whoever waits.
+/// Progress of a comparison.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ComparisonProgress<'a> {
@@ -256,7 +256,7 @@ pub enum ComparisonProgress<'a> {
     Starting {
         /// Name of the arm.
         arm: &'a str,
-        /// Its round; none for the warm-up.
+        /// Its round; `None` for the warm-up.
         round: Option<usize>,
         /// Trials finished.
         done: usize,

@@ -1,9 +1,9 @@
-//! Results side by side: arms of one session in pairs; the same arm of several runs, machines,
-//! stores and versions.
+//! Compares results: the arms of one session in pairs, or one arm in several runs, machines, stores
+//! and versions.
 //!
 //! Arms of one session were interleaved, so their ratio is that of pairs. Trials of different
-//! sessions never were: their ratio is *unpaired*, its interval covers the scatter inside each
-//! session and nothing that changed between them.
+//! sessions were not interleaved: their ratio is *unpaired*, and its interval covers the scatter
+//! inside each session, not the changes between sessions.
 
 mod condition;
 
@@ -18,18 +18,18 @@ pub use condition::{Condition, ConditionVerdict};
 /// Version of a line of [`ComparedRow::line`].
 pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";
 
-/// What is to be compared, and under which names.
+/// Options of [`compare`].
 #[derive(Debug, Clone, Default)]
 pub struct CrossRunOptions {
-    /// Pairs of names that mean the same: of arms or of experiments. The first is shown.
+    /// Pairs of equivalent names of arms or experiments. The first name is shown.
     pub same: Vec<(String, String)>,
-    /// Within one run: the arm that the others are held against, in place of each session's own.
+    /// Within one run: the baseline, in place of each session's own.
     pub baseline: Option<String>,
     /// Only rows whose experiment or arm contains this.
     pub only: Option<String>,
 }
 
-/// Runs and what they have in common.
+/// Runs, and the arms that they have in common.
 #[derive(Debug, Clone)]
 pub struct Compared {
     /// In the order given; the first is the baseline if there are several.
@@ -45,9 +45,9 @@ pub struct ComparedRow {
     pub experiment: String,
     /// The arm.
     pub arm: String,
-    /// The arm in each run; none where a run doesn't have it.
+    /// The arm in each run; `None` where a run doesn't have it.
     pub cells: Vec<Option<ResultEntry>>,
-    /// What it was held against.
+    /// The ratios of the arm to its baselines.
     pub against: Vec<Against>,
 }
 
@@ -56,26 +56,27 @@ pub struct ComparedRow {
 pub struct Against {
     /// Index of the run whose arm this is.
     pub run: usize,
-    /// What 1 stands for: another arm, or the same in another run.
+    /// The baseline: another arm, or the same arm in another run.
     pub baseline: String,
     /// Whether the trials were interleaved, pair by pair.
     pub paired: bool,
-    /// What is divided.
+    /// The quantity that is divided.
     pub basis: Basis,
-    /// Time over time; above 1 is slower. None if one of them is not known or means another thing.
+    /// Time over time; above 1 is slower. `None` if a time is unknown, or if the two are of
+    /// different kinds.
     pub ratio: Option<Ratio>,
-    /// What it shows. Between sessions that is a difference between sessions, whatever its cause.
+    /// The finding. Between sessions it shows a difference between sessions, whatever the cause.
     pub finding: Option<RatioFinding>,
     /// The ratio with each machine's own limit divided out: above 1 is further from what its
     /// machine could do.
     pub normalised: Option<f64>,
-    /// By which factor identical arms differed, the larger of the two sessions.
+    /// The factor by which identical arms differed: the larger one of the two sessions.
     pub noise: Option<f64>,
     /// Why a ratio is missing, or how far it can be trusted.
     pub note: Option<String>,
 }
 
-/// What a ratio divides.
+/// The quantity of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -85,7 +86,7 @@ pub enum Basis {
     TimePerStoredByte,
 }
 
-/// Lines up the runs.
+/// Matches the arms of the runs by name, and computes their ratios.
 pub fn compare(runs: Vec<ResultRun>, options: &CrossRunOptions) -> Compared {
     let mut rows: Vec<ComparedRow> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
@@ -195,7 +196,7 @@ fn within(
     }]
 }
 
-/// The same arm of later runs against the first run that has it.
+/// Ratios of an arm in later runs to the first run that has it.
 fn between(row: &ComparedRow, runs: &[ResultRun]) -> Vec<Against> {
     let mut cells = row.cells.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)));
     let Some((first, base)) = cells.next() else { return Vec::new() };
@@ -248,7 +249,7 @@ fn notes_allow(entry: &ResultEntry, base: &ResultEntry) -> bool {
     entry.trouble.is_none() && base.trouble.is_none()
 }
 
-/// Stored bytes that differ by less than this are the same work: headers and padding.
+/// Stored bytes that differ by less than this share are one work: headers and padding differ.
 const SAME_BYTES: f64 = 0.01;
 
 /// Whether two arms did the same work, and what can be compared if not.
@@ -281,9 +282,9 @@ fn normalised(entry: &ResultEntry, base: &ResultEntry) -> Option<f64> {
     Some(base.fraction()? / entry.fraction()?)
 }
 
-/// Ratio of the medians of two samples that were not paired, with an interval from both samples'
-/// own: each holds with half the error, so that the quotient of their ends holds with all of it,
-/// whatever the distributions are.
+/// The ratio of the medians of two unpaired samples. Its interval is the quotient of the samples'
+/// own intervals: each has half of the error probability, so the quotient has all of it, for any
+/// distributions.
 fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
     let logs = |t: &[f64]| t.iter().map(|s| s.ln()).collect::<Vec<f64>>();
     let (a, b) = (logs(times), logs(base));
@@ -295,7 +296,7 @@ fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
 }
 
 impl Compared {
-    /// What stands for 1 in a ratio of `row`.
+    /// The entry that a ratio of `row` divides by.
     pub fn base<'a>(&'a self, row: &'a ComparedRow, against: &Against) -> Option<&'a ResultEntry> {
         if self.runs.len() > 1 {
             return row.cells.iter().flatten().next();

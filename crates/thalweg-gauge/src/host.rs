@@ -1,7 +1,7 @@
-//! The machine and the mount that a result belongs to: a figure without them is not worth keeping.
+//! Describes the machine and the mount that a result belongs to.
 //!
-//! Whatever this system doesn't tell is none. The host's name is left out on purpose: results get
-//! published.
+//! Facts that this system doesn't report are `None`. The host's name is left out, because results
+//! get published.
 
 mod cgroup;
 pub mod mount;
@@ -30,7 +30,7 @@ pub struct CpuCache {
     pub shared_by: String,
 }
 
-/// What the machine is.
+/// Description of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// The CPU's name for itself.
@@ -67,9 +67,9 @@ pub struct Host {
     pub settings: BTreeMap<String, String>,
     /// C library of this process; other programs may bring their own.
     pub c_library: Option<String>,
-    /// What hints at a container, as in "/.dockerenv".
+    /// Evidence of a container, as in "/.dockerenv".
     pub container: Option<String>,
-    /// Whether the CPU says that a hypervisor runs beneath: its caches are then out of sight.
+    /// Whether the CPU reports a hypervisor, whose caches are not visible from here.
     pub virtual_machine: bool,
 }
 
@@ -109,8 +109,7 @@ pub fn host() -> Host {
     }
 }
 
-/// What gives this process its memory, as far as can be seen from inside: the C library's own
-/// allocator, unless another one was loaded before it or is tuned.
+/// The allocator of this process: the C library's own, unless another one is preloaded or tuned.
 pub fn allocator() -> String {
     let library = crate::syscalls::glibc_version()
         .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));

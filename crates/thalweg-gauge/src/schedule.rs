@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the order of a round is found. It depends on the round's number alone, so that a resumed run
-/// goes on with it.
+/// How the order of a round is chosen. It depends on the round's number alone, so that a resumed
+/// run continues it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmOrder {
@@ -14,8 +14,8 @@ pub enum ArmOrder {
     /// follows the same one.
     #[default]
     Abba,
-    /// Shuffled anew each round: each side of a pair comes first by the toss of a coin, which no
-    /// disturbance of the machine can keep step with.
+    /// Shuffled anew in each round, so that no periodic disturbance of the machine favours one side
+    /// of a pair.
     Random {
         /// One seed always gives one sequence of orders.
         seed: u64,
@@ -23,7 +23,7 @@ pub enum ArmOrder {
 }
 
 impl ArmOrder {
-    /// The arms (by index) in the order of their turns.
+    /// The arms of a round (by index) in their order.
     pub fn round(self, arms: usize, round: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..arms).collect();
         match self {
@@ -44,7 +44,8 @@ impl ArmOrder {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
+/// The random number generator SplitMix64 (Steele, Lea, Flood 2014), which gives equal numbers on
+/// every machine.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitMix(pub(crate) u64);
 

@@ -1,4 +1,5 @@
-//! One workload, run once, as a fresh process: what it took, and what else the machine was doing.
+//! Trials: runs a workload once as a fresh process, and measures its resources and the load of the
+//! machine.
 //!
 //! CPU and device bytes include every descendant that was waited for. Peak memory is sampled (every
 //! 20 ms, sooner at the start) and summed over the process tree, private and file-backed apart.
@@ -20,7 +21,7 @@ use crate::workload::{Workload, WorkloadReport};
 use crate::{Error, Result, procfs, syscalls};
 use tail::Tail;
 
-/// What one process and its descendants took.
+/// The resources of one process and its descendants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Seconds from before the process was made until it had ended.
@@ -29,14 +30,16 @@ pub struct Usage {
     pub user_s: f64,
     /// CPU seconds in the kernel on its behalf.
     pub system_s: f64,
-    /// Peak resident memory. None if the process was gone before it was seen, and the system's own
-    /// figure is that of the process that started it (which is what Linux then reports).
+    /// Peak resident memory. `None` if the process ended before the first sample, and the system's
+    /// figure is that of its parent (which Linux then reports).
     pub max_rss_bytes: Option<u64>,
-    /// Sampled peak of private (and shared) memory, the tree summed; none if it was gone too soon.
+    /// Sampled peak of private (and shared) memory, summed over the process tree; `None` if the
+    /// process ended before the first sample.
     pub peak_anon_bytes: Option<u64>,
-    /// Sampled peak of file-backed memory (mapped files, program text), the tree summed.
+    /// Sampled peak of file-backed memory (mapped files, program text), summed over the process
+    /// tree.
     pub peak_file_bytes: Option<u64>,
-    /// Bytes that came from block devices or file servers; none where the system does not account
+    /// Bytes that came from block devices or file servers; `None` where the system does not account
     /// them.
     pub device_read_bytes: Option<u64>,
     /// Samples of memory that were taken.
@@ -50,14 +53,14 @@ impl Usage {
     }
 }
 
-/// What else the machine was doing; none where this kernel doesn't tell.
+/// The load of the machine; `None` where this kernel doesn't report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
     /// One-minute load average right before.
     pub load_average_before: Option<f64>,
     /// Share of the ten seconds before in which some task waited for a CPU (PSI).
     pub cpu_pressure_before: Option<f64>,
-    /// The same for I/O.
+    /// Share of the ten seconds before in which some task waited for I/O (PSI).
     pub io_pressure_before: Option<f64>,
     /// Share of the trial in which some task waited for memory (PSI).
     pub memory_pressure: Option<f64>,
@@ -72,12 +75,12 @@ pub struct MachineLoad {
     pub stolen_cpu_s: Option<f64>,
 }
 
-/// What came of running a workload.
+/// The outcome of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What it took.
+    /// The resources that it used.
     pub usage: Usage,
-    /// What else went on.
+    /// The load of the machine.
     pub load: MachineLoad,
     /// Its own report, if it printed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,17 +90,17 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-/// The report is the last line of JSON, so earlier output may be forgotten.
+/// The report is the last line of JSON, so only the end of the output is kept.
 const STDOUT_KEPT: usize = 4 << 20;
 const STDERR_KEPT: usize = 16 << 10;
-/// How long a reader may wait for a descendant that left with our pipe still open.
+/// How long to wait for a descendant that keeps the pipe open.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Runs `workload` once and waits for it. When `stop` becomes true, or its time is over, it and its
-/// process group are killed.
+/// Runs `workload` once and waits for it. When `stop` becomes true, or the time limit is reached,
+/// its process group is killed.
 ///
 /// # Errors
-/// When it can't be started, fails, is killed, or prints a report that makes no sense.
+/// When the workload can't be started, fails, is killed, or prints an invalid report.
 pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
@@ -164,8 +167,8 @@ fn failure(ended: &syscalls::ChildExit) -> Option<String> {
     }
 }
 
-/// Shells, and what follows their custom, tell of a child that a signal ended by 128 and the
-/// signal's number.
+/// Describes an exit status. Shells report a child that a signal killed by 128 plus the signal's
+/// number.
 fn exit_status(code: i32) -> String {
     match code {
         129..=192 => {
@@ -204,8 +207,8 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
     Ok((child.map_err(|e| Error::io(name, "starting it", e))?, start))
 }
 
-/// Pins the calling thread, because a child inherits the CPUs of the thread that made it. Gives the
-/// CPUs it had.
+/// Pins the calling thread, because a child inherits the CPUs of the thread that starts it. Returns
+/// the earlier CPUs.
 fn pin(cpus: &[usize]) -> Result<CpuSet> {
     let usage = |e| Error::Usage(format!("CPUs {cpus:?}: {e}"));
     let all = sched_getaffinity(None).map_err(usage)?;
@@ -287,8 +290,8 @@ fn sample(
     }
 }
 
-/// A child made by `vfork` starts its record with the peak of its parent, so the system's figure
-/// only counts above ours.
+/// The peak that the system reports for a child of `vfork` starts at its parent's, so it counts
+/// only if it is above that.
 fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
     let ours = std::fs::read_to_string("/proc/self/status")
         .ok()

@@ -1,31 +1,31 @@
-//! What holds a piece of work back, in one sentence; and whether taking that stage away bears it
-//! out.
+//! The verdict: the bottleneck of a piece of work in one sentence, and whether runs without a stage
+//! confirm it.
 //!
-//! The largest term of the [limit](crate::limit) names the stage. Two more runs put that to the
-//! test: one whose bytes are in memory before its clock starts, and one that fetches and decodes
-//! nothing. If the store holds the work back, the first is quicker and the second is not; if the
-//! work on the bytes does, the other way round.
+//! The largest term of the [limit](crate::limit) names the stage. Two more runs test it: one whose
+//! bytes are in memory before its clock starts, and one that fetches and decodes nothing. If the
+//! store is the bottleneck, the first is faster and the second is not. If decoding is the
+//! bottleneck, the second is faster and the first is not.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, Term, WorkDemand};
 use crate::units::{bandwidth, decimal_bytes, digits, seconds};
 
-/// A stage that a run is made without, to see what it costs.
+/// A stage that a run leaves out, to measure its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The store is left out: the bytes are in memory before the clock starts.
     FromMemory,
-    /// Decoding is left out, and with it whatever becomes of the values.
+    /// Decoding is left out, and everything that follows it.
     WithoutDecoding,
 }
 
 impl Role {
-    /// All of them.
+    /// All bytes of its files.
     pub const ALL: [Self; 2] = [Self::FromMemory, Self::WithoutDecoding];
 
-    /// For the names of trials.
+    /// The part of a trial's name that says what was left out.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::FromMemory => " (bytes from memory)",
@@ -34,7 +34,7 @@ impl Role {
     }
 }
 
-/// What the work took without a stage; none where it was not run.
+/// Times of the work without a stage; `None` where it was not run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Without {
     /// Seconds with the bytes in memory.
@@ -43,30 +43,31 @@ pub struct Without {
     pub decoding_s: Option<f64>,
 }
 
-/// What holds a piece of work back.
+/// The bottleneck of a piece of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The largest term of the limit; none if no limit is known.
+    /// The largest term of the limit; `None` if no limit is known.
     pub term: Option<Term>,
     /// Its seconds.
     pub bound_s: Option<f64>,
     /// The share of the time that it explains: 1 is perfect.
     pub fraction: Option<f64>,
-    /// What the work took without a stage.
+    /// Times of the work without a stage.
     pub without: Without,
-    /// Whether the runs without a stage bear the term out; none if they were not made, or do not
-    /// tell.
+    /// Whether the runs without a stage confirm the term; `None` if they were not made or show
+    /// nothing.
     pub confirmed: Option<bool>,
-    /// All of it in one sentence.
+    /// The verdict in one sentence.
     pub words: String,
 }
 
-/// From this share on a term is called the bound: what is left is start-up and imperfect overlap.
+/// A term with at least this share of the time is called the bound: the rest is start-up and
+/// imperfect overlap.
 const CLOSE: f64 = 0.7;
-/// Probe and trial are minutes apart on a machine that is never quite steady: so much too fast is
-/// no contradiction.
+/// Probe and trial are minutes apart, and machines drift: a trial that is faster by this factor
+/// does not contradict the probe.
 const TOO_FAST: f64 = 1.05;
-/// Runs without a stage are few: a difference below this share of the time is not looked at.
+/// Runs without a stage are few: a difference below this share of the time is ignored.
 const TELLING: f64 = 0.1;
 
 /// The two sides that can be taken away.
@@ -76,7 +77,7 @@ enum StageSide {
     Work,
 }
 
-/// Judges what took `time_s`.
+/// Finds the bottleneck of a piece of work that took `time_s`.
 pub fn verdict(limit: &Limit, work: &WorkDemand, time_s: f64, without: Without) -> Verdict {
     let largest = limit.largest();
     let fraction = largest.map(|(_, bound_s)| bound_s / time_s);
@@ -95,7 +96,7 @@ pub fn verdict(limit: &Limit, work: &WorkDemand, time_s: f64, without: Without) 
     }
 }
 
-/// The side without which the work is clearly quicker than without the other.
+/// The side whose removal makes the work clearly faster than the removal of the other side.
 fn side(time_s: f64, without: Without) -> Option<StageSide> {
     let (store, decoding) = (without.store_s?, without.decoding_s?);
     let clear =

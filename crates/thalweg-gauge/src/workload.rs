@@ -1,4 +1,4 @@
-//! One job to time: a command line, and the report that it prints about itself.
+//! A workload: a command line to time, and the report that it prints.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Workload {
     /// Variables set on top of the inherited environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// CPUs that it may run on; all of ours if none are given.
+    /// CPUs that it may run on; `None` for all CPUs of this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<usize>>,
     /// Seconds after which it is killed.
@@ -32,7 +32,7 @@ impl Workload {
         }
     }
 
-    /// The command line for people: quoted where a shell would need it.
+    /// The command line, quoted where a shell would need it.
     pub fn command_line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(c);
         let quote = |s: &String| {
@@ -46,16 +46,16 @@ impl Workload {
     }
 }
 
-/// What a workload says of itself: the last line of its standard output that is a JSON object.
+/// The report of a workload: the last line of its standard output that is a JSON object.
 ///
 /// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are
 /// kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
-    /// Its name for what it did.
+    /// The name of the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Version of the program or library that did it.
+    /// Version of the program or library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Time to samples: seconds from open to the last batch in the consumer's hands.
@@ -76,10 +76,10 @@ pub struct WorkloadReport {
     /// Decoded bytes delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_decoded: Option<u64>,
-    /// Stored bytes that had to be read for it, if that is not the whole file.
+    /// Stored bytes that had to be read, if not the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
-    /// Requests that it made of its store.
+    /// Requests to the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Requests in the longest chain in which each had to wait for the answer to the one before.
@@ -97,10 +97,10 @@ pub struct WorkloadReport {
     /// Threads used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
-    /// How long its calls took, if it loops over many.
+    /// The distribution of its calls' durations, if it makes many calls in a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
-    /// What its store was held to, as `thalweg read --throttle` takes it.
+    /// The throttle of its store, in the form of `thalweg read --throttle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<String>,
     /// How the program was built: compiler, flags, libraries, allocator.
@@ -109,7 +109,7 @@ pub struct WorkloadReport {
     /// Stages by name: seconds, or an object with `busy_s`, `exposed_s`, `bytes_in`, `bytes_out`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub stages: Map<String, Value>,
-    /// Everything else that it said.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -126,7 +126,7 @@ pub struct Latency {
     /// Median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
-    /// 99 of 100 calls took no longer.
+    /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
     /// The longest.
@@ -146,7 +146,7 @@ pub struct StageTimes {
 }
 
 impl WorkloadReport {
-    /// Finds the report in a workload's standard output. None if no line is a JSON object.
+    /// Finds the report in a workload's standard output. `None` if no line is a JSON object.
     ///
     /// # Errors
     /// When the last such line has a field of the wrong type.

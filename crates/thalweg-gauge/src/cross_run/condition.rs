@@ -1,4 +1,4 @@
-//! The little language of `--fail-if`: `ratio > 1.05`, `low > 1.05 and normalised > 1`.
+//! Conditions of `--fail-if`: `ratio > 1.05`, `low > 1.05 and normalised > 1`.
 //!
 //! ```text
 //! condition := all ("or" all)*
@@ -11,10 +11,10 @@ use std::fmt;
 use super::{Against, ComparedRow};
 use crate::results::ResultEntry;
 
-/// A bar that results may miss.
+/// A condition on results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// Any of these, each of which is all of some bars.
+    /// Alternatives; one holds if all of its bars hold.
     any: Vec<Vec<Bar>>,
     text: String,
 }
@@ -34,7 +34,7 @@ enum Relation {
     AtMost,
 }
 
-/// What can be asked.
+/// The fields of a condition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ConditionField {
     Ratio,
@@ -59,14 +59,14 @@ const FIELDS: &[(&str, ConditionField)] = &[
     ("memory_ratio", ConditionField::Memory),
 ];
 
-/// What a condition says of one ratio.
+/// The value of a condition for one ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionVerdict {
-    /// It holds: the bar was missed.
+    /// The condition holds.
     Holds,
-    /// It does not.
+    /// The condition does not hold.
     DoesNot,
-    /// A field that would decide it is not known.
+    /// A field that decides the condition is unknown.
     Unknown,
 }
 
@@ -94,7 +94,8 @@ impl Condition {
         }
     }
 
-    /// Whether it holds for one ratio of a row. `base` is the entry that stands for 1.
+    /// Evaluates the condition for one ratio of a row. `base` is the entry that the ratio divides
+    /// by.
     pub fn check(
         &self,
         row: &ComparedRow,

@@ -1,4 +1,4 @@
-//! Where a file lies: mount, file system, and the block device beneath.
+//! Describes where a file lies: mount, file system and block device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,8 @@ pub struct StoragePlace {
     pub file_system: String,
     /// Mount point.
     pub mount_point: String,
-    /// What is mounted there. Of a file server, only what it exports: names of machines and people
-    /// stay out.
+    /// The mounted source. For a file server this is only the exported folder, without names of
+    /// machines and people.
     pub source: String,
     /// Options of the mount and of the file system, without addresses and names.
     pub options: String,
@@ -43,11 +43,12 @@ pub struct StoragePlace {
     /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE,
     /// Lustre).
     pub read_ahead_kib: Option<u64>,
-    /// How Lustre spreads the file.
+    /// The stripes of the file on Lustre.
     pub stripe: Option<Stripe>,
 }
 
-/// File systems whose data another machine keeps. FUSE counts: what is behind it can't be seen.
+/// File systems whose data are on another machine. FUSE counts as remote, because its store can't
+/// be seen.
 const REMOTE: &[&str] = &[
     "nfs",
     "nfs4",
@@ -71,7 +72,7 @@ const REMOTE: &[&str] = &[
     "coda",
 ];
 
-/// Describes where `path` lies; none if the system does not tell.
+/// Describes where `path` lies; `None` if the system does not report it.
 pub fn place(path: &Path) -> Option<StoragePlace> {
     let full = fs::canonicalize(path).ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -85,7 +86,7 @@ pub fn place(path: &Path) -> Option<StoragePlace> {
     })
 }
 
-/// Whether `path` lies on another machine, as far as can be told.
+/// Whether `path` lies on another machine, as far as its mount shows.
 pub fn is_remote(path: &Path) -> bool {
     place(path).is_some_and(|p| p.remote)
 }
@@ -144,7 +145,7 @@ fn anonymous(source: &str) -> String {
     }
 }
 
-/// Options that say who and where, not how.
+/// Mount options with names and addresses, which results leave out.
 const NAMES: &[&str] =
     &["addr", "clientaddr", "mountaddr", "mon_addr", "username", "user", "domain", "name", "unc"];
 

@@ -1,5 +1,4 @@
-//! Measures what the device and the memory give, on the very file, in the same session as the
-//! trials.
+//! Measures the device and the memory, on the file of the trials and in their session.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +14,7 @@ use super::{MemoryPoint, Probe, ProbePoint, ProbeWindow};
 use crate::cache::{EvictOptions, evict};
 use crate::{Error, Result, stats};
 
-/// What to try.
+/// Options of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeOptions {
     /// Request sizes, multiples of 4 KiB.
@@ -24,11 +23,12 @@ pub struct ProbeOptions {
     pub depths: Vec<usize>,
     /// Time for one window.
     pub window: Duration,
-    /// Windows a point, each at another place of the file.
+    /// Windows for each point, each at another place of the file.
     pub windows: usize,
     /// Most bytes for the single buffered stream; 0 leaves it out, and the page cache alone.
     pub single_stream_bytes: u64,
-    /// What the store is held to, for work that is held to it, too. There is no single stream then.
+    /// A throttle of the store, for work that runs with it, too. The single stream is then left
+    /// out.
     pub throttle: Option<Limits>,
 }
 
@@ -47,7 +47,7 @@ impl Default for ProbeOptions {
 }
 
 impl ProbeOptions {
-    /// The sweep alone, in about `time`.
+    /// Options for the sweep alone, in about `time`.
     #[must_use]
     pub fn sweep_within(time: Duration) -> Self {
         let options = Self { single_stream_bytes: 0, ..Self::default() };
@@ -66,14 +66,15 @@ impl ProbeOptions {
 
 /// Points of scattered requests.
 const SCATTERED: usize = 2;
-/// A shorter window sees little but its own start; a longer one learns nothing more.
+/// The shortest and the longest window: a shorter one measures mainly its start, a longer one is no
+/// more precise.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Larger points spend most of a short window filling and draining the queue, and cost memory.
 const MAX_IN_FLIGHT: u64 = 64 << 20;
-/// What every device and file system that Linux supports accepts for O_DIRECT, 16 KiB sectors aside
-/// (blocks are multiples of more than that anyway).
+/// The alignment that every device and file system of Linux accepts for O_DIRECT, except those with
+/// 16 KiB sectors (blocks are multiples of more than that).
 const ALIGNMENT: usize = 4096;
 const SCATTERED_BLOCK: u64 = 4096;
 
@@ -134,7 +135,7 @@ pub fn probe(
     })
 }
 
-/// What a reader of the probe should know before any figure.
+/// Notes that a reader of the probe should know.
 fn notes(options: &ProbeOptions, file_bytes: u64, direct: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let smallest = options.blocks.iter().copied().min().unwrap_or(SCATTERED_BLOCK);
@@ -204,8 +205,8 @@ impl DeviceProbe<'_> {
     }
 }
 
-/// Opens for direct reads if one of them works: some file systems accept the flag and refuse the
-/// read.
+/// Opens the file for direct reads, if a test read works: some file systems accept the flag and
+/// refuse the read.
 fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)> {
     let store = FileStore::open_direct(path)?;
     if store.size() > 0 {
@@ -284,7 +285,8 @@ fn window(
     Ok(ProbeWindow { offset_bytes, bytes: bytes.into_inner(), seconds })
 }
 
-/// One buffered reader, as `cat` or `dd` would: not the device's limit, but what most programs get.
+/// One buffered reader like `cat` or `dd`. This is not the limit of the device, but the bandwidth
+/// that most programs get.
 fn single_stream(
     path: &Path,
     most: u64,
@@ -318,8 +320,8 @@ fn single_stream(
     Ok((bytes > 0).then(|| bytes as f64 / start.elapsed().as_secs_f64().max(1e-6)))
 }
 
-/// Twice this a thread is more than the last cache of most machines. Where it is not, the copy is
-/// too fast and the limit too strict, which flatters nobody.
+/// Twice this for each thread is more than the last cache of most machines. On other machines the
+/// copy is too fast, and the limit too strict.
 const COPY_BYTES: usize = 64 << 20;
 
 /// Copies with one thread and with all of them. Each touches its own pair of buffers.

@@ -1,4 +1,4 @@
-//! Results side by side, for a terminal and as one HTML page.
+//! Reports of several runs side by side, for a terminal and as one HTML page.
 
 use super::page::{Page, details, escape, list, table};
 use super::table::{aligned, section};
@@ -39,7 +39,7 @@ pub fn text(c: &Compared) -> String {
     out
 }
 
-/// The comparison as one self-contained page. Of a single run it is that run's report.
+/// The comparison as one self-contained page. For a single run this is the run's report.
 pub fn html(c: &Compared) -> String {
     let mut page = Page::default();
     let names: Vec<&str> = c.runs.iter().map(|r| r.name.as_str()).collect();
@@ -93,7 +93,7 @@ const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interv
      scatter inside each run, not what changed between them; the shade is the larger noise of \
      the two.";
 
-/// What each run is, where and with what it was made: names and one value a run.
+/// The origin of each run: machine, place and version, as names with one value a run.
 fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
     let entries: Vec<Vec<ResultEntry>> = c.runs.iter().map(ResultRun::entries).collect();
     let distinct = |f: &dyn Fn(&ResultEntry) -> Option<String>| -> Vec<String> {
@@ -127,7 +127,7 @@ fn date(run: &ResultRun) -> String {
     measured.or(typed).unwrap_or_else(|| NOTHING.into())
 }
 
-/// One row an arm: its time in every run, and what it was held against.
+/// One row an arm: its time in every run, and its ratios.
 fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     let several = c.runs.len() > 1;
     let mut header: Vec<String> = vec!["experiment".into(), "arm".into()];
@@ -176,7 +176,7 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     without_empty(header, rows.collect())
 }
 
-/// Leaves out columns that say nothing in any row.
+/// Removes the columns that are empty in every row.
 fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
     let says = |i: usize| rows.iter().any(|r| r.get(i).is_some_and(|cell| cell != NOTHING));
     let kept: Vec<usize> = (0..header.len()).filter(|&i| says(i)).collect();
@@ -223,7 +223,7 @@ fn intervals(c: &Compared) -> Vec<figure::Interval> {
     c.rows.iter().flat_map(of).collect()
 }
 
-/// Each remark once, with how many rows it is about.
+/// Each remark once, with the number of rows that it applies to.
 fn remarks(c: &Compared) -> Vec<String> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for row in &c.rows {
@@ -263,7 +263,7 @@ fn remarks(c: &Compared) -> Vec<String> {
     remarks
 }
 
-/// A published table: its source, its pipeline and curves, what it shows, every figure.
+/// A published table: its source, its figures as plots, remarks, and every figure in a table.
 fn published(page: &mut Page, run: &ResultRun, p: &Published) -> String {
     let s = &p.source;
     let title = match &s.url {

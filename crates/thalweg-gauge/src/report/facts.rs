@@ -1,4 +1,4 @@
-//! What every report says, as text: rows, remarks, environment, method.
+//! The facts that every report shows, as text: rows, remarks, environment, method.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use crate::workload::Latency;
 
-/// The columns of the table. What is not about time says its unit in each cell.
+/// The columns of the table. Cells that are no times contain their unit.
 pub(super) fn header(c: &Comparison) -> [String; 9] {
     let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
     [
@@ -26,7 +26,7 @@ pub(super) fn header(c: &Comparison) -> [String; 9] {
     ]
 }
 
-/// Where and when, in a line.
+/// Date and machine in one line.
 pub(super) fn lead(c: &Comparison) -> String {
     let h = &c.session.host;
     let cpus = h.cpus_usable.map(|n| format!("{n} CPUs"));
@@ -83,7 +83,7 @@ fn row(c: &Comparison, index: usize, s: &ArmSummary) -> [String; 9] {
     ]
 }
 
-/// Why nothing may be concluded, if so; goes above everything else.
+/// Why nothing may be concluded, if there is a reason. Reports show it above everything else.
 pub(super) fn alarm(c: &Comparison) -> Option<String> {
     if let Some(why) = &c.refused {
         return Some(format!("REFUSED: the arms did not decode the same values. {why}"));
@@ -102,7 +102,7 @@ pub(super) fn alarm(c: &Comparison) -> Option<String> {
     })
 }
 
-/// What holds each arm back, and how fast it went.
+/// The bottleneck of each arm, and its speed.
 pub(super) fn verdicts(c: &Comparison) -> Vec<String> {
     c.summaries
         .iter()
@@ -135,8 +135,7 @@ fn calls(l: &Latency) -> String {
     format!("{count}calls: {}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// What a careful reader asks about: failures, rejections, noise, other load, doubts about the
-/// probe.
+/// Remarks for a careful reader: failures, rejections, noise, other load, doubts about the probe.
 pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     let mut remarks = Vec::new();
     for s in &c.summaries {
@@ -185,7 +184,7 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     remarks
 }
 
-/// Caches that no eviction from here reaches.
+/// Signs of caches that eviction on this machine does not reach.
 fn out_of_sight(c: &Comparison) -> Vec<String> {
     let mut said = Vec::new();
     for p in &c.session.places {
@@ -296,7 +295,7 @@ fn file_in_words(p: &FilePlace) -> String {
     format!("{size}; {mount}{block}{ahead}{stripe}")
 }
 
-/// What an arm says of the program that it ran: its version, and what it was built with.
+/// The program of an arm by its own report: version and build.
 fn program(s: &ArmSummary) -> Option<String> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let build: Vec<String> = match &s.build {
@@ -309,7 +308,7 @@ fn program(s: &ArmSummary) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// How it was measured.
+/// The method of the measurement.
 pub(super) fn method(c: &Comparison) -> Vec<String> {
     let percent = digits(CONFIDENCE * 100.0);
     vec![

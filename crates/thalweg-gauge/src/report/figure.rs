@@ -1,4 +1,4 @@
-//! Figures of the HTML page: what Plotly draws, as JSON, with the words that go around it.
+//! Figures of the HTML page: JSON for Plotly, with title, description and note.
 //!
 //! Colours are names of CSS variables (`var(--c0)`), which the page's script replaces: a figure
 //! does not know whether it is shown on a light screen, a dark one or paper.
@@ -28,13 +28,13 @@ pub(super) use times::times;
 /// One figure.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// What stands above it.
+    /// The title above the figure.
     pub title: String,
-    /// What it shows, for those who do not see it.
+    /// A description for readers who do not see the figure.
     pub alt: String,
-    /// How to read it.
+    /// How to read the figure.
     pub note: String,
-    /// In CSS pixels.
+    /// The height in CSS pixels.
     pub height: usize,
     /// Plotly's traces.
     pub data: Vec<Value>,
@@ -69,7 +69,7 @@ fn hatch(striped: bool) -> Value {
     })
 }
 
-/// Entries that belong together, each group where its first entry stands.
+/// Groups entries by a key. Groups are in the order of their first entries.
 fn grouped<'a>(
     entries: impl Iterator<Item = &'a ResultEntry>,
     key: impl Fn(&ResultEntry) -> String,
@@ -85,13 +85,14 @@ fn grouped<'a>(
     groups
 }
 
-/// Of `lanes` bars side by side in one row, how far number `i` lies from the middle, and its width.
+/// The offset of bar number `i` from the middle of a row with `lanes` bars side by side, and its
+/// width.
 fn lane(i: usize, lanes: usize) -> (f64, f64) {
     let band = 0.8 / lanes as f64;
     ((i as f64 - (lanes as f64 - 1.0) / 2.0) * band, band * 0.9)
 }
 
-/// The bars in lane `i` of `lanes`: the row of each, its length, and what it says when pointed at.
+/// The bars in lane `i` of `lanes`. Each bar has its row, its length and its hover text.
 fn bars(name: &str, i: usize, lanes: usize, bars: &[(usize, f64, String)]) -> Value {
     let (offset, width) = lane(i, lanes);
     json!({
@@ -109,10 +110,10 @@ fn plain(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Longest line of a name beside an axis.
+/// The longest line of a name beside an axis, in characters.
 const NAME: usize = 22;
 
-/// Lines that a row has room for.
+/// The lines of a name that fit in a row.
 const LINES: usize = 3;
 
 /// A name in lines short enough to stand beside an axis.

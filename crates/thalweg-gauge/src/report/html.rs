@@ -22,7 +22,7 @@ pub fn html(comparisons: &[Comparison]) -> String {
     page.finish(&title, &body)
 }
 
-/// The suite's name, or the only comparison's.
+/// The title: the name of the suite, or of the only comparison.
 fn title(comparisons: &[Comparison]) -> String {
     let suite = comparisons.iter().find_map(|c| c.session.suite.as_ref()).map(|s| s.name.clone());
     match (suite, comparisons) {
@@ -32,7 +32,7 @@ fn title(comparisons: &[Comparison]) -> String {
     }
 }
 
-/// All comparisons of a run: first the ratios at a glance, pipelines and curves, then one by one.
+/// All comparisons of a run: an overview of ratios, pipelines and curves, then each comparison.
 pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let comparisons = &run.comparisons;
     let mut out = String::new();

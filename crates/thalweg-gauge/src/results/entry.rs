@@ -1,4 +1,4 @@
-//! One arm of one experiment, whoever timed it.
+//! One arm of one experiment, measured or published.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::published::{Published, PublishedFigure};
 use crate::comparison::{Comparison, Spread, Trial};
 use crate::stats::{Ratio, RatioFinding};
 
-/// One arm of one experiment. What is not known is none.
+/// One arm of one experiment. Unknown values are `None`.
 #[derive(Debug, Clone, Default)]
 pub struct ResultEntry {
-    /// What the arms have in common: the comparison's name, or the row of a published table.
+    /// The name of the comparison, or the row of a published table.
     pub experiment: String,
     /// The arm.
     pub arm: String,
@@ -27,19 +27,19 @@ pub struct ResultEntry {
     pub store: Option<String>,
     /// Version of the program.
     pub version: Option<String>,
-    /// State of the caches, as it was shown.
+    /// The verified cache level.
     pub level: Option<String>,
-    /// Which time is meant, as in "wall".
+    /// The kind of time, as in "wall".
     pub clock: Option<String>,
     /// The times that count, in seconds.
     pub times: Vec<f64>,
-    /// Their median and ends.
+    /// The median and the range of these times.
     pub time_s: Option<Spread>,
-    /// Paired, against the baseline of its own session; none for the baseline.
+    /// The paired ratio to the baseline of its own session; `None` for the baseline.
     pub ratio: Option<Ratio>,
-    /// What that ratio shows.
+    /// The finding from this ratio.
     pub finding: Option<RatioFinding>,
-    /// By which factor identical arms differed in its session.
+    /// The factor by which identical arms differed in its session.
     pub noise: Option<f64>,
     /// The machine's lower bound (device and memory).
     pub limit_s: Option<f64>,
@@ -53,7 +53,7 @@ pub struct ResultEntry {
     pub digest: Option<String>,
     /// Whether it is typed in from a publication.
     pub published: bool,
-    /// Why there is no time, or why its ratios mean nothing.
+    /// Why there is no time, or why its ratios are invalid.
     pub trouble: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a published table shows beyond its conclusions. Everything here is arithmetic on the typed
+//! Remarks on published tables beyond their conclusions. All of them are arithmetic on the typed
 //! figures.
 
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn rows<'a>(
         .collect()
 }
 
-/// A conclusion beside every row that it was drawn over.
+/// Each conclusion beside the rows that it covers.
 fn claim(p: &Published, c: &Claim) -> Option<String> {
     let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
     let said =
@@ -84,7 +84,7 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
     ))
 }
 
-/// Where the gain of a pipeline comes from.
+/// The step that contributes most to the gain of a pipeline.
 fn gain(p: &Published) -> Vec<String> {
     let totals = p.source.claims.iter().filter(|c| c.of_total);
     totals
@@ -117,7 +117,7 @@ fn step(f: &PublishedFigure) -> &str {
     f.step.as_deref().unwrap_or(&f.experiment)
 }
 
-/// Figures that no network link could have carried: a cache answered.
+/// Figures that exceed the network link, so that a cache must have answered.
 fn beyond_link(p: &Published) -> Vec<String> {
     p.figures
         .iter()
@@ -142,7 +142,7 @@ fn beyond_link(p: &Published) -> Vec<String> {
         .collect()
 }
 
-/// One reader is not the device.
+/// Rows in which one sequential reader was taken for the device.
 fn streams(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for stream in p.figures.iter().filter(|f| f.one_stream) {
@@ -189,7 +189,7 @@ fn streams(p: &Published) -> Vec<String> {
     remarks
 }
 
-/// What several readers got beyond one: the store, not the stream.
+/// Rows in which several readers got more from the store than one.
 fn more_readers(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for one in
@@ -218,10 +218,10 @@ fn more_readers(p: &Published) -> Vec<String> {
     remarks
 }
 
-/// The setting that counts processes which read side by side.
+/// The setting with the number of processes that read side by side.
 const READERS: &str = "ranks";
 
-/// Resident memory of a map is page cache.
+/// Rows whose resident memory is page cache, because the arm maps its file.
 fn mapped(p: &Published) -> Option<String> {
     let largest =
         p.figures.iter().filter(|f| f.maps_file).filter_map(|f| Some((f, f.max_rss_bytes?)));
@@ -242,7 +242,7 @@ fn mapped(p: &Published) -> Option<String> {
     ))
 }
 
-/// A table of single figures has no spread.
+/// Tables of single runs, which have no spread.
 fn single_runs(p: &Published) -> Option<String> {
     let once = p.figures.iter().filter(|f| f.iterations.is_none_or(|n| n <= 1)).count();
     (once > 0).then(|| {

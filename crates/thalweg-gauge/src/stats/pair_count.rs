@@ -8,16 +8,17 @@ use super::{Look, Ratio, looks};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairCount {
-    /// This many.
+    /// A fixed number.
     Fixed(usize),
-    /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds
-    /// that are fixed beforehand, and hold however the looks turn out ([`looks`]).
+    /// As many as the precision requires. The intervals are computed after fixed numbers of rounds,
+    /// and hold for any stopping rule at these looks ([`looks`]).
     Auto {
-        /// Not fewer than these, nor than the first look needs for an interval.
+        /// The fewest pairs. The first look may need more for an interval.
         least: usize,
-        /// Not more than these.
+        /// The most pairs.
         most: usize,
-        /// Enough once every ratio's 95 % interval is this narrow: 0.05 for +-5 % of the ratio.
+        /// The half-width of every ratio's 95 % interval that ends the comparison: 0.05 for +-5 %
+        /// of the ratio.
         half_width: f64,
     },
 }

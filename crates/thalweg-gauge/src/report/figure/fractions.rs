@@ -1,4 +1,4 @@
-//! How near each run came to what its own machine allows.
+//! The fraction of its own machine's limit that each run reached.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use super::{Figure, bars, plain, rows_axis};
 use crate::cross_run::Compared;
 use crate::units::digits;
 
-/// A bar a run in every row that has a limit in two runs at least; none if there is no such row.
+/// A bar for each run, in every row that has a limit in at least two runs; `None` without such a
+/// row.
 pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
     let known = |r: &crate::cross_run::ComparedRow| {
         r.cells.iter().flatten().filter(|e| e.fraction().is_some()).count()

@@ -1,4 +1,5 @@
-//! What the device gives, by requests in flight: why one stream is not the device.
+//! The bandwidth of the device by requests in flight. One stream does not show what the device can
+//! do.
 
 use serde_json::{Value, json};
 

@@ -13,14 +13,14 @@ pub(in crate::report) struct Interval {
     pub(in crate::report) name: String,
     pub(in crate::report) ratio: Ratio,
     pub(in crate::report) finding: Option<RatioFinding>,
-    /// By which factor identical arms differed; none if that was not measured.
+    /// The factor by which identical arms differed; `None` if it was not measured.
     pub(in crate::report) noise: Option<f64>,
     /// Each pair: its round from 0, and its ratio.
     pub(in crate::report) pairs: Vec<(usize, f64)>,
 }
 
-/// The rows of one comparison. Beside others they carry its name, and the control is left to the
-/// noise.
+/// The rows of one comparison. Beside other comparisons they contain its name, and the control
+/// appears as noise only.
 pub(in crate::report) fn of_comparison(c: &Comparison, beside_others: bool) -> Vec<Interval> {
     let Some(baseline) = c.session.arms.first().filter(|_| c.refused.is_none()) else {
         return Vec::new();
@@ -48,7 +48,7 @@ pub(in crate::report) fn of_comparison(c: &Comparison, beside_others: bool) -> V
         .collect()
 }
 
-/// The figure; none without rows. `against` is what 1 stands for.
+/// The figure; `None` without rows. `against` names the baseline, whose ratio is 1.
 pub(in crate::report) fn ratios(
     rows: &[Interval],
     title: &str,
@@ -108,7 +108,7 @@ fn in_words(r: &Interval) -> String {
     format!("{} {}{finding}", r.name, r.ratio)
 }
 
-/// How each finding is drawn. Shape and colour both tell.
+/// The symbol and the colour of each finding.
 const KINDS: &[(Option<RatioFinding>, &str, &str, &str)] = &[
     (Some(RatioFinding::Faster), "faster", "triangle-left", "var(--c0)"),
     (Some(RatioFinding::Slower), "slower", "triangle-right", "var(--c5)"),

@@ -1,4 +1,4 @@
-//! How time or bandwidth changes along a variable that was swept: threads, ranks, batch, size.
+//! Curves of time or bandwidth over a swept variable: threads, ranks, batch, size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ struct ScalingPoint<'a> {
     entry: &'a ResultEntry,
 }
 
-/// One figure a variable and group of comparisons.
+/// One figure for each variable and group of comparisons.
 pub(in crate::report) fn scaling(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.time_s.is_some());
     let groups = grouped(timed, |e| e.suite.clone().unwrap_or_else(|| e.experiment.clone()));
@@ -32,7 +32,7 @@ fn of_group(suite: &str, entries: &[&ResultEntry]) -> Vec<Figure> {
         .iter()
         .copied()
         .filter_map(|variable| {
-            // A curve is what remains the same when the variable changes.
+            // A curve joins the entries that differ in this variable only.
             let mut curves: BTreeMap<String, Vec<ScalingPoint<'_>>> = BTreeMap::new();
             for entry in entries {
                 let Some(x) =
@@ -56,8 +56,8 @@ fn of_group(suite: &str, entries: &[&ResultEntry]) -> Vec<Figure> {
         .collect()
 }
 
-/// The name of an entry without the variable: its experiment, its arm, and what else varies that
-/// they do not say.
+/// The name of an entry's curve: its experiment, its arm, and the other varying settings that these
+/// do not contain.
 fn curve(e: &ResultEntry, variable: &str, varying: &[&String]) -> String {
     let value = e.settings.get(variable).map(text).unwrap_or_default();
     let strip = |name: &str| {

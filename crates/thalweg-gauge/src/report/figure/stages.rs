@@ -1,4 +1,4 @@
-//! Where the time went, by stage.
+//! Time by stage.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::comparison::{ArmSummary, Comparison};
 use crate::units::seconds;
 use crate::workload::StageTimes;
 
-/// Time on the clock, split by what the consumer waited for, against the limit.
+/// Elapsed time, split by the stages that the consumer waited for, beside the limit.
 pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
     let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.exposed_s.is_some())).collect();
@@ -105,7 +105,7 @@ fn hue(names: &[&str], i: usize) -> usize {
     names.get(i).and_then(|n| of(n)).unwrap_or(known.len() + before)
 }
 
-/// One stage in every row; without a hue, what is left of the time.
+/// The bars of one stage, one in each row. Without a hue they show the rest of the time.
 fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
     let text: Vec<String> =

@@ -1,4 +1,4 @@
-//! A pipeline step by step: bars of every arm, the speed-up beside them, and the whole.
+//! A pipeline step by step: bars of every arm with the speed-up, and the sum of all steps.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Figure, bars, grouped, lane, plain, rows_axis, seconds_axis};
 use crate::results::ResultEntry;
 use crate::units::{bandwidth, digits, seconds};
 
-/// One figure a suite that has steps.
+/// One figure for each suite that has steps.
 pub(in crate::report) fn steps(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.step.is_some() && e.time_s.is_some());
     let groups = grouped(timed, |e| {

@@ -1,5 +1,5 @@
-//! A published table as bars, with what it says of reading, and of the link that its bytes came
-//! over.
+//! A published table as bars: the share of reading, and the bandwidth beside that of the network
+//! link.
 
 use serde_json::{Value, json};
 

@@ -6,7 +6,8 @@ use super::{Figure, height, plain, rows_axis, seconds_axis};
 use crate::comparison::{ArmSummary, Comparison, Flag, Trial};
 use crate::units::{digits, seconds};
 
-/// A bar an arm (its median), a point a trial, rejected ones hollow, a line for the limit.
+/// A bar for each arm (its median), a point for each trial (hollow if rejected), and a line for the
+/// limit.
 pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     let mut points: Vec<(f64, f64, String)> = Vec::new();
     let mut rejected = points.clone();
@@ -96,7 +97,7 @@ fn medians(c: &Comparison) -> Value {
     })
 }
 
-/// The median in figures, or why there is none, at the right end of the row.
+/// The median in figures, or the reason for its absence, at the right end of the row.
 fn label(i: usize, s: &ArmSummary) -> Value {
     let text = match (&s.time_s, &s.failed) {
         (_, Some(_)) => "failed".into(),
@@ -138,7 +139,7 @@ pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a ArmSummary>) -> Opti
     })
 }
 
-/// What is known of one trial, for whoever points at it.
+/// The hover text of a trial.
 fn hover(t: &Trial) -> String {
     let mut lines = vec![format!("<b>{}</b>", plain(&t.arm))];
     let round = t.round.map_or(0, |r| r + 1);
@@ -162,7 +163,7 @@ fn hover(t: &Trial) -> String {
     lines.join("<br>")
 }
 
-/// A reason in lines that fit into the box.
+/// Breaks a text into lines that fit into the hover box.
 fn broken(text: &str) -> String {
     let mut out = String::new();
     let mut length = 0;
