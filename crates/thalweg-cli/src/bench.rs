@@ -2,9 +2,9 @@
 //! this machine's limit.
 
 mod files;
-mod left;
 mod outputs;
 mod peers;
+mod remaining;
 mod run;
 mod shipped;
 mod show;
@@ -21,11 +21,11 @@ use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
 
-/// Measure: run a suite, cold and hot, beside peers and against this machine's limit
+/// Run a suite of measurements, cold and hot, beside peers and against this machine's limit
 ///
-/// Without arguments, a tour of less than three minutes over half a gigabyte of synthetic reads in
-/// your cache folder. Raw trials and a page with plots go to a new folder below --out. Ctrl-C keeps
-/// what is measured and still writes the page.
+/// Without arguments, it runs a tour of less than three minutes over half a gigabyte of synthetic
+/// reads in your cache folder. Raw trials and a page with plots go to a new folder below --out.
+/// After Ctrl-C it keeps the finished trials and still writes the page.
 ///
 /// Example: thalweg bench pipeline --place a=/mnt/one --place b=/mnt/two --pairs 10
 ///
@@ -38,30 +38,30 @@ pub(crate) struct Args {
     /// List the shipped suites, or the comparisons of SUITE
     #[arg(long)]
     list: bool,
-    /// Check everything, print what would run and about how long it takes, and stop
+    /// Check everything, print what would run and about how long it would take, and stop
     #[arg(long)]
     dry_run: bool,
-    /// Only the comparisons whose names contain this
+    /// Run only the comparisons whose names contain this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Pairs of trials in each comparison: a number, or auto for as many as +-5 % take; below 6
-    /// there is no interval
+    /// Pairs of trials in each comparison: a number, or auto for as many as a precision of +-5 %
+    /// needs; below 6 there is no interval
     #[arg(long, value_name = "N|auto", value_parser = parse_pairs)]
     pairs: Option<PairCount>,
-    /// How long all of it may take, as in "20 min"; no round begins that is not expected to end in
+    /// Time for the whole suite, as in "20 min"; no round starts that is not expected to end in
     /// time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
-    /// Give a setting of the suite another value, as in threads=8 or cpus=0-3
+    /// Replace the value of a setting of the suite, as in threads=8 or cpus=0-3
     #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<SettingValue>)]
     set: Vec<(String, SettingValue)>,
-    /// Put a place of the suite into this folder
+    /// Use this folder for a place of the suite
     #[arg(long, value_name = "NAME=FOLDER", value_parser = named_value::<PathBuf>)]
     place: Vec<(String, PathBuf)>,
-    /// Use this file for one of the suite
+    /// Use this file for a file of the suite
     #[arg(long, value_name = "NAME=PATH", value_parser = named_value::<PathBuf>)]
     file: Vec<(String, PathBuf)>,
-    /// Where the results go, in a new folder
+    /// Write the results to a new folder in this one
     #[arg(long, value_name = "FOLDER", default_value = "thalweg-bench")]
     out: PathBuf,
     /// Write the raw trials to this file, and make no folder
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     /// Print Markdown in place of plain text
     #[arg(long)]
     markdown: bool,
-    /// Go on with a run that was cut off: its folder, or its file of raw trials
+    /// Continue a run that was interrupted: its folder, or its file of raw trials
     #[arg(
         long,
         value_name = "PATH",
@@ -98,7 +98,7 @@ fn named_value<T: std::str::FromStr>(text: &str) -> Result<(String, T), String> 
     Ok((name.to_owned(), value))
 }
 
-/// What is run, all questions answered.
+/// A suite that is resolved on this machine.
 struct PlannedSuite {
     suite: Suite,
     jobs: Vec<ComparisonJob>,
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     run::run(work, lines, earlier, &outputs, args.markdown)
 }
 
-/// A path that means the same in another folder, for whoever goes on from there.
+/// The absolute path: a run may be resumed from another folder.
 fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path)
         .or_else(|_| std::env::current_dir())

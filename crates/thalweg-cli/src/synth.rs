@@ -22,8 +22,8 @@ use crate::progress;
 
 pub(crate) use suites::SyntheticFiles;
 
-/// Write a file of synthetic reads, neutron events or connectivity: realistic lengths, levels,
-/// noise and lists; the same for the same seed
+/// Write a file of synthetic reads, neutron events or connectivity, with realistic lengths, levels,
+/// noise and lists; one seed always gives one file
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
 ///
@@ -36,7 +36,7 @@ pub(crate) use suites::SyntheticFiles;
 /// Example: thalweg synth network.h5 --kind neuroglial --astrocytes 1000
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file to write; it appears when it is whole
+    /// The file to write; it appears when it is complete
     output: PathBuf,
     /// What to write
     #[arg(long, value_enum, default_value_t)]
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Samples in all, as in 250M or 1.2G; a sample takes about 0.85 stored bytes
     #[arg(long, value_name = "N", default_value = "1.2G", value_parser = parse_count)]
     samples: u64,
-    /// Everything random follows from it
+    /// The seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// BLOW5: compression of each record: none, zlib or zstd
@@ -71,12 +71,12 @@ enum FileKind {
     /// Nanopore signal, with its index
     #[default]
     Blow5,
-    /// The same reads as POD5
+    /// Nanopore signal as POD5
     Pod5,
     /// Basecalled reads
     Fastq,
-    /// Neutron events, as a run leaves them in a NeXus file: chunks of many banks in the order in
-    /// which they were full
+    /// Neutron events as a live run writes them to a NeXus file: chunks of many banks, in the order
+    /// in which they were filled
     NexusLive,
     /// Synapses and neurons of astrocytes, and astrocytes of neurons, as circuits keep them in HDF5
     Neuroglial,
@@ -188,7 +188,7 @@ fn bar(bytes: u64) -> ProgressBar {
     }
 }
 
-/// Makes pieces 0 to `count` with all cores, and hands them over in their order.
+/// Makes pieces 0 to `count` with all cores, and passes them to `take` in their order.
 fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
     count: u64,
     maker: impl Fn() -> M,

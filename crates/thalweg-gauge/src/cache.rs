@@ -5,9 +5,9 @@
 //! others (overlayfs), because it reports no page there. Residency that cannot be determined is
 //! unknown.
 
-mod beneath;
 mod folder;
 mod holders;
+mod lower_caches;
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read};
@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, syscalls};
 
-pub use beneath::{ReadTwice, read_twice};
 pub use folder::{files_of, largest_of, state_of};
 pub use holders::{Hold, Holder, Holders, holders};
+pub use lower_caches::{ReadTwice, read_twice};
 
 /// The largest share of a file that may be in the wrong state: a cold trial leaves at most 1 %
 /// cached, and reads at least 99 % from the device.

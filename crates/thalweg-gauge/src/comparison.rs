@@ -3,6 +3,7 @@
 //!
 //! The arms must decode the same values. If their digests differ, the comparison is refused.
 
+mod counterfactual;
 mod flags;
 mod plan;
 mod read;
@@ -10,9 +11,8 @@ mod record;
 mod resume;
 mod run;
 mod session;
-mod standing;
+mod state;
 mod summary;
-mod without;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub use read::{Earlier, Records, parse, read, read_text};
 pub use record::{FilePlace, ProbeRecord, ProgramVersion, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
 pub use run::run;
-pub(crate) use standing::pairs;
+pub(crate) use state::pairs;
 pub use summary::{ArmSummary, Comparison, EndReason, Spread, summarise};
 
 /// How many bytes an arm has to fetch from its files.

@@ -22,12 +22,12 @@
 //! assert!(message.contains("did you mean \"cat\"?"));
 //! ```
 
-mod check;
 mod estimate;
 mod files;
 mod ids;
 mod parse;
 mod record;
+mod references;
 mod resolve;
 mod sweep;
 mod template;
@@ -105,7 +105,7 @@ struct FileDecl {
 #[derive(Debug, Clone)]
 enum FileSource {
     /// The command line gives it.
-    Asked,
+    CommandLine,
     /// An existing file.
     Path(Template),
     /// The caller makes it.

@@ -1,5 +1,4 @@
-//! Runs the comparisons of a suite one after the other, and goes on where an earlier run was cut
-//! off.
+//! Runs the comparisons of a suite one after the other, and continues an interrupted run.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +13,8 @@ use thalweg_gauge::trial;
 
 use super::PlannedSuite;
 use super::files::{io, make};
-use super::left::{Display, Left};
 use super::outputs::Outputs;
+use super::remaining::{Display, RemainingWork};
 use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output};
 
 pub(super) fn run(
@@ -29,19 +28,19 @@ pub(super) fn run(
     let stop = flag_on_interrupt();
     let started = Instant::now();
     let mut jobs = work.jobs;
-    absences(&jobs);
+    report_absent(&jobs);
     jobs.retain(|job| !job.plan.arms.is_empty());
     if jobs.is_empty() {
         return Err(Failure::Said("nothing of this suite can run here".into()));
     }
     for job in &mut jobs {
-        // The latest of its name is the one that may have been cut off.
+        // The latest comparison of this name is the one that may have been interrupted.
         job.plan.resume = earlier.iter().rev().find(|e| e.session.name == job.plan.name).cloned();
     }
     for needed in jobs.iter().filter(|job| !is_finished(job)).flat_map(|job| &job.needed) {
         make(needed, &stop)?;
     }
-    let display = Display::new(Left::new(jobs.iter().map(|job| job.guess)));
+    let display = Display::new(RemainingWork::new(jobs.iter().map(|job| job.guess)));
     let mut session = Session {
         started,
         budget: work.budget,
@@ -97,7 +96,7 @@ impl Session<'_> {
             return Ok(true);
         }
         let Some(plan) = self.within_budget(number, &job.plan) else { return Ok(false) };
-        let ended = around(job, self.stop, || {
+        let ended = with_setup_and_cleanup(job, self.stop, || {
             let mut on_progress = |progress: ComparisonProgress<'_>| {
                 self.display.show(number, &plan.name, &progress);
             };
@@ -129,7 +128,7 @@ impl Session<'_> {
             let remaining = budget.checked_sub(self.started.elapsed())?;
             // The remaining time is shared out by how long each comparison is expected to take;
             // preparing is at the cost of all that follow.
-            let share = share(&self.display.left, number).clamp(0.0, 1.0);
+            let share = share(&self.display.remaining, number).clamp(0.0, 1.0);
             let own = remaining.mul_f64(share);
             plan.reserve = remaining - own;
             plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
@@ -138,7 +137,7 @@ impl Session<'_> {
     }
 }
 
-fn absences(jobs: &[ComparisonJob]) {
+fn report_absent(jobs: &[ComparisonJob]) {
     let mut said: Vec<&str> = Vec::new();
     for job in jobs {
         for absent in &job.absent {
@@ -150,15 +149,15 @@ fn absences(jobs: &[ComparisonJob]) {
     }
 }
 
-/// The share of the work from job `number` on that is its own.
-fn share(left: &Left, number: usize) -> f64 {
-    let own = left.seconds(number) - left.seconds(number + 1);
-    let all = left.seconds(number);
+/// The share of job `number` in the work of this job and the later ones.
+fn share(remaining: &RemainingWork, number: usize) -> f64 {
+    let own = remaining.seconds(number) - remaining.seconds(number + 1);
+    let all = remaining.seconds(number);
     if all > 0.0 { own / all } else { 1.0 }
 }
 
-/// Runs what a job wants before its first trial and after its last, whatever happens between.
-fn around(
+/// Runs the setup commands of a job, its trials and, whatever their result, its clean-up commands.
+fn with_setup_and_cleanup(
     job: &ComparisonJob,
     stop: &AtomicBool,
     trials: impl FnOnce() -> Result<Comparison, Failure>,
@@ -172,7 +171,7 @@ fn around(
     });
     let ended = setup.and_then(|()| trials());
     for command in &job.cleanup {
-        // Also after Ctrl-C, which is why it has no flag; a limit, so that it ends.
+        // The clean-up runs after Ctrl-C, too, so it gets no stop flag; a time limit ends it.
         let mut command = command.clone();
         command.timeout_s = Some(CLEANUP.as_secs_f64());
         if let Err(error) = trial::run(&command, &AtomicBool::new(false)) {
@@ -182,18 +181,18 @@ fn around(
     ended
 }
 
-/// Longest that a clean-up may take.
+/// The time limit of a clean-up command.
 const CLEANUP: Duration = Duration::from_secs(60);
 
 fn finish(done: &[Comparison], outputs: &Outputs, as_markdown: bool, stopped: bool) -> Outcome {
-    // Once more, for runs that found nothing left to do.
+    // The report is written here, too, for runs without a remaining comparison.
     outputs.report(done)?;
     let mut out = output();
     if !as_markdown {
         if let Some(last) = done.last() {
             writeln!(out, "{}", machine(last))?;
         }
-        writeln!(out, "{}", outputs.told())?;
+        writeln!(out, "{}", outputs.in_words())?;
     }
     out.flush()?;
     if stopped {

@@ -1,4 +1,4 @@
-//! The suites that are inside the program, and how the argument of `bench` is understood.
+//! The suites inside the program, and the lookup of the argument of `bench`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use thalweg_gauge::suite::Suite;
 use crate::common::Failure;
 use crate::synth::SyntheticFiles;
 
-/// Name and text. The first runs when nothing is named; `file` measures on a file of the user's.
+/// Name and text. The first suite runs by default; `file` measures on a file of the user.
 pub(super) const SHIPPED: [(&str, &str); 8] = [
     ("tour", include_str!("../../suites/tour.toml")),
     ("file", include_str!("../../suites/file.toml")),
@@ -20,7 +20,7 @@ pub(super) const SHIPPED: [(&str, &str); 8] = [
     ("scaling", include_str!("../../suites/scaling.toml")),
 ];
 
-/// A suite, what its relative paths are relative to, and files that the argument itself gives.
+/// A suite, the folder that its relative paths start from, and the files that the argument gives.
 pub(super) struct NamedSuite {
     pub(super) suite: Suite,
     pub(super) source: String,
@@ -28,7 +28,8 @@ pub(super) struct NamedSuite {
     pub(super) files: BTreeMap<String, PathBuf>,
 }
 
-/// The suite that is called so: a shipped one, a TOML file, or the one for a data file.
+/// Finds the suite by the argument: a shipped suite, a TOML file, or the suite `file` for a data
+/// file.
 pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     let what = what.unwrap_or("tour");
     if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == what) {

@@ -1,4 +1,4 @@
-//! What a run would do, without doing it.
+//! Lists suites, comparisons and the plan of a run.
 
 use std::io::Write;
 
@@ -6,12 +6,12 @@ use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{ComparisonJob, Make, Suite};
 use thalweg_gauge::units::decimal_bytes;
 
-use super::left::in_words;
+use super::remaining::in_words;
 use super::shipped::SHIPPED;
 use crate::common::{Outcome, output};
 use crate::synth::SyntheticFiles;
 
-/// The suites inside the program.
+/// Prints the suites inside the program.
 pub(super) fn shipped() -> Outcome {
     let mut out = output();
     for (name, text) in SHIPPED {
@@ -21,7 +21,7 @@ pub(super) fn shipped() -> Outcome {
     Ok(out.flush()?)
 }
 
-/// The comparisons of a suite, one a line.
+/// Prints the comparisons of a suite, one a line.
 pub(super) fn comparisons(jobs: &[ComparisonJob]) -> Outcome {
     let mut out = output();
     for job in jobs {
@@ -32,7 +32,7 @@ pub(super) fn comparisons(jobs: &[ComparisonJob]) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// Everything that would run, and about how long it takes.
+/// Prints everything that would run, and about how long it takes.
 pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> Outcome {
     let mut out = output();
     let seconds: f64 = jobs.iter().map(|job| job.guess.total().as_secs_f64()).sum();

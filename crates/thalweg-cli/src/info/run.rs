@@ -12,7 +12,7 @@ use thalweg_gauge::units::{decimal_bytes, digits};
 use crate::common::{Outcome, open_set, output};
 use crate::progress::Progress;
 
-/// Acquisitions and reasons beyond these are counted in words, never in JSON.
+/// More acquisitions and reasons than these are summed up in text; JSON has all of them.
 const SHOWN: usize = 12;
 
 pub(super) fn run(paths: &[PathBuf], as_json: bool, options: Options) -> Outcome {
@@ -121,7 +121,7 @@ fn in_words(summary: &RunSummary) -> String {
     text
 }
 
-/// Reads by reason, most first. One nameless reason is no news.
+/// Reads by end reason, the most frequent first. A single unnamed reason is left out.
 fn counts(
     line: &mut impl FnMut(&str, String),
     name: &str,

@@ -1,4 +1,4 @@
-//! A run at a glance, from a scan: no signal is decoded.
+//! Plots an overview of a run from a scan, without decoding signal.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ const BINS_A_DECADE: f64 = 20.0;
 const SLICE_S: usize = 10;
 const MOST_SLICES: usize = 60 * 24 * 3600 / SLICE_S;
 
-/// Bars over time.
+/// The number of bars over time.
 const BARS: usize = 72;
 
-/// A bar over time stands for one of these: what people divide minutes, hours and days into.
+/// The lengths of time that a bar may stand for.
 const SPANS_S: [usize; 14] =
     [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
 const LONGEST_S: usize = 86_400;
 
-/// Names of end reasons that are drawn; the rest is put together.
+/// The number of end reasons that are drawn; all others are drawn as one.
 const REASONS: usize = 10;
 
-/// Channel numbers beyond this are no channels.
+/// Larger channel numbers are taken for invalid.
 const MOST_CHANNELS: usize = 20_000;
 
 #[derive(Debug, Default)]
@@ -241,13 +241,13 @@ impl RunTally {
         })
     }
 
-    /// As the files number channels, not as they lie on a flow cell: that differs from kind to
-    /// kind.
+    /// Channels are in the order of their numbers. Their places on a flow cell differ between its
+    /// kinds.
     fn by_channel(&self) -> Option<Panel> {
         if self.channels.is_empty() {
             return None;
         }
-        // A full flow cell where there is one that has so many channels.
+        // The number of channels of the smallest flow cell that has them all.
         let count = [126, 512, 2675, 3000]
             .into_iter()
             .find(|&all| self.channels.len() <= all)
@@ -280,7 +280,7 @@ fn span(seconds: usize) -> String {
     }
 }
 
-/// Which bar a length belongs to. Reads without samples are with those that have one.
+/// The number of the bar for a length. Reads without samples count as reads with one sample.
 fn bin(length: u64) -> u32 {
     ((length.max(1) as f64).log10() * BINS_A_DECADE).floor() as u32
 }

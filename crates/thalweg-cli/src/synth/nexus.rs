@@ -23,14 +23,15 @@ pub(super) struct NexusArgs {
     /// Banks of detectors
     #[arg(long, value_name = "N", default_value_t = 40, help_heading = HEADING)]
     banks: u32,
-    /// Events of the banks: even; or skewed, the first 3.5 times the mean, the last a ninth of it
+    /// Distribution of events over banks: even; or skewed, with 3.5 times the mean in the first and
+    /// a ninth of it in the last
     #[arg(long, value_name = "HOW", default_value = "skewed", help_heading = HEADING)]
     weights: Weights,
     /// Elements of a chunk, as in 2048 or 1Mi; or contiguous
     #[arg(long, value_name = "N", default_value = "2048", help_heading = HEADING)]
     chunk: Layout,
-    /// Chunks in the file: live (by chance, as events arrive), interleaved (the banks in turn), or
-    /// ordered (dataset after dataset, as what is contiguous always is)
+    /// Order of the chunks in the file: live (random, as events arrive), interleaved (the banks in
+    /// turn), or ordered (dataset after dataset, as contiguous datasets always are)
     #[arg(long, value_name = "HOW", help_heading = HEADING)]
     order: Option<Order>,
     /// Filters of the chunks: none, gzip, lz4, zstd, or one of these after shuffle as in
@@ -68,7 +69,8 @@ impl NexusArgs {
     }
 }
 
-/// Pieces are made by all cores, and written in the order of the file by this one.
+/// Writes a file of events. All cores make pieces; this thread writes them in the order of the
+/// file.
 pub(super) fn write(
     path: &Path,
     recipe: Recipe,

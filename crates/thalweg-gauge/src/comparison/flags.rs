@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Arm, Resumed, Session, Trial, standing};
+use super::{Arm, Resumed, Session, Trial, state};
 use crate::stats::median;
 use crate::stats::trend::{outliers, trend};
 use crate::trial::MachineLoad;
@@ -126,7 +126,7 @@ pub(super) fn flags(
             let times: Vec<_> = own.iter().map(|&(round, _, time)| (round, time)).collect();
             flags.extend(drift(&times).map(|factor| Flag::BaselineDrift { factor }));
         } else if let Some(baseline) = session.arms.first() {
-            let pairs = standing::pairs(trials, &arm.name, &baseline.name);
+            let pairs = state::pairs(trials, &arm.name, &baseline.name);
             let ratios: Vec<_> = pairs
                 .iter()
                 .filter(|p| p.round < rounds)

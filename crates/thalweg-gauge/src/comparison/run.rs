@@ -14,7 +14,7 @@ use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session};
 use super::{
     Arm, Clock, Comparison, ComparisonPlan, ComparisonProgress, Earlier, EndReason, Needs,
-    ProbeRecord, Resumed, TRIAL_SCHEMA, Trial, standing, summarise, summary, without,
+    ProbeRecord, Resumed, TRIAL_SCHEMA, Trial, counterfactual, state, summarise, summary,
 };
 use crate::cache::{self, EvictOptions, ReadTwice};
 use crate::cache_level::{CacheLevel, Judgement, judge, prepare};
@@ -58,7 +58,7 @@ pub fn run(
     if kept.ended.is_some() {
         return Ok(summarise(kept));
     }
-    let extra = without::arms(&kept.session, plan).len() * without::TRIALS;
+    let extra = counterfactual::arms(&kept.session, plan).len() * counterfactual::TRIALS;
     let total = kept.session.arms.len() * (kept.session.rounds + 1) + extra;
     let mut running =
         Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
@@ -109,9 +109,9 @@ impl Running<'_> {
         // Until a round has been timed, it is expected to take as long as the warm-up did.
         let mut longest = self.started.elapsed() - warm_up;
         self.probe(twice)?;
-        for round in 0..without::TRIALS {
+        for round in 0..counterfactual::TRIALS {
             for (position, (role, arm)) in
-                without::arms(&self.kept.session, self.plan).into_iter().enumerate()
+                counterfactual::arms(&self.kept.session, self.plan).into_iter().enumerate()
             {
                 self.turn(&arm, Some(role), Some(round), position)?;
             }
@@ -126,7 +126,7 @@ impl Running<'_> {
                 self.turn(&self.arm(index)?, None, Some(round), position)?;
             }
             longest = longest.max(self.started.elapsed() - start);
-            if standing::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
+            if state::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
                 return Ok(EndReason::Precise);
             }
         }
@@ -203,7 +203,7 @@ impl Running<'_> {
         position: usize,
     ) -> Result<()> {
         while let Some(attempt) =
-            standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round)
+            state::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round)
         {
             self.trial(arm, role, round, (position, attempt))?;
         }

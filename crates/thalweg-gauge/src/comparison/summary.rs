@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::flags::flags;
 use super::record::COMPARISON_SCHEMA;
-use super::{Arm, Earlier, Flag, Session, Trial, standing, without};
+use super::{Arm, Earlier, Flag, Session, Trial, counterfactual, state};
 use crate::cache_level::CacheLevel;
 use crate::limit::{Limit, Probe, WorkDemand};
 use crate::stats::{self, Look, Ratio, RatioFinding, median};
@@ -164,7 +164,7 @@ impl Comparison {
     /// The ratio of any two arms, pair by pair, at the last look that was reached; `None` if the
     /// comparison was refused.
     pub fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
-        let pairs = standing::pairs(&self.trials, arm, baseline);
+        let pairs = state::pairs(&self.trials, arm, baseline);
         stats::ratio(&pairs, &self.session.looks(), self.rounds).filter(|_| self.refused.is_none())
     }
 
@@ -178,7 +178,7 @@ impl Comparison {
 pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     let mut first: Vec<(&Option<String>, &Trial)> = Vec::new();
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
-        let Some(arm) = arms.iter().find(|a| without::is_of(trial, a)) else { continue };
+        let Some(arm) = arms.iter().find(|a| counterfactual::is_of(trial, a)) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
         // Any other command may report a digest; if it does, the digest is compared.
         if !arm.decoder && report.digest.is_none() {
@@ -215,10 +215,10 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
 pub fn summarise(kept: Earlier) -> Comparison {
     let Earlier { session, trials, probes, resumed, ended } = kept;
     let refused = disagreement(&session.arms, &trials);
-    let rounds = standing::whole_rounds(&session, &trials);
+    let rounds = state::whole_rounds(&session, &trials);
     let look = session.looks().into_iter().rfind(|look| look.rounds <= rounds);
     let against =
-        |arm: &Arm| standing::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
+        |arm: &Arm| state::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
     let noise = session.control.and_then(|i| against(session.arms.get(i)?));
     let noise_floor = noise.as_ref().map(stats::noise_floor);
     let mut summaries: Vec<ArmSummary> = session
@@ -299,7 +299,7 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
     // are compared.
     let own_s =
         middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
-    let without = without::times(arm, trials);
+    let without = counterfactual::times(arm, trials);
     let bottleneck = own_s
         .filter(|_| limit.is_some() || without != Without::default())
         .map(|t| verdict(&limit.unwrap_or_default(), &work, t, without));

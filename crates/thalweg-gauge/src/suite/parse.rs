@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::check::references;
 use super::ids::IdList;
+use super::references::check_references;
 use super::template::Template;
 use super::test_files::{TestFileMaker, test_file};
 use super::toml_table::{Problems, TomlTable, Value, expected, listed, suggestion, whole};
@@ -39,7 +39,7 @@ impl Suite {
             }
         };
         if let Some(suite) = &parsed {
-            references(suite, &mut problems);
+            check_references(suite, &mut problems);
         }
         match (problems.render(source, text), parsed) {
             (None, Some(suite)) => Ok(suite),
@@ -193,7 +193,7 @@ fn file(
     if source.is_none() && !given.is_empty() {
         return None;
     }
-    Some(FileDecl { at, place, source: source.unwrap_or(FileSource::Asked) })
+    Some(FileDecl { at, place, source: source.unwrap_or(FileSource::CommandLine) })
 }
 
 fn ids_of(mut table: TomlTable<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
@@ -271,12 +271,12 @@ fn settings(table: &mut TomlTable<'_, '_>, key: &'static str, problems: &mut Pro
         .map(|set| set.settings(problems))
         .unwrap_or_default();
     for (name, value) in &set {
-        complain(name, value, problems);
+        check_setting(name, value, problems);
     }
     set
 }
 
-fn complain(name: &str, value: &WithSpan<SettingValue>, problems: &mut Problems) {
+fn check_setting(name: &str, value: &WithSpan<SettingValue>, problems: &mut Problems) {
     if let Err(why) = check(name, &value.value) {
         let hint = match &value.value {
             SettingValue::Text(text) if name == "level" && level(&value.value).is_err() => {
@@ -301,7 +301,7 @@ fn swept_values(name: &str, items: &[&Value<'_>], problems: &mut Problems) -> Ve
                 };
                 if doublings.is_none() {
                     let value = WithSpan { value: value.clone(), at: item.span() };
-                    complain(name, &value, problems);
+                    check_setting(name, &value, problems);
                 }
                 values.push(value);
             }
@@ -400,12 +400,12 @@ fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
 }
 
 /// Settings that need not be set.
-pub(super) fn always_there(name: &str) -> bool {
+pub(super) fn is_always_set(name: &str) -> bool {
     matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place" | "thalweg")
         || name.starts_with("file:")
 }
 
 /// Whether the harness itself uses a setting.
-pub(super) fn heeded(name: &str) -> bool {
+pub(super) fn is_known_setting(name: &str) -> bool {
     KNOWN.contains(&name)
 }

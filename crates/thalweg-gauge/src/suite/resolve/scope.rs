@@ -229,7 +229,7 @@ impl Resolver<'_> {
             None => scope.folder.clone(),
         };
         match &decl.source {
-            FileSource::Asked => {
+            FileSource::CommandLine => {
                 self.problems.add(
                     &decl.at,
                     format!("the file {name:?} is yours to give: --file {name}=PATH"),

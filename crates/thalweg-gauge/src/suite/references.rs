@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::parse::{always_there, heeded};
+use super::parse::{is_always_set, is_known_setting};
 use super::sweep::MOST_POINTS;
 use super::template::Template;
 use super::toml_table::{Problems, suggestion};
@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Reports every reference to something absent.
-pub(super) fn references(suite: &Suite, problems: &mut Problems) {
+pub(super) fn check_references(suite: &Suite, problems: &mut Problems) {
     for file in suite.files.values() {
         if let Some(place) = &file.place {
             known("place", place, suite.places.keys(), problems);
@@ -21,13 +21,13 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
             FileSource::Ids { of, .. } => known("file", of, suite.files.keys(), problems),
             FileSource::Command(_, command) => {
                 for template in command.templates() {
-                    names(suite, template, &|name| name != "file" && always_there(name), problems);
+                    names(suite, template, &|name| name != "file" && is_always_set(name), problems);
                 }
             }
             FileSource::Path(path) => {
                 names(suite, path, &|name| matches!(name, "folder" | "cache" | "place"), problems);
             }
-            FileSource::Asked | FileSource::Synth(_) => {}
+            FileSource::CommandLine | FileSource::Synth(_) => {}
         }
     }
     for place in suite.places.values() {
@@ -71,7 +71,7 @@ fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Prob
         let mut of_arm: BTreeSet<&str> = arm.name.iter().flat_map(Template::names).collect();
         if let Some(workload) = suite.workloads.get(&arm.workload.value) {
             of_arm.extend(workload.templates().flat_map(Template::names));
-            let there = |name: &str| always_there(name) || setting(suite, comparison, arm, name);
+            let there = |name: &str| is_always_set(name) || setting(suite, comparison, arm, name);
             for template in workload.templates() {
                 names(suite, template, &there, problems);
             }
@@ -170,7 +170,7 @@ fn unused(settings: &Settings, used: &BTreeSet<&str>, problems: &mut Problems) {
 }
 
 fn without_use(name: &str, at: &Span, used: &BTreeSet<&str>, problems: &mut Problems) {
-    if !heeded(name) && !used.contains(name) {
+    if !is_known_setting(name) && !used.contains(name) {
         let hint = suggestion(name, used.iter().copied().chain(super::value::KNOWN));
         problems.add(at, format!("nothing uses the setting `{name}`{hint}"));
     }

@@ -1,4 +1,4 @@
-//! How long a suite still takes: guessed at first, then from what its own trials took.
+//! The remaining time of a suite: estimated at first, then from its own trials.
 
 use std::time::{Duration, Instant};
 
@@ -8,83 +8,83 @@ use thalweg_gauge::suite::TimeEstimate;
 
 /// One comparison's share of the work.
 #[derive(Debug, Clone, Default)]
-struct Share {
-    /// Guessed seconds a trial.
+struct JobWork {
+    /// Estimated seconds of a trial.
     guess_s: f64,
-    /// Trials that are left, at most.
-    left: usize,
-    /// Guessed seconds of a probe that has not begun.
+    /// The largest number of remaining trials.
+    trials: usize,
+    /// Estimated seconds of a probe that has not started.
     probe_s: f64,
-    /// Trials that were timed, and their seconds with all that is around them.
+    /// The number of timed trials, and their seconds with preparation.
     timed: usize,
     timed_s: f64,
 }
 
-/// The work of a whole suite.
+/// The remaining work of a whole suite.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Left(Vec<Share>);
+pub(super) struct RemainingWork(Vec<JobWork>);
 
-impl Left {
+impl RemainingWork {
     pub(super) fn new(guesses: impl Iterator<Item = TimeEstimate>) -> Self {
         Self(
             guesses
-                .map(|g| Share {
+                .map(|g| JobWork {
                     guess_s: g.trial_s,
-                    left: g.trials,
+                    trials: g.trials,
                     probe_s: g.probe_s,
-                    ..Share::default()
+                    ..JobWork::default()
                 })
                 .collect(),
         )
     }
 
-    fn is_left(&mut self, job: usize, trials: usize) {
-        if let Some(share) = self.0.get_mut(job) {
-            share.left = trials;
+    fn set_trials(&mut self, job: usize, trials: usize) {
+        if let Some(work) = self.0.get_mut(job) {
+            work.trials = trials;
         }
     }
 
-    fn is_probed(&mut self, job: usize) {
-        if let Some(share) = self.0.get_mut(job) {
-            share.probe_s = 0.0;
+    fn set_probed(&mut self, job: usize) {
+        if let Some(work) = self.0.get_mut(job) {
+            work.probe_s = 0.0;
         }
     }
 
     fn took(&mut self, job: usize, time: Duration) {
-        if let Some(share) = self.0.get_mut(job) {
-            share.timed += 1;
-            share.timed_s += time.as_secs_f64();
+        if let Some(work) = self.0.get_mut(job) {
+            work.timed += 1;
+            work.timed_s += time.as_secs_f64();
         }
     }
 
-    /// Seconds that job `from` and those behind it still take, at most. Guesses are corrected by
-    /// how far those of the comparisons that were begun are off.
+    /// The largest number of seconds that job `from` and the later ones still take. Estimates are
+    /// scaled by the error of the estimates of the comparisons that have started.
     pub(super) fn seconds(&self, from: usize) -> f64 {
         let timed_s: f64 = self.0.iter().map(|s| s.timed_s).sum();
         let guessed_s: f64 = self.0.iter().map(|s| s.guess_s * s.timed as f64).sum();
         let off = if timed_s > 0.0 && guessed_s > 0.0 { timed_s / guessed_s } else { 1.0 };
         let each =
-            |s: &Share| if s.timed > 0 { s.timed_s / s.timed as f64 } else { s.guess_s * off };
-        self.0.iter().skip(from).map(|s| s.left as f64 * each(s) + s.probe_s).sum()
+            |s: &JobWork| if s.timed > 0 { s.timed_s / s.timed as f64 } else { s.guess_s * off };
+        self.0.iter().skip(from).map(|s| s.trials as f64 * each(s) + s.probe_s).sum()
     }
 
     fn trials(&self) -> usize {
-        self.0.iter().map(|s| s.left).sum()
+        self.0.iter().map(|s| s.trials).sum()
     }
 }
 
-/// Shows it on a terminal; silent in a pipe.
+/// Shows the remaining time on a terminal; silent in a pipe.
 pub(super) struct Display {
     bar: ProgressBar,
     total: usize,
-    pub(super) left: Left,
+    pub(super) remaining: RemainingWork,
     /// When the running trial began.
     began: Option<Instant>,
 }
 
 impl Display {
-    pub(super) fn new(left: Left) -> Self {
-        let total = left.trials();
+    pub(super) fn new(remaining: RemainingWork) -> Self {
+        let total = remaining.trials();
         let bar = if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
             let style = ProgressStyle::with_template(
                 "{bar:24} {pos}/{len} trials, {prefix} left; {wide_msg}",
@@ -95,40 +95,40 @@ impl Display {
         } else {
             ProgressBar::hidden()
         };
-        Self { bar, total, left, began: None }
+        Self { bar, total, remaining, began: None }
     }
 
-    /// What comparison number `job`, called `name`, says of itself.
+    /// Shows the progress of comparison number `job`, called `name`.
     pub(super) fn show(&mut self, job: usize, name: &str, progress: &ComparisonProgress<'_>) {
         match progress {
             ComparisonProgress::Starting { arm, done, total, .. } => {
                 if let Some(began) = self.began.replace(Instant::now()) {
-                    self.left.took(job, began.elapsed());
+                    self.remaining.took(job, began.elapsed());
                 }
-                self.left.is_left(job, total.saturating_sub(*done));
+                self.remaining.set_trials(job, total.saturating_sub(*done));
                 self.bar.set_length(self.total as u64);
-                self.bar.set_position(self.total.saturating_sub(self.left.trials()) as u64);
-                self.bar.set_prefix(in_words(self.left.seconds(0)));
+                self.bar.set_position(self.total.saturating_sub(self.remaining.trials()) as u64);
+                self.bar.set_prefix(in_words(self.remaining.seconds(0)));
                 self.bar.set_message(format!("{name}: {arm}"));
             }
             ComparisonProgress::Probing { done, total } => {
-                // The sweep is no trial.
+                // The sweep of the probe is no trial.
                 self.began = None;
-                self.left.is_probed(job);
+                self.remaining.set_probed(job);
                 self.bar.set_message(format!("{name}: probing the device {done}/{total}"));
             }
             _ => {}
         }
     }
 
-    /// Comparison number `job` is over, or was over before this run.
+    /// Marks comparison number `job` as finished, in this run or in an earlier one.
     pub(super) fn over(&mut self, job: usize) {
         if let Some(began) = self.began.take() {
-            self.left.took(job, began.elapsed());
+            self.remaining.took(job, began.elapsed());
         }
-        self.left.is_left(job, 0);
-        self.left.is_probed(job);
-        self.bar.set_position(self.total.saturating_sub(self.left.trials()) as u64);
+        self.remaining.set_trials(job, 0);
+        self.remaining.set_probed(job);
+        self.bar.set_position(self.total.saturating_sub(self.remaining.trials()) as u64);
     }
 
     /// Prints without disturbing the bar.
@@ -141,7 +141,7 @@ impl Display {
     }
 }
 
-/// Rounded as people say it.
+/// A duration with one unit.
 pub(super) fn in_words(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -154,23 +154,23 @@ pub(super) fn in_words(seconds: f64) -> String {
 mod tests {
     use super::*;
 
-    fn left() -> Left {
+    fn two_jobs() -> RemainingWork {
         let guess = |trial_s| TimeEstimate { trial_s, trials: 10, files_s: 0.0, probe_s: 0.0 };
-        Left::new([guess(1.0), guess(2.0)].into_iter())
+        RemainingWork::new([guess(1.0), guess(2.0)].into_iter())
     }
 
     #[test]
     fn guesses_give_way_to_what_was_measured() {
-        let mut l = left();
+        let mut l = two_jobs();
         assert!((l.seconds(0) - 30.0).abs() < 1e-9);
         l.took(0, Duration::from_secs(3));
-        l.is_left(0, 9);
-        // Nine of three seconds; the others are guessed to take three times as long as was thought.
+        l.set_trials(0, 9);
+        // Nine trials of three seconds; the other trials are estimated to take three times as long.
         assert!((l.seconds(0) - (27.0 + 60.0)).abs() < 1e-9);
         assert!((l.seconds(1) - 60.0).abs() < 1e-9);
-        l.is_left(0, 0);
+        l.set_trials(0, 0);
         l.took(1, Duration::from_secs(1));
-        l.is_left(1, 9);
+        l.set_trials(1, 9);
         assert!((l.seconds(0) - 9.0).abs() < 1e-9);
     }
 
