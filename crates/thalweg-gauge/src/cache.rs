@@ -162,9 +162,9 @@ fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
             fadvise(file, offset, std::num::NonZeroU64::new(page_size()), Advice::DontNeed)?;
         }
     }
-    let (resident, per_sample) = (u128::from(resident), u128::from(samples.max(1)));
-    let estimate = u64::try_from((resident * u128::from(pages_total)).div_ceil(per_sample))
-        .unwrap_or(pages_total);
+    let scaled = u128::from(resident) * u128::from(pages_total);
+    let estimate = scaled.div_ceil(u128::from(samples.max(1)));
+    let estimate = u64::try_from(estimate).unwrap_or(pages_total);
     Ok(Residency { pages_total, pages_resident: Some(estimate), method: Method::Sampled(samples) })
 }
 

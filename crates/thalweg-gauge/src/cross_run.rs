@@ -91,7 +91,8 @@ pub fn compare(runs: Vec<ResultRun>, options: &CrossRunOptions) -> Compared {
     let mut rows: Vec<ComparedRow> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for entry in run.entries() {
-            let (experiment, arm) = (renamed(&entry.experiment, options), label(&entry, options));
+            let experiment = renamed(&entry.experiment, options);
+            let arm = label(&entry, options);
             if let Some(only) = &options.only
                 && !experiment.contains(only.as_str())
                 && !arm.contains(only.as_str())
@@ -287,7 +288,8 @@ fn normalised(entry: &ResultEntry, base: &ResultEntry) -> Option<f64> {
 /// distributions.
 fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
     let logs = |t: &[f64]| t.iter().map(|s| s.ln()).collect::<Vec<f64>>();
-    let (a, b) = (logs(times), logs(base));
+    let a = logs(times);
+    let b = logs(base);
     let median = (crate::stats::median(&a)? - crate::stats::median(&b)?).exp() * scale;
     let half = (1.0 - CONFIDENCE) / 2.0;
     let ends = sign_interval(&a, half).zip(sign_interval(&b, half));

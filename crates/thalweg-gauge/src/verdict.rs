@@ -98,7 +98,8 @@ pub fn verdict(limit: &Limit, work: &WorkDemand, time_s: f64, without: Without) 
 
 /// The side whose removal makes the work clearly faster than the removal of the other side.
 fn side(time_s: f64, without: Without) -> Option<StageSide> {
-    let (store, decoding) = (without.store_s?, without.decoding_s?);
+    let store = without.store_s?;
+    let decoding = without.decoding_s?;
     let clear =
         |less: f64, more: f64| less < more * (1.0 - TELLING) && less < time_s * (1.0 - TELLING);
     if clear(store, decoding) {
@@ -180,7 +181,8 @@ fn confirmation(
     without: Without,
     time_s: f64,
 ) -> Option<String> {
-    let (store, decoding) = (without.store_s?, without.decoding_s?);
+    let store = without.store_s?;
+    let decoding = without.decoding_s?;
     let times = format!(
         "{} with the bytes from memory, {} with decoding off",
         seconds(store),

@@ -100,7 +100,8 @@ impl RunTally {
             };
             (0..column.len()).map(cell).collect()
         };
-        let (starts, channels) = (texts(starts)?, texts(batch.column_by_name("channel_number"))?);
+        let starts = texts(starts)?;
+        let channels = texts(batch.column_by_name("channel_number"))?;
         for (row, &length) in samples.values().iter().enumerate() {
             self.reads += 1;
             self.samples += length;
@@ -167,7 +168,8 @@ impl RunTally {
         let seconds =
             SPANS_S.into_iter().find(|&seconds| seconds >= least * SLICE_S).unwrap_or(LONGEST_S);
         let step = seconds / SLICE_S;
-        let (hour, minute) = (3600 / SLICE_S, 60 / SLICE_S);
+        let hour = 3600 / SLICE_S;
+        let minute = 60 / SLICE_S;
         if self.slices.len() > 3 * hour {
             (step, "h", hour as f64)
         } else {

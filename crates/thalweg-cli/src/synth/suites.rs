@@ -160,6 +160,7 @@ fn in_millions(n: u64) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::panic, reason = "tests")]
 mod tests {
     use std::collections::BTreeMap;
 

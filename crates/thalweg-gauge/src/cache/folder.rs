@@ -16,7 +16,8 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    let mut files = Vec::new();
+    let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(io(&folder, "listing"))? {
             let entry = entry.map_err(io(&folder, "listing"))?;

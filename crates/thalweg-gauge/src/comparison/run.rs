@@ -92,8 +92,9 @@ struct Running<'a> {
 
 impl Running<'_> {
     fn everything(&mut self) -> Result<EndReason> {
-        let (arms, rounds, order) =
-            (self.kept.session.arms.len(), self.kept.session.rounds, self.kept.session.order);
+        let arms = self.kept.session.arms.len();
+        let rounds = self.kept.session.rounds;
+        let order = self.kept.session.order;
         match self.plan.resume {
             None => write_line(self.out, &self.kept.session)?,
             Some(_) => self.say_resumed()?,

@@ -10,6 +10,7 @@ use super::{Arm, Earlier, Flag, Session, Trial, counterfactual, state};
 use crate::cache_level::CacheLevel;
 use crate::limit::{Limit, Probe, WorkDemand};
 use crate::stats::{self, Look, Ratio, RatioFinding, median};
+use crate::trial::Outcome;
 use crate::units;
 use crate::verdict::{Verdict, Without, verdict};
 use crate::workload::{Latency, StageTimes, WorkloadReport};
@@ -193,7 +194,8 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
             Some(round) => format!("{} (round {})", t.arm, round + 1),
             None => format!("{} (warm-up)", t.arm),
         };
-        let (a, b) = (name(other), name(trial));
+        let a = name(other);
+        let b = name(trial);
         let text = |d: &Option<String>| d.clone().unwrap_or_default();
         if before.digest != report.digest {
             return Some(format!(
@@ -263,33 +265,14 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
     let own = || trials.iter().filter(|t| t.arm == arm.name);
     let counted: Vec<&Trial> = own().filter(|t| t.counted_time_s().is_some()).collect();
     let outcomes: Vec<_> = counted.iter().filter_map(|t| t.outcome.as_ref()).collect();
-    let middle = |f: &dyn Fn(&crate::trial::Outcome) -> Option<f64>| {
-        median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
-    };
-    let largest = |f: &dyn Fn(&crate::trial::Outcome) -> Option<u64>| {
-        outcomes.iter().filter_map(|o| f(o)).max()
-    };
+    let middle = |f: &dyn Fn(&Outcome) -> Option<f64>| middle(&outcomes, f);
+    let largest = |f: &dyn Fn(&Outcome) -> Option<u64>| outcomes.iter().filter_map(|o| f(o)).max();
     let report = outcomes.last().and_then(|o| o.report.as_ref());
     let time_s = Spread::of(&counted.iter().filter_map(|t| t.counted_time_s()).collect::<Vec<_>>());
     let level = counted.iter().filter_map(|t| t.level).max();
     let stored_bytes = counted.last().and_then(|t| t.needed_bytes);
-    let samples = report.and_then(|r| r.samples);
-    let decoded_bytes = report
-        .and_then(|r| r.bytes_decoded)
-        .or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
-    let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
     let probe = probe_of(arm, report, probes);
-    let stages = stages(&outcomes);
-    let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
-    let mut work = WorkDemand {
-        stored_bytes,
-        requests: report.and_then(|r| r.requests),
-        dependent_requests: report.and_then(|r| r.dependent_requests),
-        decoded_bytes,
-        cpu_s: middle(&|o| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()))),
-        consumer_s: stages.iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
-        cores: cores(arm, session).min(threads),
-    };
+    let mut work = WorkDemand { stored_bytes, ..work_demand(arm, session, &outcomes) };
     // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
     if level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none()) {
         work = work.without_store();
@@ -315,22 +298,45 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
         wall_s: middle(&|o| Some(o.usage.wall_s)),
         ratio: None,
         finding: None,
-        cpu_s,
+        cpu_s: middle(&|o| Some(o.usage.cpu_s())),
         peak_anon_bytes: largest(&|o| o.usage.peak_anon_bytes),
         peak_file_bytes: largest(&|o| o.usage.peak_file_bytes),
         max_rss_bytes: largest(&|o| o.usage.max_rss_bytes),
         device_read_bytes: middle(&|o| o.usage.device_read_bytes.map(|b| b as f64))
             .map(|b| b as u64),
         stored_bytes,
-        decoded_bytes,
-        samples,
+        decoded_bytes: work.decoded_bytes,
+        samples: report.and_then(|r| r.samples),
         fraction_of_floor: limit.zip(own_s).and_then(|(l, t)| l.fraction_of_floor(t)),
         verdict: bottleneck.as_ref().map(|v| v.words.clone()),
         bottleneck,
         build: report.and_then(|r| r.build.clone()),
         limit,
         latency_us: latency(&outcomes),
-        stages,
+        stages: stages(&outcomes),
+    }
+}
+
+/// The median of `f` over the outcomes that have a value.
+fn middle(outcomes: &[&Outcome], f: &dyn Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+    median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
+}
+
+/// The demand of an arm's trials, without the stored bytes, which a suite may state.
+fn work_demand(arm: &Arm, session: &Session, outcomes: &[&Outcome]) -> WorkDemand {
+    let report = outcomes.last().and_then(|o| o.report.as_ref());
+    let decoded = report.and_then(|r| r.bytes_decoded);
+    let samples = report.and_then(|r| r.samples);
+    let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
+    let own_cpu_s = |o: &Outcome| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()));
+    WorkDemand {
+        stored_bytes: None,
+        requests: report.and_then(|r| r.requests),
+        dependent_requests: report.and_then(|r| r.dependent_requests),
+        decoded_bytes: decoded.or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b)),
+        cpu_s: middle(outcomes, &own_cpu_s),
+        consumer_s: stages(outcomes).iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
+        cores: cores(arm, session).min(threads),
     }
 }
 
@@ -347,7 +353,7 @@ fn probe_of<'a>(
 }
 
 impl WorkDemand {
-    /// The same work on bytes that are in memory already.
+    /// The demand without the store: all bytes are in memory already.
     fn without_store(self) -> Self {
         Self {
             stored_bytes: self.stored_bytes.map(|_| 0),
@@ -366,7 +372,7 @@ fn cores(arm: &Arm, session: &Session) -> f64 {
 }
 
 /// Medians over the trials of each trial's own distribution; the longest call of all.
-fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
+fn latency(outcomes: &[&Outcome]) -> Option<Latency> {
     let each: Vec<Latency> =
         outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();
     let middle =
@@ -380,7 +386,7 @@ fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
     })
 }
 
-fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<StageTimes> {
+fn stages(outcomes: &[&Outcome]) -> Vec<StageTimes> {
     let lists: Vec<Vec<StageTimes>> = outcomes
         .iter()
         .filter_map(|o| o.report.as_ref())

@@ -96,7 +96,8 @@ fn gain(p: &Published) -> Vec<String> {
                 .iter()
                 .max_by(|x, y| (x.1.time_s - x.0.time_s).total_cmp(&(y.1.time_s - y.0.time_s)))?;
             let longest = rows.iter().max_by(|x, y| x.1.time_s.total_cmp(&y.1.time_s))?;
-            let (saved, share) = (most.1.time_s - most.0.time_s, longest.1.time_s / total);
+            let saved = most.1.time_s - most.0.time_s;
+            let share = longest.1.time_s / total;
             Some(format!(
                 "{} % of what {} saves is one step, {} ({} of {}), which is {} % of the \
                  baseline's time; {} alone is {} % of it.",

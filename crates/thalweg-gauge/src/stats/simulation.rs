@@ -310,8 +310,10 @@ fn full_tables() {
             let fixed = [6, 10, 20].map(|n| {
                 percent(tally(noise, order, PairCount::Fixed(n), 1.0, RUNS).without_floor)
             });
-            let (claims, without) = (percent(auto.claims), percent(auto.without_floor));
-            let (pairs, first) = (auto.pairs, percent(impatient(noise, order, RUNS)));
+            let claims = percent(auto.claims);
+            let without = percent(auto.without_floor);
+            let pairs = auto.pairs;
+            let first = percent(impatient(noise, order, RUNS));
             println!(
                 "| {name} | {order_name} | {pairs:.1} | {claims} | {without} | {first} | {} |",
                 fixed.join(" | ")

@@ -163,7 +163,7 @@ impl<'a, 't> TomlTable<'a, 't> {
                 Ok(scalar) => settings
                     .push((key.get_ref().to_string(), WithSpan { value: scalar, at: key.span() })),
                 Err(why) => {
-                    problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref()))
+                    problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref()));
                 }
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn command(
             for item in items.iter() {
                 match string(item.get_ref()) {
                     Ok(text) => {
-                        argv.push(Template::new(&WithSpan { value: text, at: item.span() }))
+                        argv.push(Template::new(&WithSpan { value: text, at: item.span() }));
                     }
                     Err(why) => problems.add(&item.span(), format!("`{key}`: {why}")),
                 }
