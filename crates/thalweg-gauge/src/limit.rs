@@ -3,7 +3,7 @@
 //! A program cannot deliver a file's values before its store has answered the requests and
 //! delivered the stored bytes, its cores have decoded them, and its memory has taken the decoded
 //! values. The terms of the store and of the memory belong to the machine: the *floor*. The CPU's
-//! term depends on this build, so it is reported apart and never excuses a slow result. [`probe`]
+//! term depends on this build, so it is reported apart and never excuses a slow result. [`probe()`]
 //! measures the figures; this module does the arithmetic.
 
 mod model;

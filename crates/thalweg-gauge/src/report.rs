@@ -1,6 +1,6 @@
 //! Reports of comparisons: plain text for a terminal, Markdown, and one self-contained HTML page.
 //!
-//! All three show the same [`facts`], including everything that was rejected, refused or
+//! All three show the same facts, including everything that was rejected, refused or
 //! unverified.
 
 mod compared;

@@ -243,14 +243,14 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Samples the child until it has ended, but does not reap it.
 fn watch(child: &Child, start: Instant, timeout: Option<Duration>, stop: &AtomicBool) -> Watched {
     let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return Watched::default() };
-    let (tell, told) = channel();
+    let (end_sender, end_receiver) = channel();
     std::thread::scope(|scope| {
-        let sampler = scope.spawn(move || sample(pid, start, timeout, stop, &told));
+        let sampler = scope.spawn(move || sample(pid, start, timeout, stop, &end_receiver));
         // A signal that the caller handles interrupts the wait.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
         let ended = Instant::now();
-        let _ = tell.send(());
+        let _ = end_sender.send(());
         let watched = sampler.join().unwrap_or_default();
         Watched { ended: Some(ended), ..watched }
     })

@@ -35,7 +35,7 @@ const FILES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The settings that this kernel has. For a choice such as "always [madvise] never", the value in
+/// The settings that this kernel has. For a choice such as `always [madvise] never`, the value in
 /// brackets.
 pub(super) fn settings() -> BTreeMap<String, String> {
     let files = FILES

@@ -186,11 +186,11 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
 
 /// Signs of caches that eviction on this machine does not reach.
 fn out_of_sight(c: &Comparison) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     for p in &c.session.places {
         if let Some(place) = p.place.as_ref().filter(|place| place.remote) {
             let kind = &place.file_system;
-            said.push(format!(
+            notes.push(format!(
                 "{}: {kind}: what its server has in memory can't be known from here",
                 p.file
             ));
@@ -205,19 +205,19 @@ fn out_of_sight(c: &Comparison) -> Vec<String> {
             digits(speedup)
         );
         if twice.shows_a_cache() {
-            said.push(format!(
+            notes.push(format!(
                 "{}: {again}: a cache beneath this system answers, and cold is cold only here",
                 p.file
             ));
         } else if c.session.host.virtual_machine {
-            said.push(format!(
+            notes.push(format!(
                 "{}: {again}: no sign of a cache of the virtual machine's host, or it had \
                  all of it",
                 p.file
             ));
         }
     }
-    said
+    notes
 }
 
 /// The machine and the files, name by name.

@@ -42,7 +42,7 @@ fn rows<'a>(
 /// Each conclusion beside the rows that it covers.
 fn claim(p: &Published, c: &Claim) -> Option<String> {
     let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
-    let said =
+    let published =
         format!("Published: {} takes {}x as long as {}.", c.arm, digits(c.ratio), c.baseline);
     if c.of_total {
         let sum = |f: &dyn Fn(&(&PublishedFigure, &PublishedFigure)) -> f64| {
@@ -51,7 +51,7 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
         let (arm, base) = (sum(&|r| r.0.time_s), sum(&|r| r.1.time_s));
         return (base > 0.0).then(|| {
             format!(
-                "{said} Over all {} rows: {} against {}, {}x.",
+                "{published} Over all {} rows: {} against {}, {}x.",
                 rows.len(),
                 seconds(arm),
                 seconds(base),
@@ -73,7 +73,7 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{said} The {} rows give {}x to {}x, geometric mean {}x; the published figure is that of \
+        "{published} The {} rows give {}x to {}x, geometric mean {}x; the published figure is that of \
          {} ({}x{runs}).",
         rows.len(),
         digits(low),

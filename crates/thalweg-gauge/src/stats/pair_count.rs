@@ -11,7 +11,7 @@ pub enum PairCount {
     /// A fixed number.
     Fixed(usize),
     /// As many as the precision requires. The intervals are computed after fixed numbers of rounds,
-    /// and hold for any stopping rule at these looks ([`looks`]).
+    /// and hold for any stopping rule at these looks ([`looks()`]).
     Auto {
         /// The fewest pairs. The first look may need more for an interval.
         least: usize,

@@ -460,10 +460,10 @@ fn titled(
         )
     };
     let name = template.fill(value).unwrap_or_default();
-    let said: Vec<&str> = template.names().collect();
-    let unsaid: SweepPoint =
-        point.iter().filter(|(n, _)| !said.contains(&n.as_str())).cloned().collect();
-    untitled(&name, &unsaid)
+    let mentioned: Vec<&str> = template.names().collect();
+    let unmentioned: SweepPoint =
+        point.iter().filter(|(n, _)| !mentioned.contains(&n.as_str())).cloned().collect();
+    untitled(&name, &unmentioned)
 }
 
 fn untitled(name: &str, point: &SweepPoint) -> String {

@@ -35,7 +35,7 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         })
         .collect();
     let names: Vec<String> = with.iter().map(|r| format!("{}: {}", r.experiment, r.arm)).collect();
-    let said: Vec<String> = with
+    let in_words: Vec<String> = with
         .iter()
         .map(|r| {
             let each = r
@@ -48,7 +48,7 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         .collect();
     Some(Figure {
         title: "How near to its own machine's limit".into(),
-        alt: format!("Bars of the fraction of each machine's limit. {}.", said.join("; ")),
+        alt: format!("Bars of the fraction of each machine's limit. {}.", in_words.join("; ")),
         note: "Limit over median time; 100 % is the best that device and memory allow. This \
              compares programs across machines that are not equally fast."
             .into(),

@@ -73,20 +73,20 @@ fn stacked(
         })
         .collect();
     let arms: Vec<String> = with.iter().map(|s| s.arm.clone()).collect();
-    let said: Vec<String> = with
+    let in_words: Vec<String> = with
         .iter()
         .map(|s| {
-            let told: Vec<String> = s
+            let stages: Vec<String> = s
                 .stages
                 .iter()
                 .filter_map(|g| Some(format!("{} {}", g.name, seconds(value(g)?))))
                 .collect();
-            format!("{}: {}", s.arm, told.join(", "))
+            format!("{}: {}", s.arm, stages.join(", "))
         })
         .collect();
     Some(Figure {
         title: String::new(),
-        alt: format!("Stacked bars by arm. {}.", said.join("; ")),
+        alt: format!("Stacked bars by arm. {}.", in_words.join("; ")),
         note: String::new(),
         height: height(with.len()),
         data,

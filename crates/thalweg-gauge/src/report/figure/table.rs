@@ -9,12 +9,12 @@ use crate::results::published::PublishedFigure;
 use crate::units::{bandwidth, seconds};
 
 /// Bandwidth of the rows that read over a network link beside the link itself, and times split
-/// where reading was told apart from the rest.
+/// where reading was reported apart.
 pub(in crate::report) fn table(p: &Published) -> Vec<Figure> {
     [split(p), link(p)].into_iter().flatten().collect()
 }
 
-/// Times split into reading and the rest, on machines where reading was told apart.
+/// Times split into reading and the rest, on machines where reading was reported apart.
 fn split(p: &Published) -> Option<Figure> {
     let machines: Vec<&String> = p
         .figures
@@ -41,7 +41,7 @@ fn split(p: &Published) -> Option<Figure> {
         bar("all else, or not told apart", "var(--rest)", rest),
     ];
     let streams = rows.iter().filter(|f| f.one_stream).count();
-    let said: Vec<String> = rows
+    let in_words: Vec<String> = rows
         .iter()
         .zip(&names)
         .map(|(f, n)| {
@@ -52,7 +52,7 @@ fn split(p: &Published) -> Option<Figure> {
         .collect();
     Some(Figure {
         title: "Where the time went".into(),
-        alt: format!("Bars of time, split into reading and the rest. {}.", said.join("; ")),
+        alt: format!("Bars of time, split into reading and the rest. {}.", in_words.join("; ")),
         note: format!(
             "An arm that is shorter in all than another's reading on the same machine shows that \
              this reading was not at the device's limit.{}",
@@ -95,14 +95,14 @@ fn link(p: &Published) -> Option<Figure> {
     let rates: Vec<f64> = rows.iter().map(|f| f.bytes.unwrap_or(0) as f64 / f.time_s).collect();
     let colours: Vec<&str> =
         rates.iter().map(|r| if *r > link { "var(--c5)" } else { "var(--bar)" }).collect();
-    let said: Vec<String> =
+    let in_words: Vec<String> =
         names.iter().zip(&rates).map(|(n, r)| format!("{n} {}", bandwidth(*r))).collect();
     Some(Figure {
         title: "Bytes a second that had to come over the link".into(),
         alt: format!(
             "Bars of bandwidth beside the link's {}. {}.",
             bandwidth(link),
-            said.join("; ")
+            in_words.join("; ")
         ),
         note: format!(
             "Stored bytes over time. Dashed: the link, {}. Beyond it (orange) a cache answered.",
@@ -112,7 +112,7 @@ fn link(p: &Published) -> Option<Figure> {
         data: vec![json!({
             "type": "bar", "orientation": "h", "x": rates,
             "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
-            "text": said.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
+            "text": in_words.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>", "showlegend": false,
             "marker": { "color": colours },
         })],

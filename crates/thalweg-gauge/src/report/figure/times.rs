@@ -40,7 +40,7 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     }
     data.extend(limits(&c.summaries));
     let labels: Vec<Value> = c.summaries.iter().enumerate().map(|(i, s)| label(i, s)).collect();
-    let said: Vec<String> = c
+    let in_words: Vec<String> = c
         .summaries
         .iter()
         .filter_map(|s| Some(format!("{} {}", s.arm, seconds(s.time_s?.median))))
@@ -49,7 +49,7 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
         title: format!("{}, every trial", capital(clock)),
         alt: format!(
             "Bars of the median {clock} by arm, with every trial as a point: {}.",
-            said.join(", ")
+            in_words.join(", ")
         ),
         note: "Bar: median. Points: trials, the first round on top; point at one for its round, \
              level and load. Dashed line: what this machine's device and memory allow at best."
