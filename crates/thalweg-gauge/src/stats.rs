@@ -3,8 +3,8 @@
 //! Times on a shared machine drift and have heavy tails, so this module assumes no distribution.
 //! The interval for the median of the paired log-ratios is that of the sign test (order statistics,
 //! binomial), whose coverage is exact for any continuous distribution of independent pairs. It is
-//! computed at moments that are fixed beforehand ([`looks()`]): repeated looks that stop at the first
-//! difference would find one too often.
+//! computed at moments that are fixed beforehand ([`looks()`]): repeated looks that stop at the
+//! first difference would find one too often.
 
 mod looks;
 mod pair_count;

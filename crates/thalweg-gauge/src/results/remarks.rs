@@ -73,8 +73,8 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{published} The {} rows give {}x to {}x, geometric mean {}x; the published figure is that of \
-         {} ({}x{runs}).",
+        "{published} The {} rows give {}x to {}x, geometric mean {}x; the published figure is \
+         that of {} ({}x{runs}).",
         rows.len(),
         digits(low),
         digits(high),
