@@ -11,7 +11,7 @@ from conftest import required
 from nanopore import REPOSITORY
 
 RUN = REPOSITORY / "benches/runs/2026-11-21-xeon-2-cores/results.jsonl.gz"
-PUBLISHED = sorted((REPOSITORY / "suites/published").glob("*.jsonl"))
+PUBLISHED = sorted((REPOSITORY / "crates/thalweg-cli/suites/published").glob("*.jsonl"))
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,9 @@
 //! this machine's limit.
 
 mod files;
-mod left;
 mod outputs;
 mod peers;
+mod remaining;
 mod run;
 mod shipped;
 mod show;
@@ -12,19 +12,20 @@ mod show;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use thalweg_gauge::comparison::Pairs;
-use thalweg_gauge::suite::{AUTO, Context, Job, Scalar, Suite, SuiteRecord};
+use thalweg_gauge::comparison::PairCount;
+use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
 use crate::common::{Failure, Outcome};
+use crate::synth::SyntheticFiles;
 use outputs::Outputs;
-use shipped::{Named, named};
+use shipped::{NamedSuite, named};
 
-/// Measure: run a suite, cold and hot, beside peers and against this machine's limit
+/// Run a suite of measurements, cold and hot, beside peers and against this machine's limit
 ///
-/// Without arguments, a tour of less than three minutes over half a gigabyte of synthetic reads in
-/// your cache folder. Raw trials and a page with plots go to a new folder below --out. Ctrl-C keeps
-/// what is measured and still writes the page.
+/// Without arguments, it runs a tour of less than three minutes over half a gigabyte of synthetic
+/// reads in your cache folder. Raw trials and a page with plots go to a new folder below --out.
+/// After Ctrl-C it keeps the finished trials and still writes the page.
 ///
 /// Example: thalweg bench pipeline --place a=/mnt/one --place b=/mnt/two --pairs 10
 ///
@@ -37,30 +38,30 @@ pub(crate) struct Args {
     /// List the shipped suites, or the comparisons of SUITE
     #[arg(long)]
     list: bool,
-    /// Check everything, print what would run and about how long it takes, and stop
+    /// Check everything, print what would run and about how long it would take, and stop
     #[arg(long)]
     dry_run: bool,
-    /// Only the comparisons whose names contain this
+    /// Run only the comparisons whose names contain this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Pairs of trials in each comparison: a number, or auto for as many as +-5 % take; below 6
-    /// there is no interval
+    /// Pairs of trials in each comparison: a number, or auto for as many as a precision of +-5 %
+    /// needs; below 6 there is no interval
     #[arg(long, value_name = "N|auto", value_parser = parse_pairs)]
-    pairs: Option<Pairs>,
-    /// How long all of it may take, as in "20 min"; no round begins that is not expected to end in
+    pairs: Option<PairCount>,
+    /// Time for the whole suite, as in "20 min"; no round starts that is not expected to end in
     /// time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
-    /// Give a setting of the suite another value, as in threads=8 or cpus=0-3
-    #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<Scalar>)]
-    set: Vec<(String, Scalar)>,
-    /// Put a place of the suite into this folder
+    /// Replace the value of a setting of the suite, as in threads=8 or cpus=0-3
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<SettingValue>)]
+    set: Vec<(String, SettingValue)>,
+    /// Use this folder for a place of the suite
     #[arg(long, value_name = "NAME=FOLDER", value_parser = named_value::<PathBuf>)]
     place: Vec<(String, PathBuf)>,
-    /// Use this file for one of the suite
+    /// Use this file for a file of the suite
     #[arg(long, value_name = "NAME=PATH", value_parser = named_value::<PathBuf>)]
     file: Vec<(String, PathBuf)>,
-    /// Where the results go, in a new folder
+    /// Write the results to a new folder in this one
     #[arg(long, value_name = "FOLDER", default_value = "thalweg-bench")]
     out: PathBuf,
     /// Write the raw trials to this file, and make no folder
@@ -72,15 +73,21 @@ pub(crate) struct Args {
     /// Print Markdown in place of plain text
     #[arg(long)]
     markdown: bool,
-    /// Go on with a run that was cut off: its folder, or its file of raw trials
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["suite", "list", "only", "pairs", "budget", "set", "place", "file", "out", "json"])]
+    /// Continue a run that was interrupted: its folder, or its file of raw trials
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with_all = [
+            "suite", "list", "only", "pairs", "budget", "set", "place", "file", "out", "json",
+        ]
+    )]
     resume: Option<PathBuf>,
 }
 
-fn parse_pairs(text: &str) -> Result<Pairs, String> {
+fn parse_pairs(text: &str) -> Result<PairCount, String> {
     match (text, text.parse()) {
         ("auto", _) => Ok(AUTO),
-        (_, Ok(n @ 1..=10_000)) => Ok(Pairs::Fixed(n)),
+        (_, Ok(n @ 1..=10_000)) => Ok(PairCount::Fixed(n)),
         _ => Err("neither \"auto\" nor a number from 1 to 10000".into()),
     }
 }
@@ -91,10 +98,10 @@ fn named_value<T: std::str::FromStr>(text: &str) -> Result<(String, T), String> 
     Ok((name.to_owned(), value))
 }
 
-/// What is run, all questions answered.
-struct Work {
+/// A suite that is resolved on this machine.
+struct PlannedSuite {
     suite: Suite,
-    jobs: Vec<Job>,
+    jobs: Vec<ComparisonJob>,
     budget: Option<Duration>,
     record: SuiteRecord,
 }
@@ -106,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.resume {
         let outputs = Outputs::earlier(path, args.html.as_ref());
         let record = outputs.recorded()?;
-        let suite = Suite::parse(&record.source, &record.text)?;
+        let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
         let work = work(suite, record)?;
         if args.dry_run {
             return show::plan(&work.suite, &work.jobs);
@@ -114,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let (lines, earlier) = outputs.open(None)?;
         return run::run(work, lines, earlier, &outputs, args.markdown);
     }
-    let Named { suite, source, folder, mut files } = named(args.suite.as_deref())?;
+    let NamedSuite { suite, source, folder, mut files } = named(args.suite.as_deref())?;
     files.extend(args.file.iter().cloned());
     let places: Vec<_> =
         args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
@@ -148,14 +155,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     run::run(work, lines, earlier, &outputs, args.markdown)
 }
 
-/// A path that means the same in another folder, for whoever goes on from there.
+/// The absolute path: a run may be resumed from another folder.
 fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path)
         .or_else(|_| std::env::current_dir())
         .unwrap_or_else(|_| path.to_owned())
 }
 
-fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
+fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> {
     let thalweg = std::env::current_exe()
         .map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
     let cache = thalweg::cache_folder().ok_or_else(|| {
@@ -188,5 +195,5 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<Work, Failure> {
     record.comparisons = jobs.iter().map(|job| job.plan.name.clone()).collect();
     let asked = record.budget_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let budget = asked.or(suite.budget());
-    Ok(Work { suite, jobs, budget, record })
+    Ok(PlannedSuite { suite, jobs, budget, record })
 }

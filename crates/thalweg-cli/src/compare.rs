@@ -1,20 +1,21 @@
-//! `thalweg compare`: results side by side, and a bar for continuous integration.
+//! `thalweg compare`: results side by side, and a condition for continuous integration.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use thalweg_gauge::compare::{Compared, Condition, Options, Verdict, compare};
+use thalweg_gauge::cross_run::{Compared, Condition, ConditionVerdict, CrossRunOptions, compare};
 use thalweg_gauge::report::{compared_html, compared_text};
-use thalweg_gauge::results::Run;
+use thalweg_gauge::results::ResultRun;
 
 use crate::common::{Failure, Outcome, complain, output};
 
 /// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
 /// and versions
 ///
-/// One file: every arm against the baseline of its session, pair by pair. Several: each against the
-/// first, unpaired, and normalised by each machine's own limit. Published tables (suites/published)
-/// count as runs. Exit code 3 if --fail-if holds anywhere.
+/// With one file, every arm is compared with the baseline of its session, pair by pair. With
+/// several, each run is compared with the first, unpaired, and normalised by each machine's own
+/// limit. Published tables (crates/thalweg-cli/suites/published) count as runs. The exit code is 3
+/// if --fail-if holds for any row.
 ///
 /// Example: thalweg compare before.jsonl after.jsonl --fail-if 'low > 1.05'
 #[derive(Debug, clap::Args)]
@@ -22,17 +23,22 @@ pub(crate) struct Args {
     /// Result files (.jsonl, .jsonl.gz), or folders of them
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
-    /// Two names, of arms or of experiments, that mean the same; may be given again
-    #[arg(long = "match", num_args = 2, value_names = ["NAME", "OTHER"], action = clap::ArgAction::Append)]
+    /// Two equivalent names of arms or of experiments; may be repeated
+    #[arg(
+        long = "match",
+        num_args = 2,
+        value_names = ["NAME", "OTHER"],
+        action = clap::ArgAction::Append
+    )]
     same: Vec<String>,
-    /// Of one run: hold all arms against this one
+    /// Compare all arms of one run with this arm
     #[arg(long, value_name = "ARM")]
     baseline: Option<String>,
-    /// Only rows whose experiment or arm contains this
+    /// Show only rows whose experiment or arm contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// A bar, as in 'ratio > 1.05': fields ratio, low, high (ends of its interval), normalised,
-    /// fraction (of the limit), time_s, cpu_ratio, memory_ratio; > >= < <=; and, or
+    /// A condition, as in 'ratio > 1.05': fields ratio, low, high (ends of its interval),
+    /// normalised, fraction (of the limit), time_s, cpu_ratio, memory_ratio; > >= < <=; and, or
     #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
     fail_if: Option<Condition>,
     /// Print one JSON object a row in place of tables
@@ -49,15 +55,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
         ));
     }
-    let mut runs: Vec<Run> =
-        args.results.iter().map(|path| Run::read(path)).collect::<Result<_, _>>()?;
-    tell_apart(&mut runs, &args.results);
+    let mut runs: Vec<ResultRun> =
+        args.results.iter().map(|path| ResultRun::read(path)).collect::<Result<_, _>>()?;
+    name_uniquely(&mut runs, &args.results);
     let same = args
         .same
         .chunks_exact(2)
         .filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone())))
         .collect();
-    let options = Options { same, baseline: args.baseline.clone(), only: args.only.clone() };
+    let options =
+        CrossRunOptions { same, baseline: args.baseline.clone(), only: args.only.clone() };
     let compared = compare(runs, &options);
     if compared.rows.is_empty() {
         let only = args.only.clone().unwrap_or_default();
@@ -89,8 +96,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     args.fail_if.as_ref().map_or(Ok(()), |condition| judge(&compared, condition))
 }
 
-/// Files of the same name are called by their paths.
-fn tell_apart(runs: &mut [Run], paths: &[PathBuf]) {
+/// Names runs by their paths where two files have one name.
+fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
     let names: Vec<String> = runs.iter().map(|r| r.name.clone()).collect();
     for (run, path) in runs.iter_mut().zip(paths) {
         if names.iter().filter(|n| **n == run.name).count() > 1 {
@@ -107,12 +114,12 @@ fn judge(compared: &Compared, condition: &Condition) -> Outcome {
         for against in &row.against {
             let name = format!("{}, {}", row.experiment, row.arm);
             match condition.check(row, against, compared.base(row, against)) {
-                Verdict::Holds => held.push(match against.ratio {
+                ConditionVerdict::Holds => held.push(match against.ratio {
                     Some(ratio) => format!("{name} ({ratio})"),
                     None => name,
                 }),
-                Verdict::Unknown => unknown.push(name),
-                Verdict::DoesNot => decided += 1,
+                ConditionVerdict::Unknown => unknown.push(name),
+                ConditionVerdict::DoesNot => decided += 1,
             }
         }
     }

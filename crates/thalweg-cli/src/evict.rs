@@ -1,4 +1,4 @@
-//! `thalweg evict`: take files out of the page cache, and show that they went.
+//! `thalweg evict`: evicts files from the page cache, and proves it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use thalweg_gauge::units::binary_bytes;
 
 use crate::common::{Failure, Outcome, complain, output};
 
-/// Take files out of the page cache, and prove that they are out
+/// Evict files from the page cache, and prove that they are evicted
 ///
-/// Fails if a file is not proved to be out of memory: its pages stayed, or this system does not
-/// tell.
+/// Fails if a file is not proved to be evicted: its pages stayed, or this system does not report
+/// them.
 ///
 /// Example: thalweg evict reads.blow5 reads.blow5.idx
 #[derive(Debug, clap::Args)]
@@ -103,7 +103,7 @@ pub(crate) fn cached(residency: &Residency) -> String {
     }
 }
 
-/// How that is known, in words.
+/// How the residency was determined, in words.
 pub(crate) fn method(method: &Method) -> String {
     match method {
         Method::Cachestat => "every page counted".into(),

@@ -1,4 +1,4 @@
-//! `thalweg probe`: measure what a device can do, and remember it.
+//! `thalweg probe`: measures the store model of a device, and saves it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,18 +16,18 @@ use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
 use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output, parse_bytes};
 
-/// Measure what the device under a file or folder can do, and keep it for later reads
+/// Measure the device under a file or folder, and save its model for later reads
 ///
-/// Reads parts of FILE past the page cache, with several sizes of request and several of them in
-/// flight. In a FOLDER, a temporary file is written for that, and removed. What is found holds for
-/// 30 days for every file on that device.
+/// Reads parts of FILE past the page cache, with several request sizes and several numbers of
+/// requests in flight. In a FOLDER, it writes a temporary file for that, and removes it. The model
+/// is valid for 30 days, for every file on that device.
 ///
 /// Example: thalweg probe /data --budget-s 20
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A large file, or a folder to write a temporary one in
     path: PathBuf,
-    /// Print one JSON line: the model, the whole table, where it was saved
+    /// Print one JSON line: the model, the whole table, and where the model was saved
     #[arg(long)]
     json: bool,
     /// About how many seconds the reads may take in all
@@ -84,7 +84,7 @@ fn io_error(path: &Path, doing: &'static str, error: io::Error) -> Failure {
     Failure::Failed(thalweg::Error::io(&path.to_string_lossy().into(), doing, error))
 }
 
-/// A file that nobody else has read, of bytes that no device can compress. Removed when dropped.
+/// A new file of bytes that no device can compress. It is removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -93,7 +93,7 @@ impl Temporary {
         let failed = |e| io_error(&path, "writing", e);
         let mut file = File::create_new(&path).map_err(failed)?;
         let guard = Self(path.clone());
-        // Any seed will do: what counts is that no block repeats.
+        // Any seed will do, as long as no block repeats.
         let mut random = SmallRng::seed_from_u64(1);
         let mut block = vec![0; 4 << 20];
         let mut left = size;

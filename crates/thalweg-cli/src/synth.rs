@@ -2,27 +2,28 @@
 
 mod neuroglial;
 mod nexus;
+mod reads;
+mod suites;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
-use thalweg::Error;
-use thalweg::codec::deflate;
 use thalweg::engine::default_threads;
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
-use thalweg::format::slow5::{Header, RecordPress, SignalPress};
-use thalweg::new_file::NewFile;
-use thalweg::synth::{Basecalls, Recipe, Synth, SynthRead};
-use thalweg::write::{Coding, Target};
-use thalweg_gauge::suite::Synthetic;
+use thalweg::format::slow5::{RecordPress, SignalPress};
+use thalweg::synth::{self, Recipe, Synth};
+use thalweg::write::Coding;
+use thalweg::{Error, Result};
 
 use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
 use crate::progress;
 
-/// Write a file of synthetic reads, neutron events or connectivity: realistic lengths, levels,
-/// noise and lists; the same for the same seed
+pub(crate) use suites::SyntheticFiles;
+
+/// Write a file of synthetic reads, neutron events or connectivity, with realistic lengths, levels,
+/// noise and lists; one seed always gives one file
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
 ///
@@ -35,15 +36,15 @@ use crate::progress;
 /// Example: thalweg synth network.h5 --kind neuroglial --astrocytes 1000
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file to write; it appears when it is whole
+    /// The file to write; it appears when it is complete
     output: PathBuf,
     /// What to write
     #[arg(long, value_enum, default_value_t)]
-    kind: Kind,
+    kind: FileKind,
     /// Samples in all, as in 250M or 1.2G; a sample takes about 0.85 stored bytes
     #[arg(long, value_name = "N", default_value = "1.2G", value_parser = parse_count)]
     samples: u64,
-    /// Everything random follows from it
+    /// The seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// BLOW5: compression of each record: none, zlib or zstd
@@ -66,66 +67,104 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Kind {
+enum FileKind {
     /// Nanopore signal, with its index
     #[default]
     Blow5,
-    /// The same reads as POD5
+    /// Nanopore signal as POD5
     Pod5,
     /// Basecalled reads
     Fastq,
-    /// Neutron events, as a run leaves them in a NeXus file: chunks of many banks in the order in
-    /// which they were full
+    /// Neutron events as a live run writes them to a NeXus file: chunks of many banks, in the order
+    /// in which they were filled
     NexusLive,
     /// Synapses and neurons of astrocytes, and astrocytes of neurons, as circuits keep them in HDF5
     Neuroglial,
 }
 
-/// Pieces that each thread may be ahead.
+/// A synthetic file. One recipe makes the same bytes on every machine.
+#[derive(Debug, Clone, PartialEq)]
+enum Synthetic {
+    /// Nanopore signal in a BLOW5 file, with its index.
+    Blow5 {
+        /// The approximate number of samples.
+        samples: u64,
+        /// The seed of all random numbers.
+        seed: u64,
+        /// Compression of each record.
+        record: RecordPress,
+        /// Compression of each signal.
+        signal: SignalPress,
+    },
+    /// Nanopore signal in a POD5 file.
+    Pod5 {
+        /// The approximate number of samples.
+        samples: u64,
+        /// The seed of all random numbers.
+        seed: u64,
+        /// How samples are stored.
+        signal: SignalCoding,
+    },
+    /// Basecalled reads.
+    Fastq {
+        /// The approximate number of bases.
+        bases: u64,
+        /// The seed of all random numbers.
+        seed: u64,
+        /// Whether the file is gzipped.
+        gzip: bool,
+    },
+    /// Neutron events in a NeXus file.
+    NexusLive(synth::nexus::Recipe),
+    /// Connectivity of astrocytes, synapses and neurons.
+    Neuroglial(synth::neuroglial::Recipe),
+}
+
+/// Pieces that each thread may be ahead of the writer.
 const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
-        Kind::Blow5 => Synthetic::Blow5 {
+        FileKind::Blow5 => Synthetic::Blow5 {
             samples: args.samples,
             seed: args.seed,
             record: args.record,
             signal: args.signal.unwrap_or(SignalPress::SvbZd),
         },
-        Kind::Pod5 => Synthetic::Pod5 {
+        FileKind::Pod5 => Synthetic::Pod5 {
             samples: args.samples,
             seed: args.seed,
             signal: pod5_signal(args.signal)?,
         },
-        Kind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
-        Kind::NexusLive => {
+        FileKind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
+        FileKind::NexusLive => {
             Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?)
         }
-        Kind::Neuroglial => {
+        FileKind::Neuroglial => {
             Synthetic::Neuroglial(args.neuroglial.recipe(args.seed).map_err(Failure::of_argument)?)
         }
     };
-    write(&args.output, &synthetic, &|| control.is_cancelled())
+    Ok(write(&args.output, &synthetic, &|| control.is_cancelled())?)
 }
 
-/// Writes a file, and its index where it has one. Ends with [`Error::Cancelled`] soon after
-/// `stopped` says so.
-pub(crate) fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Outcome {
+/// Writes a file, and its index where the format has one. Ends with [`Error::Cancelled`] soon after
+/// `stopped` returns true.
+fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Result<()> {
     match synthetic.clone() {
         Synthetic::Blow5 { samples, seed, record, signal } => {
             let synth = Synth::new(Recipe::with_samples(seed, samples))?;
             let header = synth.header(record, signal);
-            reads(path, &synth, &header, Coding::Blow5(record, signal), stopped)
+            reads::signal(path, &synth, &header, Coding::Blow5(record, signal), stopped)
         }
         Synthetic::Pod5 { samples, seed, signal } => {
             let synth = Synth::new(Recipe::with_samples(seed, samples))?;
-            // The same bytes for the same seed.
+            // One seed makes one file: identifiers follow from it, too.
             let identity = Some(Identity::from_seed(seed));
             let layout = Layout { coding: signal, identity, ..Layout::default() };
-            reads(path, &synth, &synth.full_header(), Coding::Pod5(layout), stopped)
+            reads::signal(path, &synth, &synth.full_header(), Coding::Pod5(layout), stopped)
         }
-        Synthetic::Fastq { bases, seed, gzip } => fastq(path, bases, seed, gzip, stopped),
+        Synthetic::Fastq { bases, seed, gzip } => reads::fastq(path, bases, seed, gzip, stopped),
         Synthetic::NexusLive(recipe) => nexus::write(path, recipe, stopped),
         Synthetic::Neuroglial(recipe) => neuroglial::write(path, recipe, stopped),
     }
@@ -141,78 +180,6 @@ fn pod5_signal(signal: Option<SignalPress>) -> Result<SignalCoding, Failure> {
     }
 }
 
-fn reads(
-    path: &Path,
-    synth: &Synth,
-    header: &Header,
-    coding: Coding,
-    stopped: &dyn Fn() -> bool,
-) -> Outcome {
-    let failed = |fault: thalweg::Fault| {
-        let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
-        Failure::Failed(Error::Usage(message.into()))
-    };
-    let target = Target::new(coding.clone(), header).map_err(failed)?;
-    let mut out = target.create(path)?;
-    let bar = bar((synth.recipe().reads as f64 * synth.recipe().mean_length) as u64 * 2);
-    let make = || {
-        let (target, mut encoder) = (&target, coding.encoder());
-        let (mut read, mut aux) = (SynthRead::default(), Vec::new());
-        move |i| {
-            synth.read(i, &mut read);
-            let encoder = encoder.as_mut().map_err(|fault| fault.clone())?;
-            let record = read.record(header, &mut aux)?;
-            Ok::<_, thalweg::Fault>((
-                read.samples.len(),
-                encoder.encode(target, &record, &read.samples)?,
-            ))
-        }
-    };
-    in_order(synth.recipe().reads, make, stopped, |made| {
-        let (samples, read) = made.map_err(failed)?;
-        out.push(read)?;
-        bar.inc(samples as u64 * 2);
-        Ok(())
-    })?;
-    if let Some(index) = out.finish()?.index {
-        thalweg::write::save_index(&index, &thalweg::reads::index_path(path))?;
-    }
-    Ok(())
-}
-
-/// What gzip does unless told otherwise.
-const GZIP_LEVEL: i32 = 6;
-/// Records that are made, and compressed, together.
-const TOGETHER: u64 = 64;
-
-fn fastq(path: &Path, bases: u64, seed: u64, gzip: bool, stopped: &dyn Fn() -> bool) -> Outcome {
-    let calls = Basecalls::with_bases(seed, bases)?;
-    let mut out = NewFile::create(path)?;
-    let bar = bar(bases * 2);
-    let make = || {
-        let (calls, mut packer) = (&calls, deflate::Compressor::new(GZIP_LEVEL));
-        move |piece: u64| {
-            let (mut text, mut packed) = (Vec::new(), Vec::new());
-            for i in piece * TOGETHER..((piece + 1) * TOGETHER).min(calls.reads) {
-                calls.record(i, &mut text);
-            }
-            let packer = packer.as_mut().map_err(|fault| fault.clone());
-            // A gzip file may have several members, one after the other (RFC 1952, section 2.2).
-            let done = if gzip { packer.and_then(|p| p.gzip(&text, &mut packed)) } else { Ok(()) };
-            (text, done.map(|()| packed))
-        }
-    };
-    in_order(calls.reads.div_ceil(TOGETHER), make, stopped, |(text, packed)| {
-        let packed = packed
-            .map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
-        out.push(if gzip { &packed } else { &text })?;
-        bar.inc(text.len() as u64);
-        Ok(())
-    })?;
-    out.finish()?;
-    Ok(())
-}
-
 fn bar(bytes: u64) -> ProgressBar {
     if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         progress::bar(bytes)
@@ -221,13 +188,13 @@ fn bar(bytes: u64) -> ProgressBar {
     }
 }
 
-/// Makes pieces 0 to `count` with all cores, and hands them over in their order.
+/// Makes pieces 0 to `count` with all cores, and passes them to `take` in their order.
 fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
     count: u64,
     maker: impl Fn() -> M,
     stopped: &dyn Fn() -> bool,
-    mut take: impl FnMut(T) -> Outcome,
-) -> Outcome {
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
     let threads = default_threads() as u64;
     std::thread::scope(|scope| {
         // Thread t makes every threads-th piece from t on, so taking turns restores the order.
@@ -243,7 +210,7 @@ fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
             .collect();
         for i in 0..count {
             if stopped() {
-                return Err(Failure::Failed(Error::Cancelled));
+                return Err(Error::Cancelled);
             }
             let Some(Ok(piece)) = turns.get((i % threads) as usize).map(Receiver::recv) else {
                 break;

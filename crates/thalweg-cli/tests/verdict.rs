@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use thalweg_gauge::comparison::{Arm, Comparison, Counterfactuals, Plan, run};
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::CacheLevel;
+use thalweg_gauge::comparison::{Arm, Comparison, ComparisonPlan, Counterfactuals, run};
 use thalweg_gauge::limit::{ProbeOptions, Term};
 use thalweg_gauge::verdict::Verdict;
 
@@ -35,7 +35,7 @@ fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison
     let _alone = alone();
     let command = [&[env!("CARGO_BIN_EXE_thalweg"), "read", "{file}", "--json"], args].concat();
     let mut arm = Arm::new("thalweg", command, folder.path("a.blow5"))
-        .level(Level::Hot)
+        .level(CacheLevel::Hot)
         .timeout(Duration::from_secs(600))
         .env("XDG_CACHE_HOME", folder.path("cache").to_str().unwrap())
         .counterfactuals(Counterfactuals::of_thalweg());
@@ -48,7 +48,7 @@ fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison
         single_stream_bytes: 0,
         throttle: throttle.map(|limits| limits.parse().unwrap()),
     };
-    let plan = Plan::new("verdict", vec![arm]).rounds(3).control(false).probe(probe);
+    let plan = ComparisonPlan::new("verdict", vec![arm]).rounds(3).control(false).probe(probe);
     let measured = || run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap();
     // A system short of memory may take pages away that were read a moment before: a hot trial is
     // rejected then, rightly.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use thalweg_gauge::comparison::{Arm, Needs, Plan, Progress, run};
+use thalweg_gauge::comparison::{Arm, ComparisonPlan, ComparisonProgress, Needs, run};
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::report::{html, machine, text};
 
@@ -16,12 +16,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arm = |c: String| {
         Arm::new(c.clone(), c.split_whitespace(), &file).needs(Needs::WholeFiles).foreign()
     };
-    let plan =
-        Plan::new("compare", args.map(arm).collect()).rounds(6).probe(ProbeOptions::default());
+    let plan = ComparisonPlan::new("compare", args.map(arm).collect())
+        .rounds(6)
+        .probe(ProbeOptions::default());
     let mut out = std::fs::File::create("results.jsonl")?;
     let comparison = run(&plan, &mut out, &AtomicBool::new(false), &mut |p| match p {
-        Progress::Starting { arm, done, total, .. } => eprintln!("{done}/{total} {arm}"),
-        Progress::Probing { done, total } => eprintln!("probing {done}/{total}"),
+        ComparisonProgress::Starting { arm, done, total, .. } => eprintln!("{done}/{total} {arm}"),
+        ComparisonProgress::Probing { done, total } => eprintln!("probing {done}/{total}"),
         _ => {}
     })?;
     print!("{}{}", text(&comparison), machine(&comparison));

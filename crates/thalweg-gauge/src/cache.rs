@@ -1,12 +1,13 @@
-//! Which pages of a file are in memory, and how to get them out, provably.
+//! Which pages of a file are in memory, and how to evict them with proof.
 //!
-//! `mincore(2)` is never asked: since Linux 5.2 it tells whoever neither owns nor may write a file
-//! that all of it is resident. Nor is `cachestat(2)` on file systems that stand on others
-//! (overlayfs): it tells that none is. What can't be known is said to be unknown.
+//! `mincore(2)` is not used: since Linux 5.2 it reports a whole file as resident to a process that
+//! neither owns nor may write it. `cachestat(2)` is not used on file systems that are stacked on
+//! others (overlayfs), because it reports no page there. Residency that cannot be determined is
+//! unknown.
 
-mod beneath;
 mod folder;
 mod holders;
+mod lower_caches;
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read};
@@ -18,13 +19,17 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, sys};
+use crate::{Error, Result, syscalls};
 
-pub use beneath::{ReadTwice, read_twice};
 pub use folder::{files_of, largest_of, state_of};
 pub use holders::{Hold, Holder, Holders, holders};
+pub use lower_caches::{ReadTwice, read_twice};
 
-/// How residency came to be known.
+/// The largest share of a file that may be in the wrong state: a cold trial leaves at most 1 %
+/// cached, and reads at least 99 % from the device.
+pub const CACHED_SHARE_SLACK: f64 = 0.01;
+
+/// How residency was determined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -33,7 +38,7 @@ pub enum Method {
     Cachestat,
     /// `preadv2(2)` with RWF_NOWAIT at this many evenly spread pages, extrapolated (Linux 4.14).
     Sampled(u64),
-    /// Not known, and why.
+    /// Residency is unknown, for this reason.
     Unknown(String),
 }
 
@@ -44,7 +49,7 @@ pub struct Residency {
     pub pages_total: u64,
     /// Pages of it in memory; an estimate if `method` is sampled.
     pub pages_resident: Option<u64>,
-    /// How it came to be known.
+    /// How it was determined.
     pub method: Method,
 }
 
@@ -63,7 +68,7 @@ impl Residency {
         self.pages_resident.map(|pages| pages * page_size())
     }
 
-    /// Both files taken together.
+    /// The residency of two files together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let method = match (&self.method, &other.method) {
@@ -79,8 +84,8 @@ impl Residency {
     }
 }
 
-/// Counts the pages of `path` that are in the page cache. Nothing else comes in or goes out,
-/// sampled pages aside, and those are put back out.
+/// Counts the pages of `path` that are in the page cache. The cache stays as it is: sampled pages
+/// that the count brought in are evicted again.
 pub fn residency(path: &Path) -> Result<Residency> {
     let file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
     residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
@@ -99,7 +104,7 @@ fn residency_of(file: &File) -> std::io::Result<Residency> {
     if thalweg_io::residency::is_stacked(file) {
         return sampled(file, pages_total);
     }
-    match sys::cachestat(file.as_fd()) {
+    match syscalls::cachestat(file.as_fd()) {
         // Read-ahead may cache a page past the end on some file systems.
         Ok(stat) => Ok(Residency {
             pages_total,
@@ -151,15 +156,15 @@ fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
         }
     }
     if !missing.is_empty() {
-        // What the question itself brought in goes out again, once it has come.
+        // Evicts the page that the sample itself brought in, once its read has ended.
         std::thread::sleep(SETTLE);
         for offset in missing {
             fadvise(file, offset, std::num::NonZeroU64::new(page_size()), Advice::DontNeed)?;
         }
     }
-    let (resident, per_sample) = (u128::from(resident), u128::from(samples.max(1)));
-    let estimate = u64::try_from((resident * u128::from(pages_total)).div_ceil(per_sample))
-        .unwrap_or(pages_total);
+    let scaled = u128::from(resident) * u128::from(pages_total);
+    let estimate = scaled.div_ceil(u128::from(samples.max(1)));
+    let estimate = u64::try_from(estimate).unwrap_or(pages_total);
     Ok(Residency { pages_total, pages_resident: Some(estimate), method: Method::Sampled(samples) })
 }
 
@@ -170,21 +175,21 @@ fn page_size() -> u64 {
 /// What an eviction may do beyond `posix_fadvise(2)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvictOptions {
-    /// Write to `/proc/sys/vm/drop_caches` when advice was not enough. Needs root, and chills the
-    /// whole machine.
+    /// Write to `/proc/sys/vm/drop_caches` when the advice was not enough. This needs root, and
+    /// empties the caches of the whole machine.
     pub drop_caches: bool,
 }
 
-/// What came of an eviction.
+/// The result of an eviction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
     /// Residency before.
     pub before: Residency,
     /// Residency after: the proof.
     pub after: Residency,
-    /// Who keeps the file in memory; looked for only when pages stayed.
+    /// The processes that keep the file in memory; determined only when pages stayed.
     pub holders: Holders,
-    /// How often the kernel was asked.
+    /// How often the kernel was advised.
     pub attempts: u32,
     /// Whether all of the machine's clean caches were dropped.
     pub dropped_caches: bool,
@@ -194,10 +199,10 @@ impl Eviction {
     /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same
     /// slack that a cold trial has in the bytes it must then read from the device).
     pub fn proved(&self) -> bool {
-        self.after.fraction().is_some_and(|f| f <= crate::level::SLACK)
+        self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
     }
 
-    /// Why the file is not proved cold; none if it is.
+    /// Why the file is not proved cold; `None` if it is.
     pub fn objection(&self) -> Option<String> {
         if self.proved() {
             return None;
@@ -218,10 +223,11 @@ impl Eviction {
     }
 }
 
-/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later they can go.
+/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later it can evict
+/// them.
 const ATTEMPTS: u32 = 6;
 
-/// Takes `path` out of the page cache and checks that it went.
+/// Evicts `path` from the page cache and checks the result.
 pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
     let io = |doing| move |e| Error::io(path, doing, e);
     let file = File::open(path).map_err(io("opening"))?;
@@ -234,8 +240,9 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
             std::thread::sleep(Duration::from_millis(5 << attempts));
         }
         attempts += 1;
-        // Dirty pages can't be dropped. A file system that refuses to sync a file opened for
-        // reading (some FUSE ones do) still gets the advice, and residency tells what came of it.
+        // Dirty pages can't be dropped, so they are written first. A file system that refuses to
+        // sync a file opened for reading (some FUSE ones do) still gets the advice, and residency
+        // shows the result.
         let _ = fdatasync(&file);
         fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| Error::io(path, "evicting", e))?;
         if options.drop_caches && attempts == ATTEMPTS - 1 {
@@ -252,7 +259,7 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
     Ok(Eviction { before, after, holders, attempts, dropped_caches })
 }
 
-/// Reads all of `path`, so that it is in the page cache if it fits, and tells whether it is.
+/// Reads all of `path` into the page cache, and returns its residency.
 pub fn warm(path: &Path) -> Result<Residency> {
     let io = |doing| move |e| Error::io(path, doing, e);
     let mut file = File::open(path).map_err(io("opening"))?;
@@ -296,7 +303,7 @@ mod tests {
         if let Method::Sampled(_) = seen.method {
             assert_eq!(seen.pages_resident, Some(0));
             assert!(
-                residency(&path)?.fraction().is_some_and(|f| f <= crate::level::SLACK),
+                residency(&path)?.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK),
                 "{:?}",
                 residency(&path)?
             );

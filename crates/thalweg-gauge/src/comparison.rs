@@ -1,9 +1,9 @@
-//! Several arms on the same values: interleaved, verified, compared pair by pair, every raw trial
-//! kept.
+//! Comparisons: several arms on the same values, interleaved, verified and compared pair by pair.
+//! Every raw trial is kept.
 //!
-//! The arms must decode the same values; if their digests differ, the comparison is refused,
-//! whatever the times say.
+//! The arms must decode the same values. If their digests differ, the comparison is refused.
 
+mod counterfactual;
 mod flags;
 mod plan;
 mod read;
@@ -11,9 +11,8 @@ mod record;
 mod resume;
 mod run;
 mod session;
-mod standing;
+mod state;
 mod summary;
-mod without;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,33 +21,33 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::level::Level;
+use crate::cache_level::CacheLevel;
 use crate::verdict::Role;
 use crate::workload::Workload;
 
+pub use crate::stats::PairCount;
 pub use flags::Flag;
-pub use plan::{InSuite, Pairs, Plan};
+pub use plan::{ComparisonPlan, InSuite};
 pub use read::{Earlier, Records, parse, read, read_text};
-pub use record::{FilePlace, ProbeRecord, Program, Resumed, Session, TRIAL_SCHEMA, Trial};
+pub use record::{FilePlace, ProbeRecord, ProgramVersion, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;
 pub use run::run;
-pub(crate) use standing::pairs;
-pub use summary::{Comparison, Ended, Spread, Summary, summarise};
+pub(crate) use state::pairs;
+pub use summary::{ArmSummary, Comparison, EndReason, Spread, summarise};
 
 /// How many bytes an arm has to fetch from its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Needs {
-    /// All of them.
+    /// All bytes of its files.
     WholeFiles,
-    /// This many, as a suite says.
+    /// This number, from the suite.
     Bytes(u64),
-    /// What its own report says as `needed_bytes`; if it says nothing, a cold trial stays
-    /// unverified.
+    /// The field `needed_bytes` of its report. Without it, a cold trial stays unverified.
     Reported,
 }
 
-/// One way to do the job.
+/// One arm of a comparison: a workload with its files and its cache level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
     /// Its name in every report.
@@ -56,53 +55,54 @@ pub struct Arm {
     /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second,
     /// and so on.
     pub workload: Workload,
-    /// Its files: brought to the level, and the place of the limit (the first one).
+    /// Its files, which are brought to the level. The limit is probed on the first one.
     pub files: Vec<PathBuf>,
     /// The state of the caches that it starts with.
-    pub level: Level,
-    /// What it needs of its files.
+    pub level: CacheLevel,
+    /// The bytes that it needs from its files.
     pub needs: Needs,
-    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all are compared
-    /// by wall time.
+    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all arms are
+    /// compared by wall time.
     pub decoder: bool,
-    /// Arms with the same key must report the same digest; without a key all of a comparison must.
-    /// One with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report any.
+    /// Arms with the same key must report the same digest; arms without a key must agree with all
+    /// others. An arm with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report a
+    /// digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// What sets it apart within its suite: swept variables, the place of its files, as in
-    /// `{"threads": 4}`. For reports.
+    /// The settings that distinguish it within its suite: swept variables and the place of its
+    /// files, as in `{"threads": 4}`. Reports show them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
     /// Commands that run before each trial, outside of its time, and before the caches are brought
     /// to the level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<Workload>,
-    /// Reads what each trial wrote, outside of its time; the digest that it reports is the trial's.
+    /// Reads the output of each trial, outside of its time. Its digest counts as the trial's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Workload>,
     /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_bytes: Option<u64>,
-    /// What a reader should know, as in "runs an interpreter".
+    /// A label for readers, as in "runs an interpreter".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How to run it without a stage, for the verdict.
+    /// How the arm runs without a stage, for the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterfactuals: Option<Counterfactuals>,
 }
 
-/// Arguments that a command takes in addition, to run without one of its stages. It must still
-/// report `open_to_last_s`; with its bytes from memory, the same digest, too.
+/// Additional arguments with which a command leaves out one of its stages. It must still report
+/// `open_to_last_s`, and from memory also the same digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counterfactuals {
-    /// Its bytes are in memory before its clock starts.
+    /// Arguments with which its bytes are in memory before its clock starts.
     pub from_memory: Vec<String>,
-    /// It fetches, and decodes nothing.
+    /// Arguments with which it fetches, and decodes nothing.
     pub without_decoding: Vec<String>,
 }
 
 impl Counterfactuals {
-    /// Those of `thalweg read`.
+    /// The arguments of `thalweg read`.
     pub fn of_thalweg() -> Self {
         let words = |args: &[&str]| args.iter().map(ToString::to_string).collect();
         let from_memory = words(&["--store", "memory", "--throttle", "none"]);
@@ -125,7 +125,7 @@ impl Arm {
             name: name.into(),
             workload: Workload::new(argv),
             files: vec![file.into()],
-            level: Level::Cold,
+            level: CacheLevel::Cold,
             needs: Needs::WholeFiles,
             decoder: true,
             values: None,
@@ -140,31 +140,31 @@ impl Arm {
 
     /// Sets the level.
     #[must_use]
-    pub fn level(mut self, level: Level) -> Self {
+    pub fn level(mut self, level: CacheLevel) -> Self {
         self.level = level;
         self
     }
 
-    /// Sets what it needs of its files.
+    /// Sets the bytes that it needs from its files.
     #[must_use]
     pub fn needs(mut self, needs: Needs) -> Self {
         self.needs = needs;
         self
     }
 
-    /// Says how to run it without a stage.
+    /// Sets how the arm runs without a stage.
     #[must_use]
     pub fn counterfactuals(mut self, counterfactuals: Counterfactuals) -> Self {
         self.counterfactuals = Some(counterfactuals);
         self
     }
 
-    /// The arm without a stage; none if nobody said how.
+    /// The arm without a stage; `None` without counterfactuals.
     pub fn without(&self, role: Role) -> Option<Self> {
         let more = self.counterfactuals.as_ref()?;
         let (more, level) = match role {
             // No cache has a part in it.
-            Role::FromMemory => (&more.from_memory, Level::Lukewarm),
+            Role::FromMemory => (&more.from_memory, CacheLevel::Lukewarm),
             Role::WithoutDecoding => (&more.without_decoding, self.level),
         };
         let mut arm = Self {
@@ -179,7 +179,8 @@ impl Arm {
         Some(arm)
     }
 
-    /// A command that reports nothing: timed by the wall, its values unchecked.
+    /// Makes this a command without a report: it is timed by the wall clock, and its values are not
+    /// checked.
     #[must_use]
     pub fn foreign(mut self) -> Self {
         self.decoder = false;
@@ -227,7 +228,7 @@ impl Arm {
     }
 }
 
-/// Which time is compared.
+/// The kind of time that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -237,15 +238,25 @@ pub enum Clock {
     Wall,
 }
 
-/// What is going on, for whoever waits.
+impl Clock {
+    /// The name of the compared time, for reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TimeToSamples => "time to samples",
+            Self::Wall => "wall time of the process",
+        }
+    }
+}
+
+/// Progress of a comparison.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Progress<'a> {
+pub enum ComparisonProgress<'a> {
     /// A trial is about to be prepared and run.
     Starting {
         /// Name of the arm.
         arm: &'a str,
-        /// Its round; none for the warm-up.
+        /// Its round; `None` for the warm-up.
         round: Option<usize>,
         /// Trials finished.
         done: usize,
@@ -287,13 +298,13 @@ mod tests {
             Some((
                 "a (bytes from memory)",
                 "thalweg read x --store memory --throttle none".into(),
-                Level::Lukewarm,
+                CacheLevel::Lukewarm,
                 true
             ))
         );
         let fetch =
             arm.without(Role::WithoutDecoding).map(|a| (a.workload.argv.len(), a.level, a.decoder));
-        assert_eq!(fetch, Some((4, Level::Cold, false)));
+        assert_eq!(fetch, Some((4, CacheLevel::Cold, false)));
         assert_eq!(Arm::new("b", ["x"], "y").without(Role::FromMemory), None);
     }
 }

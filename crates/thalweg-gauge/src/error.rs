@@ -1,4 +1,4 @@
-//! One error type: what was being done, to what, and what came of it.
+//! The error type of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ pub enum Error {
         /// The system's own word.
         source: io::Error,
     },
-    /// A store that is being probed failed.
+    /// A store or a writer of files failed.
     #[error(transparent)]
     Store(#[from] thalweg_io::Error),
-    /// A workload ended with a failure of its own.
+    /// A workload failed.
     #[error("{command}: {how}{}", stderr_note(stderr))]
     Failed {
         /// The command line.
@@ -43,7 +43,7 @@ pub enum Error {
         /// The end of what it wrote to standard error.
         stderr: String,
     },
-    /// A workload's report is missing, or says something impossible.
+    /// A workload's report is missing or invalid.
     #[error("{command}: its report {what}")]
     Report {
         /// The command line.
@@ -51,7 +51,7 @@ pub enum Error {
         /// What is wrong with it, as in "has no digest".
         what: String,
     },
-    /// Results that may not be compared, because the arms did not decode the same values.
+    /// The arms did not decode the same values, so their results are not compared.
     #[error("comparison refused: {0}")]
     Refused(String),
     /// A results file that this version can't read.
@@ -64,7 +64,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// Results that an earlier run began and this one may not go on with.
+    /// Results of an earlier run that this run may not continue.
     #[error(
         "comparison {comparison:?} can't be resumed: {what}; start anew with another results file"
     )]
@@ -74,10 +74,10 @@ pub enum Error {
         /// What has changed.
         what: String,
     },
-    /// A suite with mistakes: one a line, each with its place in the text.
+    /// A suite with mistakes: one a line, each with its position in the text.
     #[error("{0}")]
     Suite(String),
-    /// An argument that makes no sense.
+    /// An invalid argument.
     #[error("{0}")]
     Usage(String),
     /// The caller stopped the work.

@@ -1,10 +1,10 @@
-//! The machine and the mount that a result belongs to: a figure without them is not worth keeping.
+//! Describes the machine and the mount that a result belongs to.
 //!
-//! Whatever this system doesn't tell is none. The host's name is left out on purpose: results get
-//! published.
+//! Facts that this system doesn't report are `None`. The host's name is left out, because results
+//! get published.
 
 mod cgroup;
-pub mod place;
+pub mod mount;
 mod settings;
 mod stripe;
 
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use place::{Block, Place, is_remote, place};
+pub use mount::{BlockDevice, StoragePlace, is_remote, place};
 pub use stripe::Stripe;
 
 /// One cache of the first CPU.
@@ -30,7 +30,7 @@ pub struct CpuCache {
     pub shared_by: String,
 }
 
-/// What the machine is.
+/// Description of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// The CPU's name for itself.
@@ -67,9 +67,9 @@ pub struct Host {
     pub settings: BTreeMap<String, String>,
     /// C library of this process; other programs may bring their own.
     pub c_library: Option<String>,
-    /// What hints at a container, as in "/.dockerenv".
+    /// Evidence of a container, as in "/.dockerenv".
     pub container: Option<String>,
-    /// Whether the CPU says that a hypervisor runs beneath: its caches are then out of sight.
+    /// Whether the CPU reports a hypervisor, whose caches are not visible from here.
     pub virtual_machine: bool,
 }
 
@@ -80,7 +80,7 @@ pub fn host() -> Host {
     let uname = rustix::system::uname();
     let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = |field| crate::proc::status_field(&meminfo, field);
+    let memory = |field| crate::procfs::status_field(&meminfo, field);
     Host {
         // x86 says "model name", POWER "cpu"; ARM often nothing at all
         cpu_model: cpuinfo_field(&cpuinfo, "model name").or_else(|| cpuinfo_field(&cpuinfo, "cpu")),
@@ -102,17 +102,16 @@ pub fn host() -> Host {
         cgroup_cpus: cgroup::cpus(&cgroup),
         cgroup_io: cgroup::io(&cgroup),
         settings: settings::settings(),
-        c_library: crate::sys::glibc_version().map(|version| format!("glibc {version}")),
+        c_library: crate::syscalls::glibc_version().map(|version| format!("glibc {version}")),
         container: container(&cgroup),
         virtual_machine: cpuinfo_field(&cpuinfo, "flags")
             .is_some_and(|f| f.split(' ').any(|w| w == "hypervisor")),
     }
 }
 
-/// What gives this process its memory, as far as can be seen from inside: the C library's own
-/// allocator, unless another one was loaded before it or is tuned.
+/// The allocator of this process: the C library's own, unless another one is preloaded or tuned.
 pub fn allocator() -> String {
-    let library = crate::sys::glibc_version()
+    let library = crate::syscalls::glibc_version()
         .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
     let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
     // The names alone: folders tell of people and machines.

@@ -1,10 +1,10 @@
-//! The lower bound on time that this machine sets, and which part of it rules.
+//! The limit: the lower bound on time that this machine sets, and the term that dominates it.
 //!
-//! Nothing can deliver a file's values sooner than its store answers the requests and gives the
-//! stored bytes, its cores decode them and its memory takes the decoded ones. The store's and the
-//! memory's terms are the machine's own: the *floor*. What the CPU does is this build's own doing,
-//! so it is told apart and never excuses a slow result. Finding the figures is [`probe`]'s work;
-//! here is only arithmetic.
+//! A program cannot deliver a file's values before its store has answered the requests and
+//! delivered the stored bytes, its cores have decoded them, and its memory has taken the decoded
+//! values. The terms of the store and of the memory belong to the machine: the *floor*. The CPU's
+//! term depends on this build, so it is reported apart and never excuses a slow result. [`probe()`]
+//! measures the figures; this module does the arithmetic.
 
 mod model;
 mod probe;
@@ -17,7 +17,7 @@ pub use probe::{ProbeOptions, probe};
 
 /// Reads of `block_bytes`, `depth` of them in flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct ProbePoint {
     /// Bytes a request.
     pub block_bytes: u64,
     /// Requests in flight.
@@ -25,14 +25,14 @@ pub struct Point {
     /// Whether the requests were scattered over the file rather than in file order.
     pub scattered: bool,
     /// Each short measurement.
-    pub windows: Vec<Window>,
+    pub windows: Vec<ProbeWindow>,
     /// Median over the windows, in stored bytes a second.
     pub bytes_per_s: f64,
 }
 
 /// One short measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Window {
+pub struct ProbeWindow {
     /// Where in the file it began.
     pub offset_bytes: u64,
     /// Bytes read.
@@ -41,7 +41,7 @@ pub struct Window {
     pub seconds: f64,
 }
 
-/// Copying in memory with a number of threads.
+/// A copy in memory with a number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryPoint {
     /// Threads.
@@ -50,61 +50,60 @@ pub struct MemoryPoint {
     pub bytes_per_s: f64,
 }
 
-/// Everything that was probed.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// The file whose own bytes were read.
+    /// The file that was read.
     pub file: String,
     /// Its size.
     pub file_bytes: u64,
     /// Whether the page cache was bypassed (O_DIRECT); if not, the file was evicted before each
     /// point.
     pub direct: bool,
-    /// The whole table.
-    pub points: Vec<Point>,
-    /// One ordinary buffered reader from start to end, for comparison; after an eviction that was
-    /// proved.
+    /// All points of the sweep.
+    pub points: Vec<ProbePoint>,
+    /// One ordinary buffered reader from start to end, for comparison, after a proved eviction.
     pub single_stream_bytes_per_s: Option<f64>,
-    /// Copying in memory.
+    /// The copies in memory.
     pub memory: Vec<MemoryPoint>,
-    /// What the store was held to while it was probed, as `thalweg read --throttle` takes it.
+    /// The throttle of the store during the probe, in the form of `thalweg read --throttle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<String>,
     /// Parts of the file read twice, before any trial: whether a cache beneath this system shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twice: Option<ReadTwice>,
-    /// What limits the trust in these figures.
+    /// Reasons for distrust in these figures.
     pub notes: Vec<String>,
 }
 
-/// What a piece of work asks of the machine; none where nobody knows.
+/// The demand of a piece of work on the machine; `None` where it is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Work {
+pub struct WorkDemand {
     /// Bytes from the store.
     pub stored_bytes: Option<u64>,
     /// Requests to the store.
     pub requests: Option<u64>,
     /// Requests in the longest chain in which each waits for the one before.
     pub dependent_requests: Option<u64>,
-    /// Bytes that it makes of them.
+    /// Decoded bytes.
     pub decoded_bytes: Option<u64>,
     /// CPU seconds, all threads and the kernel's work for them included.
     pub cpu_s: Option<f64>,
-    /// Of these, what the consumer of the values takes.
+    /// The consumer's part of these CPU seconds.
     pub consumer_s: Option<f64>,
     /// Cores that it may use.
     pub cores: f64,
 }
 
 impl Probe {
-    /// The fastest point in file order: what the device sustains.
-    pub fn best(&self) -> Option<&Point> {
+    /// The fastest point in file order: the sustained bandwidth of the device.
+    pub fn best(&self) -> Option<&ProbePoint> {
         let ordered = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s > 0.0);
         ordered.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     }
 
-    /// What the device gives at best: the fastest point, or the single stream where read-ahead
-    /// beats all of them.
+    /// The best bandwidth of the device: the fastest point, or the single stream where read-ahead
+    /// is faster than all points.
     pub fn device_bytes_per_s(&self) -> Option<f64> {
         let sweep = self.best().map(|p| p.bytes_per_s);
         sweep
@@ -116,7 +115,7 @@ impl Probe {
 
     /// The highest rate of small scattered requests, a second.
     pub fn requests_per_s(&self) -> Option<f64> {
-        let rate = |p: &Point| p.bytes_per_s / p.block_bytes as f64;
+        let rate = |p: &ProbePoint| p.bytes_per_s / p.block_bytes as f64;
         self.points
             .iter()
             .filter(|p| p.scattered)
@@ -138,7 +137,7 @@ impl Probe {
     }
 
     /// The limit on `work`.
-    pub fn limit(&self, work: &Work) -> Limit {
+    pub fn limit(&self, work: &WorkDemand) -> Limit {
         let over = |amount: Option<u64>, rate: Option<f64>| {
             amount.zip(rate).map(|(amount, rate)| amount as f64 / rate)
         };
@@ -156,7 +155,7 @@ impl Probe {
     }
 }
 
-/// The terms of the lower bound, in seconds; none where nothing is known.
+/// The terms of the lower bound, in seconds; `None` where unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// Stored bytes at the device's best bandwidth.
@@ -165,9 +164,9 @@ pub struct Limit {
     pub requests_s: Option<f64>,
     /// Requests that wait for each other, at the latency of one.
     pub latency_s: Option<f64>,
-    /// CPU seconds, but for the consumer's, spread over all cores.
+    /// CPU seconds without the consumer's, divided by the number of cores.
     pub decode_s: Option<f64>,
-    /// The consumer's, spread likewise.
+    /// The consumer's CPU seconds, divided by the number of cores.
     pub consumer_s: Option<f64>,
     /// Decoded bytes at the bandwidth of a copy.
     pub memcpy_s: Option<f64>,
@@ -192,14 +191,15 @@ pub enum Term {
 }
 
 impl Term {
-    /// Whether it is the store's: bytes that come from memory would not wait for it.
+    /// Whether the term belongs to the store: bytes from memory would not wait for it.
     pub fn is_store(self) -> bool {
         matches!(self, Self::Device | Self::Requests | Self::Latency)
     }
 }
 
 impl Limit {
-    /// What no build can beat on this machine with these requests: the store and the memory.
+    /// The floor: the terms of the store and the memory, which no build can beat on this machine
+    /// with these requests.
     pub fn floor_s(&self) -> Option<f64> {
         let terms = [self.device_s, self.requests_s, self.latency_s, self.memcpy_s];
         terms.into_iter().flatten().max_by(f64::total_cmp).filter(|&s| s > 0.0)
@@ -238,8 +238,14 @@ impl Limit {
 mod tests {
     use super::*;
 
-    fn point(scattered: bool, block: u64, rate: f64) -> Point {
-        Point { block_bytes: block, depth: 1, scattered, windows: Vec::new(), bytes_per_s: rate }
+    fn point(scattered: bool, block: u64, rate: f64) -> ProbePoint {
+        ProbePoint {
+            block_bytes: block,
+            depth: 1,
+            scattered,
+            windows: Vec::new(),
+            bytes_per_s: rate,
+        }
     }
 
     fn probed() -> Probe {
@@ -251,7 +257,7 @@ mod tests {
                 point(false, 1 << 20, 1e9),
                 point(false, 4 << 20, 2e9),
                 point(true, 4096, 4.096e7),
-                Point { depth: 32, ..point(true, 4096, 4.096e8) },
+                ProbePoint { depth: 32, ..point(true, 4096, 4.096e8) },
             ],
             single_stream_bytes_per_s: None,
             memory: vec![
@@ -275,7 +281,7 @@ mod tests {
 
     #[test]
     fn each_term_has_its_amount_and_its_rate() {
-        let work = Work {
+        let work = WorkDemand {
             stored_bytes: Some(4_000_000_000),
             requests: Some(50_000),
             dependent_requests: Some(2000),
@@ -296,7 +302,7 @@ mod tests {
         assert_eq!(limit, expected);
         assert_eq!((limit.floor_s(), limit.fraction(2.5)), (Some(2.0), Some(0.8)));
         assert_eq!(
-            probed().limit(&Work::default()),
+            probed().limit(&WorkDemand::default()),
             Limit::default(),
             "what nobody knows is no zero"
         );

@@ -1,6 +1,6 @@
-//! A comparison for people: plain text for a terminal, Markdown, and one self-contained HTML page.
+//! Reports of comparisons: plain text for a terminal, Markdown, and one self-contained HTML page.
 //!
-//! All three say the same, from the same [`facts`]; none leaves out what was rejected, refused or
+//! All three show the same facts, including everything that was rejected, refused or
 //! unverified.
 
 mod compared;
@@ -12,7 +12,6 @@ mod page;
 mod table;
 
 pub use compared::{html as compared_html, text as compared_text};
-pub(crate) use facts::clock;
 pub use figure::Figure;
 pub use html::html;
 pub use markdown::markdown;

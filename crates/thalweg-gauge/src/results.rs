@@ -1,4 +1,4 @@
-//! Result files of any origin, brought to one form: measured here, measured elsewhere, or typed in
+//! Reads result files of any origin into one form: measured here, measured elsewhere, or typed in
 //! from a publication.
 
 mod entry;
@@ -10,28 +10,27 @@ use std::path::{Path, PathBuf};
 use crate::comparison::{self, Comparison};
 use crate::{Error, Result};
 
-pub use entry::Entry;
+pub use entry::ResultEntry;
 pub use published::Published;
 
 /// The results of one file or folder.
 #[derive(Debug, Clone, Default)]
-pub struct Run {
-    /// How it is called beside others.
+pub struct ResultRun {
+    /// The name of the run beside other runs.
     pub name: String,
     /// Comparisons that thalweg ran.
     pub comparisons: Vec<Comparison>,
     /// Tables that others published.
     pub published: Vec<Published>,
-    /// What was left out of its files, and why.
+    /// The lines that were left out of its files, with the reason.
     pub notes: Vec<String>,
 }
 
-impl Run {
+impl ResultRun {
     /// Reads a result file (`.jsonl`, packed or not), or all of those in a folder.
     ///
     /// # Errors
-    /// When a file can't be read or is damaged before its last line, and when there is no result at
-    /// all.
+    /// When a file can't be read, is damaged before its last line, or has no results.
     pub fn read(path: &Path) -> Result<Self> {
         let mut run = Self { name: short_name(path), ..Self::default() };
         for file in files(path)? {
@@ -48,14 +47,14 @@ impl Run {
         Ok(run)
     }
 
-    /// All that was timed, in the order of the files. Control arms are left out: they are the
-    /// baseline once more.
-    pub fn entries(&self) -> Vec<Entry> {
+    /// All timed arms, in the order of the files. Control arms are left out: they repeat the
+    /// baseline.
+    pub fn entries(&self) -> Vec<ResultEntry> {
         let measured = self.comparisons.iter().flat_map(entry::measured);
         measured.chain(self.published.iter().flat_map(entry::published)).collect()
     }
 
-    /// What ran it: the version of thalweg, or the publication.
+    /// The origin of the results: the version of thalweg, or the publication.
     pub fn origin(&self) -> String {
         let mut all: Vec<String> = Vec::new();
         let measured =
@@ -93,7 +92,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The folder's name for the results.jsonl that bench writes, else the file's.
+/// The name of a run: that of its folder for a file `results.jsonl`, else that of the file.
 fn short_name(path: &Path) -> String {
     let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = file.trim_end_matches(".gz").trim_end_matches(".jsonl");

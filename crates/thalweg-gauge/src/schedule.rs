@@ -1,29 +1,29 @@
-//! In which order the arms take their turns.
+//! The order of the arms in each round.
 //!
 //! Each round runs every arm once, so that round i of two arms is a pair.
 
 use serde::{Deserialize, Serialize};
 
-/// How the order of a round is found. It depends on the round's number alone, so that a resumed run
-/// goes on with it.
+/// How the order of a round is chosen. It depends on the round's number alone, so that a resumed
+/// run continues it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum ArmOrder {
     /// Every second round runs backwards, so that a steady drift of the machine favours each side
     /// of a pair equally often; and each two rounds the order is rotated, so that no arm always
     /// follows the same one.
     #[default]
     Abba,
-    /// Shuffled anew each round: each side of a pair comes first by the toss of a coin, which no
-    /// disturbance of the machine can keep step with.
+    /// Shuffled anew in each round, so that no periodic disturbance of the machine favours one side
+    /// of a pair.
     Random {
-        /// The same seed gives the same orders.
+        /// One seed always gives one sequence of orders.
         seed: u64,
     },
 }
 
-impl Order {
-    /// The arms (by index) in the order of their turns.
+impl ArmOrder {
+    /// The arms of a round (by index) in their order.
     pub fn round(self, arms: usize, round: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..arms).collect();
         match self {
@@ -44,7 +44,8 @@ impl Order {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
+/// The random number generator SplitMix64 (Steele, Lea, Flood 2014), which gives equal numbers on
+/// every machine.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitMix(pub(crate) u64);
 
@@ -75,13 +76,13 @@ mod tests {
 
     #[test]
     fn two_arms_alternate() {
-        let abba: Vec<_> = (0..4).map(|round| Order::Abba.round(2, round)).collect();
+        let abba: Vec<_> = (0..4).map(|round| ArmOrder::Abba.round(2, round)).collect();
         assert_eq!(abba, [[0, 1], [1, 0], [0, 1], [1, 0]]);
     }
 
     #[test]
     fn every_round_runs_every_arm_once() {
-        for order in [Order::Abba, Order::Random { seed: 7 }] {
+        for order in [ArmOrder::Abba, ArmOrder::Random { seed: 7 }] {
             for (arms, round) in (0..6).flat_map(|arms| (0..13).map(move |round| (arms, round))) {
                 let mut sorted = order.round(arms, round);
                 sorted.sort_unstable();
@@ -95,7 +96,7 @@ mod tests {
         for arms in 2..6 {
             for two in 0..arms {
                 let rounds =
-                    [Order::Abba.round(arms, 2 * two), Order::Abba.round(arms, 2 * two + 1)];
+                    [ArmOrder::Abba.round(arms, 2 * two), ArmOrder::Abba.round(arms, 2 * two + 1)];
                 for a in 0..arms {
                     let places: usize =
                         rounds.iter().filter_map(|order| order.iter().position(|&x| x == a)).sum();
@@ -107,17 +108,19 @@ mod tests {
 
     #[test]
     fn a_coin_decides_who_comes_first() {
-        let order = Order::Random { seed: 1 };
+        let order = ArmOrder::Random { seed: 1 };
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             let first = (0..10_000).filter(|&round| {
                 let order = order.round(3, round);
                 order.iter().position(|&x| x == a) < order.iter().position(|&x| x == b)
             });
             let first = first.count();
-            assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000"); // 4 standard errors
+            // 4 standard errors.
+            assert!((4800..5200).contains(&first), "{a} before {b}: {first} of 10,000");
         }
-        let orders =
-            |seed| (0..50).map(|round| Order::Random { seed }.round(3, round)).collect::<Vec<_>>();
+        let orders = |seed| {
+            (0..50).map(|round| ArmOrder::Random { seed }.round(3, round)).collect::<Vec<_>>()
+        };
         assert_eq!(orders(1), orders(1));
         assert_ne!(orders(1), orders(2));
     }

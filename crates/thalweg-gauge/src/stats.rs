@@ -1,12 +1,13 @@
-//! Medians of paired ratios, and an interval that holds whatever the distribution is.
+//! Medians of paired ratios, with an interval that holds for any distribution.
 //!
-//! Times on a shared machine drift and have heavy tails, so nothing here assumes a distribution:
-//! the interval for the median of the paired log-ratios is the sign test's (order statistics,
+//! Times on a shared machine drift and have heavy tails, so this module assumes no distribution.
+//! The interval for the median of the paired log-ratios is that of the sign test (order statistics,
 //! binomial), whose coverage is exact for any continuous distribution of independent pairs. It is
-//! computed at moments that were decided beforehand ([`looks`]): looking again and again and
-//! stopping at the first difference would find one too often.
+//! computed at moments that are fixed beforehand ([`looks()`]): repeated looks that stop at the
+//! first difference would find one too often.
 
 mod looks;
+mod pair_count;
 pub(crate) mod trend;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use looks::ranks;
 
 pub use looks::{Look, looks};
+pub use pair_count::PairCount;
 
 /// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to
 /// miss.
@@ -22,7 +24,7 @@ pub const MIN_PAIRS: usize = 6;
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The middle value; the mean of the middle two if their number is even. None of none, or if one is
+/// The median: the middle value, or the mean of the middle two. `None` without values, or if one is
 /// not a number.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values)?;
@@ -37,8 +39,8 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     (!sorted.is_empty() && sorted.iter().all(|v| !v.is_nan())).then_some(sorted)
 }
 
-/// The interval for the median of `values` that misses it with a chance of at most `alpha`. None if
-/// there are too few.
+/// The interval for the median of `values` that misses it with a probability of at most `alpha`.
+/// `None` for too few values.
 pub fn sign_interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let rank = *ranks(&[(values.len(), alpha)]).first()?;
     order_statistics(values, rank?)
@@ -50,15 +52,15 @@ fn order_statistics(values: &[f64], rank: usize) -> Option<(f64, f64)> {
     Some((*sorted.get(rank - 1)?, *sorted.get(sorted.len() - rank)?))
 }
 
-/// How many times as long one arm took as another: the median over pairs, and its interval if there
-/// are enough.
+/// The ratio of one arm's time to another's: the median over pairs, and its interval if there are
+/// enough pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Median of the paired ratios (taken over their logarithms).
     pub median: f64,
-    /// The 95 % interval; none below [`MIN_PAIRS`].
+    /// The 95 % interval; `None` below [`MIN_PAIRS`].
     pub interval: Option<(f64, f64)>,
-    /// Pairs behind it.
+    /// The number of pairs.
     pub pairs: usize,
 }
 
@@ -79,11 +81,10 @@ impl Pair {
     }
 }
 
-/// Compares the arms of `pairs` at the last of the planned `looks` that `rounds` whole rounds have
-/// reached. What was measured after it is not used; before the first look there is a median and no
-/// interval.
+/// Compares the arms of `pairs` at the last of the planned `looks` that `rounds` complete rounds
+/// have reached. Later pairs are not used. Before the first look there is a median and no interval.
 ///
-/// None if there are no pairs, or one time is not positive.
+/// `None` without pairs, or if a time is not positive.
 pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
     let positive = |s: f64| s > 0.0 && s.is_finite();
     let usable = pairs.iter().all(|p| positive(p.arm_s) && positive(p.baseline_s));
@@ -106,15 +107,15 @@ pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
     })
 }
 
-/// What a comparison shows.
+/// The finding of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finding {
+pub enum RatioFinding {
     /// The arm takes less time than the baseline.
     Faster,
     /// The arm takes more time than the baseline.
     Slower,
-    /// The interval reaches into the noise; that is not a proof of equality.
+    /// The interval reaches into the noise. This does not prove equality.
     NoDifferenceShown,
     /// Fewer pairs than an interval needs.
     TooFewPairs,
@@ -127,9 +128,9 @@ impl Ratio {
     }
 }
 
-impl Finding {
-    /// What `ratio` shows when identical arms differed by a factor of `floor` (1 if that was not
-    /// measured).
+impl RatioFinding {
+    /// The finding for `ratio` when identical arms differed by a factor of `floor` (1 if that was
+    /// not measured).
     ///
     /// The whole interval must lie beyond the floor, in either direction.
     pub fn of(ratio: &Ratio, floor: f64) -> Self {
@@ -142,11 +143,11 @@ impl Finding {
     }
 }
 
-/// The factor, 1 or more, that a claim must clear: by how much identical arms differed, in either
-/// direction.
+/// The factor, 1 or more, by which identical arms differed in either direction. A claim must exceed
+/// it.
 ///
-/// That is the median of their ratio, or the far end of its interval if even that does not reach 1:
-/// something then favours one arm for its place in the plan alone.
+/// This is the median of their ratio, or the far end of its interval if the interval excludes 1:
+/// then something favours one arm for its place in the plan.
 pub fn noise_floor(identical: &Ratio) -> f64 {
     let fold = |x: f64| if x < 1.0 { 1.0 / x } else { x };
     match identical.interval {
@@ -155,7 +156,7 @@ pub fn noise_floor(identical: &Ratio) -> f64 {
     }
 }
 
-impl std::fmt::Display for Finding {
+impl std::fmt::Display for RatioFinding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Faster => "faster",

@@ -1,78 +1,83 @@
-//! Suites: experiments as TOML files. A suite says what is run (workloads), on what (files, in
-//! named places), how (settings, swept or fixed) and what is compared with what. `docs/suites.md`
-//! documents the format.
+//! Suites: experiments as TOML files. A suite names workloads, files in named places, settings
+//! (fixed or swept) and comparisons. `docs/suites.md` documents the format.
 //!
-//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column;
-//! [`Suite::plan`] resolves it on a machine, finds what is absent there, and gives [`Job`]s, each
-//! of which is one comparison.
+//! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column.
+//! [`Suite::plan`] resolves a suite on a machine, finds what is absent there, and returns a
+//! [`ComparisonJob`] for each comparison.
 //!
 //! ```
-//! let suite = thalweg_gauge::suite::Suite::parse("mine.toml", r#"
+//! use thalweg_gauge::suite::{NoTestFiles, Suite};
+//!
+//! let text = r#"
 //! name = "mine"
 //! [workload.cat]
-//! command = "cat {file} > /dev/nul"
+//! command = "cat {file} > /dev/null"
 //! [[comparison]]
 //! name = "reading"
 //! arms = ["cta"]
-//! "#);
+//! "#;
+//! let suite = Suite::parse("mine.toml", text, &NoTestFiles);
 //! let message = suite.map(|_| String::new()).unwrap_or_else(|e| e.to_string());
 //! assert!(message.starts_with("mine.toml:7:9: no workload is called \"cta\""));
 //! assert!(message.contains("did you mean \"cat\"?"));
 //! ```
 
-mod check;
-mod guess;
+mod estimate;
+mod files;
 mod ids;
-mod make;
-mod node;
 mod parse;
 mod record;
+mod references;
 mod resolve;
 mod sweep;
 mod template;
+mod test_files;
 #[cfg(test)]
 #[allow(clippy::panic, reason = "tests")]
 mod tests;
+mod toml_table;
 mod value;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::comparison::{Needs, Pairs};
+use crate::comparison::{Needs, PairCount};
 use template::Template;
 
-pub use guess::Guess;
+pub use estimate::TimeEstimate;
+pub use files::{Make, NeededFile};
 pub use ids::{IdList, Many};
-pub use make::{Make, Needed, Synthetic};
 pub use parse::AUTO;
 pub use record::SuiteRecord;
-pub use resolve::{Context, Job, Peer};
-pub use value::Scalar;
+pub use resolve::{ComparisonJob, Context, Peer};
+pub use test_files::{NoTestFiles, SynthTable, TestFile, TestFileMaker};
+pub use value::SettingValue;
 
-/// A part of the suite's text, in bytes.
+/// A range of the suite's text, in bytes.
 type Span = Range<usize>;
 
-/// Something, and where the text says it.
+/// A value with its position in the text.
 #[derive(Debug, Clone, PartialEq)]
-struct Located<T> {
+struct WithSpan<T> {
     value: T,
     at: Span,
 }
 
 /// Settings by name, in the order of the text.
-type Settings = Vec<(String, Located<Scalar>)>;
+type Settings = Vec<(String, WithSpan<SettingValue>)>;
 
-/// A parsed suite: what its text says, before anything is looked up on this machine.
+/// A parsed suite, before anything is looked up on this machine.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// What the messages call it: its path, or the name of a shipped one.
+    /// Its name in messages: its path, or the name of a shipped suite.
     source: String,
     text: String,
     name: String,
     about: String,
     budget: Option<Duration>,
-    pairs: Pairs,
+    pairs: PairCount,
     set: Settings,
     places: BTreeMap<String, PlaceDecl>,
     files: BTreeMap<String, FileDecl>,
@@ -80,35 +85,33 @@ pub struct Suite {
     comparisons: Vec<ComparisonDecl>,
 }
 
-/// A folder that the command line may put somewhere else.
+/// A folder that the command line may replace.
 #[derive(Debug, Clone)]
 struct PlaceDecl {
     at: Span,
     path: Option<Template>,
-    /// Arms in it are left out unless the command line gives it.
+    /// Whether arms in this place are left out when the command line does not give its folder.
     optional: bool,
 }
 
 #[derive(Debug, Clone)]
 struct FileDecl {
     at: Span,
-    /// The place that it is made in; none for that of the arm.
-    place: Option<Located<String>>,
+    /// The place where the file is made; `None` for the place of the arm.
+    place: Option<WithSpan<String>>,
     source: FileSource,
 }
 
 #[derive(Debug, Clone)]
 enum FileSource {
-    /// By the command line.
-    Asked,
-    /// It lies there.
+    /// The command line gives it.
+    CommandLine,
+    /// An existing file.
     Path(Template),
-    Synth(Synthetic),
+    /// The caller makes it.
+    Synth(Arc<dyn TestFile>),
     /// A list of read ids of another file.
-    Ids {
-        of: Located<String>,
-        list: IdList,
-    },
+    Ids { of: WithSpan<String>, list: IdList },
     /// What a command or a peer writes to `{out}`.
     Command(Program, Command),
 }
@@ -126,7 +129,7 @@ enum Program {
     /// A verb of thalweg's own.
     Thalweg,
     /// A peer, by name.
-    Peer(Located<String>),
+    Peer(WithSpan<String>),
     /// Any other.
     Command,
 }
@@ -134,17 +137,17 @@ enum Program {
 #[derive(Debug, Clone)]
 struct WorkloadDecl {
     program: Program,
-    /// Without the program for thalweg and peers.
+    /// The command, without the program for thalweg and peers.
     command: Command,
     setup: Option<Command>,
     prepare: Option<Command>,
-    /// Reads what it wrote, after each trial.
+    /// A command that reads the output after each trial.
     check: Option<Command>,
     cleanup: Option<Command>,
     env: Vec<(String, Template)>,
     /// Files beside `{file}` that are brought to the level.
     also: Vec<Template>,
-    /// Whether it must report its time and digest.
+    /// Whether the workload must report its time and digest.
     report: bool,
     needs: Needs,
     values: Option<String>,
@@ -152,10 +155,10 @@ struct WorkloadDecl {
     label: Option<String>,
 }
 
-/// The points of a sweep: every combination, less some, plus some.
+/// A sweep: every combination of the values, without the excluded points, with the included ones.
 #[derive(Debug, Clone, Default)]
 struct Sweep {
-    over: Vec<(String, Located<Vec<Scalar>>)>,
+    over: Vec<(String, WithSpan<Vec<SettingValue>>)>,
     exclude: Vec<Settings>,
     include: Vec<Settings>,
 }
@@ -163,7 +166,7 @@ struct Sweep {
 #[derive(Debug, Clone)]
 struct ArmDecl {
     at: Span,
-    workload: Located<String>,
+    workload: WithSpan<String>,
     name: Option<Template>,
     set: Settings,
     sweep: Sweep,
@@ -176,7 +179,7 @@ struct ComparisonDecl {
     step: Option<String>,
     set: Settings,
     sweep: Sweep,
-    pairs: Option<Pairs>,
+    pairs: Option<PairCount>,
     budget: Option<Duration>,
     probe: bool,
     control: bool,
@@ -189,7 +192,7 @@ impl Suite {
         &self.name
     }
 
-    /// What it is for, in a sentence or two.
+    /// Its purpose, in a sentence or two.
     pub fn about(&self) -> &str {
         &self.about
     }
@@ -199,7 +202,7 @@ impl Suite {
         &self.text
     }
 
-    /// How long all of it may take.
+    /// The time budget of the whole suite.
     pub fn budget(&self) -> Option<Duration> {
         self.budget
     }

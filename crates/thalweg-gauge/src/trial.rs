@@ -1,4 +1,5 @@
-//! One workload, run once, as a fresh process: what it took, and what else the machine was doing.
+//! Trials: runs a workload once as a fresh process, and measures its resources and the load of the
+//! machine.
 //!
 //! CPU and device bytes include every descendant that was waited for. Peak memory is sampled (every
 //! 20 ms, sooner at the start) and summed over the process tree, private and file-backed apart.
@@ -16,11 +17,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{Report, Workload};
-use crate::{Error, Result, proc, sys};
+use crate::workload::{Workload, WorkloadReport};
+use crate::{Error, Result, procfs, syscalls};
 use tail::Tail;
 
-/// What one process and its descendants took.
+/// The resources of one process and its descendants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Seconds from before the process was made until it had ended.
@@ -29,14 +30,16 @@ pub struct Usage {
     pub user_s: f64,
     /// CPU seconds in the kernel on its behalf.
     pub system_s: f64,
-    /// Peak resident memory. None if the process was gone before it was seen, and the system's own
-    /// figure is that of the process that started it (which is what Linux then reports).
+    /// Peak resident memory. `None` if the process ended before the first sample, and the system's
+    /// figure is that of its parent (which Linux then reports).
     pub max_rss_bytes: Option<u64>,
-    /// Sampled peak of private (and shared) memory, the tree summed; none if it was gone too soon.
+    /// Sampled peak of private (and shared) memory, summed over the process tree; `None` if the
+    /// process ended before the first sample.
     pub peak_anon_bytes: Option<u64>,
-    /// Sampled peak of file-backed memory (mapped files, program text), the tree summed.
+    /// Sampled peak of file-backed memory (mapped files, program text), summed over the process
+    /// tree.
     pub peak_file_bytes: Option<u64>,
-    /// Bytes that came from block devices or file servers; none where the system does not account
+    /// Bytes that came from block devices or file servers; `None` where the system does not account
     /// them.
     pub device_read_bytes: Option<u64>,
     /// Samples of memory that were taken.
@@ -50,14 +53,14 @@ impl Usage {
     }
 }
 
-/// What else the machine was doing; none where this kernel doesn't tell.
+/// The load of the machine; `None` where this kernel doesn't report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Load {
+pub struct MachineLoad {
     /// One-minute load average right before.
     pub load_average_before: Option<f64>,
     /// Share of the ten seconds before in which some task waited for a CPU (PSI).
     pub cpu_pressure_before: Option<f64>,
-    /// The same for I/O.
+    /// Share of the ten seconds before in which some task waited for I/O (PSI).
     pub io_pressure_before: Option<f64>,
     /// Share of the trial in which some task waited for memory (PSI).
     pub memory_pressure: Option<f64>,
@@ -72,40 +75,40 @@ pub struct Load {
     pub stolen_cpu_s: Option<f64>,
 }
 
-/// What came of running a workload.
+/// The outcome of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What it took.
+    /// The resources that it used.
     pub usage: Usage,
-    /// What else went on.
-    pub load: Load,
+    /// The load of the machine.
+    pub load: MachineLoad,
     /// Its own report, if it printed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
+    pub report: Option<WorkloadReport>,
     /// The end of its standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
 }
 
-/// The report is the last line of JSON, so earlier output may be forgotten.
+/// The report is the last line of JSON, so only the end of the output is kept.
 const STDOUT_KEPT: usize = 4 << 20;
 const STDERR_KEPT: usize = 16 << 10;
-/// How long a reader may wait for a descendant that left with our pipe still open.
+/// How long to wait for a descendant that keeps the pipe open.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Runs `workload` once and waits for it. When `stop` becomes true, or its time is over, it and its
-/// process group are killed.
+/// Runs `workload` once and waits for it. When `stop` becomes true, or the time limit is reached,
+/// its process group is killed.
 ///
 /// # Errors
-/// When it can't be started, fails, is killed, or prints a report that makes no sense.
+/// When the workload can't be started, fails, is killed, or prints an invalid report.
 pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
     }
-    let before = Machine::now();
-    let own_device_bytes = proc::own_device_bytes();
+    let before = MachineCounters::now();
+    let own_device_bytes = procfs::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
-    let accounts = proc::Accounts::of(child.id());
+    let accounts = procfs::Accounts::of(child.id());
     let stdout = Tail::of(child.stdout.take(), STDOUT_KEPT);
     let stderr = Tail::of(child.stderr.take(), STDERR_KEPT);
     // A limit beyond what a clock can count is no limit.
@@ -121,11 +124,12 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         // is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let ended =
-        sys::wait4(child.id()).map_err(|e| Error::io(program(workload), "waiting for it", e))?;
+    let ended = syscalls::wait4(child.id())
+        .map_err(|e| Error::io(program(workload), "waiting for it", e))?;
     let device_read_bytes =
-        zombie_bytes.or_else(|| proc::own_device_bytes()?.checked_sub(own_device_bytes?));
-    let load = before.load(&Machine::now(), wall, (ended.user + ended.system).as_secs_f64());
+        zombie_bytes.or_else(|| procfs::own_device_bytes()?.checked_sub(own_device_bytes?));
+    let load =
+        before.load(&MachineCounters::now(), wall, (ended.user + ended.system).as_secs_f64());
     let stderr = stderr.finish(DRAIN);
     let command = || workload.command_line();
     match watched.why_killed {
@@ -136,21 +140,10 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         }
         None => {}
     }
-    match (ended.exit_code, ended.signal) {
-        (Some(0), _) => {}
-        (Some(code), _) => {
-            return Err(Error::Failed { command: command(), how: exit_status(code), stderr });
-        }
-        (None, signal) => {
-            let how = ExitStatus::from_raw(signal.unwrap_or(0)).to_string();
-            return Err(Error::Failed {
-                command: command(),
-                how: format!("killed by {how}"),
-                stderr,
-            });
-        }
+    if let Some(how) = failure(&ended) {
+        return Err(Error::Failed { command: command(), how, stderr });
     }
-    let report = Report::find(&stdout.finish(DRAIN))
+    let report = WorkloadReport::find(&stdout.finish(DRAIN))
         .map_err(|e| Error::Report { command: command(), what: format!("can't be read: {e}") })?;
     let usage = Usage {
         wall_s: wall.as_secs_f64(),
@@ -165,8 +158,17 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     Ok(Outcome { usage, load, report, stderr })
 }
 
-/// Shells, and what follows their custom, tell of a child that a signal ended by 128 and the
-/// signal's number.
+/// How a child failed; `None` for exit status 0.
+fn failure(ended: &syscalls::ChildExit) -> Option<String> {
+    match (ended.exit_code, ended.signal) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(exit_status(code)),
+        (None, signal) => Some(format!("killed by {}", ExitStatus::from_raw(signal.unwrap_or(0)))),
+    }
+}
+
+/// Describes an exit status. Shells report a child that a signal killed by 128 plus the signal's
+/// number.
 fn exit_status(code: i32) -> String {
     match code {
         129..=192 => {
@@ -205,8 +207,8 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
     Ok((child.map_err(|e| Error::io(name, "starting it", e))?, start))
 }
 
-/// Pins the calling thread, because a child inherits the CPUs of the thread that made it. Gives the
-/// CPUs it had.
+/// Pins the calling thread, because a child inherits the CPUs of the thread that starts it. Returns
+/// the earlier CPUs.
 fn pin(cpus: &[usize]) -> Result<CpuSet> {
     let usage = |e| Error::Usage(format!("CPUs {cpus:?}: {e}"));
     let all = sched_getaffinity(None).map_err(usage)?;
@@ -232,7 +234,7 @@ enum Killed {
 struct Watched {
     ended: Option<Instant>,
     why_killed: Option<Killed>,
-    seen: Option<proc::Memory>,
+    seen: Option<procfs::ProcessMemory>,
     samples: u64,
 }
 
@@ -241,14 +243,14 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Samples the child until it has ended, but does not reap it.
 fn watch(child: &Child, start: Instant, timeout: Option<Duration>, stop: &AtomicBool) -> Watched {
     let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return Watched::default() };
-    let (tell, told) = channel();
+    let (end_sender, end_receiver) = channel();
     std::thread::scope(|scope| {
-        let sampler = scope.spawn(move || sample(pid, start, timeout, stop, &told));
+        let sampler = scope.spawn(move || sample(pid, start, timeout, stop, &end_receiver));
         // A signal that the caller handles interrupts the wait.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
         let ended = Instant::now();
-        let _ = tell.send(());
+        let _ = end_sender.send(());
         let watched = sampler.join().unwrap_or_default();
         Watched { ended: Some(ended), ..watched }
     })
@@ -264,7 +266,7 @@ fn sample(
     let mut watched = Watched::default();
     let mut period = Duration::from_millis(1); // so that short ones are seen at all
     loop {
-        if let Some(now) = proc::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
+        if let Some(now) = procfs::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
             let seen = watched.seen.get_or_insert_default();
             seen.anon = seen.anon.max(now.anon);
             seen.file = seen.file.max(now.file);
@@ -288,17 +290,17 @@ fn sample(
     }
 }
 
-/// A child made by `vfork` starts its record with the peak of its parent, so the system's figure
-/// only counts above ours.
+/// The peak that the system reports for a child of `vfork` starts at its parent's, so it counts
+/// only if it is above that.
 fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
     let ours = std::fs::read_to_string("/proc/self/status")
         .ok()
-        .and_then(|s| proc::status_field(&s, "VmHWM"));
+        .and_then(|s| procfs::status_field(&s, "VmHWM"));
     let believed = ours.is_some_and(|ours| by_system > ours).then_some(by_system);
     believed.max(watched.seen.map(|m| m.peak))
 }
 
-struct Machine {
+struct MachineCounters {
     load_average: Option<f64>,
     cpu_recent: Option<f64>,
     io_recent: Option<f64>,
@@ -308,26 +310,26 @@ struct Machine {
     cpu_s: Option<(f64, f64)>,
 }
 
-impl Machine {
+impl MachineCounters {
     fn now() -> Self {
         Self {
-            load_average: proc::load_average(),
-            cpu_recent: proc::recent_pressure("cpu"),
-            io_recent: proc::recent_pressure("io"),
-            memory_us: proc::pressure_us("memory"),
-            cpu_us: proc::pressure_us("cpu"),
-            io_us: proc::pressure_us("io"),
-            cpu_s: proc::machine_cpu_s(),
+            load_average: procfs::load_average(),
+            cpu_recent: procfs::recent_pressure("cpu"),
+            io_recent: procfs::recent_pressure("io"),
+            memory_us: procfs::pressure_us("memory"),
+            cpu_us: procfs::pressure_us("cpu"),
+            io_us: procfs::pressure_us("io"),
+            cpu_s: procfs::machine_cpu_s(),
         }
     }
 
-    fn load(&self, after: &Self, wall: Duration, own_cpu_s: f64) -> Load {
+    fn load(&self, after: &Self, wall: Duration, own_cpu_s: f64) -> MachineLoad {
         let wall_us = (wall.as_secs_f64() * 1e6).max(1.0);
         let share = |before: Option<u64>, after: Option<u64>| {
             Some((after?.saturating_sub(before?) as f64 / wall_us).clamp(0.0, 1.0))
         };
         let cpu = self.cpu_s.zip(after.cpu_s);
-        Load {
+        MachineLoad {
             load_average_before: self.load_average,
             cpu_pressure_before: self.cpu_recent,
             io_pressure_before: self.io_recent,

@@ -1,14 +1,13 @@
-//! Figures for people: MB is 10^6 bytes, MiB is 2^20, and three digits are enough. And the way
-//! back, from what people write.
+//! Prints quantities with units and three digits, and parses them. MB is 10^6 bytes, MiB is 2^20.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `bytes` as MB, GB or TB (powers of ten): what files and devices are measured in.
+/// `bytes` as MB, GB or TB (powers of ten), for files and devices.
 pub fn decimal_bytes(bytes: f64) -> String {
     scaled(bytes, 1000.0, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// `bytes` as MiB or GiB (powers of two): what memory is measured in.
+/// `bytes` as MiB or GiB (powers of two), for memory.
 pub fn binary_bytes(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
@@ -102,7 +101,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         other => {
             return Err(format!(
-                "{text:?} is not a duration: unit {other:?}, expected ms, s, min or h, as in \"90 s\""
+                "{text:?} is not a duration: unit {other:?}, expected ms, s, min or h, as in \"90 \
+                 s\""
             ));
         }
     };

@@ -1,31 +1,31 @@
-//! What holds a piece of work back, in one sentence; and whether taking that stage away bears it
-//! out.
+//! The verdict: the bottleneck of a piece of work in one sentence, and whether runs without a stage
+//! confirm it.
 //!
-//! The largest term of the [limit](crate::limit) names the stage. Two more runs put that to the
-//! test: one whose bytes are in memory before its clock starts, and one that fetches and decodes
-//! nothing. If the store holds the work back, the first is quicker and the second is not; if the
-//! work on the bytes does, the other way round.
+//! The largest term of the [limit](crate::limit) names the stage. Two more runs test it: one whose
+//! bytes are in memory before its clock starts, and one that fetches and decodes nothing. If the
+//! store is the bottleneck, the first is faster and the second is not. If decoding is the
+//! bottleneck, the second is faster and the first is not.
 
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Term, Work};
+use crate::limit::{Limit, Term, WorkDemand};
 use crate::units::{bandwidth, decimal_bytes, digits, seconds};
 
-/// A stage that a run is made without, to see what it costs.
+/// A stage that a run leaves out, to measure its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The store is left out: the bytes are in memory before the clock starts.
     FromMemory,
-    /// Decoding is left out, and with it whatever becomes of the values.
+    /// Decoding is left out, and everything that follows it.
     WithoutDecoding,
 }
 
 impl Role {
-    /// All of them.
+    /// All bytes of its files.
     pub const ALL: [Self; 2] = [Self::FromMemory, Self::WithoutDecoding];
 
-    /// For the names of trials.
+    /// The part of a trial's name that says what was left out.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::FromMemory => " (bytes from memory)",
@@ -34,7 +34,7 @@ impl Role {
     }
 }
 
-/// What the work took without a stage; none where it was not run.
+/// Times of the work without a stage; `None` where it was not run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Without {
     /// Seconds with the bytes in memory.
@@ -43,45 +43,47 @@ pub struct Without {
     pub decoding_s: Option<f64>,
 }
 
-/// What holds a piece of work back.
+/// The bottleneck of a piece of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The largest term of the limit; none if no limit is known.
+    /// The largest term of the limit; `None` if no limit is known.
     pub term: Option<Term>,
     /// Its seconds.
     pub bound_s: Option<f64>,
     /// The share of the time that it explains: 1 is perfect.
     pub fraction: Option<f64>,
-    /// What the work took without a stage.
+    /// Times of the work without a stage.
     pub without: Without,
-    /// Whether the runs without a stage bear the term out; none if they were not made, or do not
-    /// tell.
+    /// Whether the runs without a stage confirm the term; `None` if they were not made or show
+    /// nothing.
     pub confirmed: Option<bool>,
-    /// All of it in one sentence.
+    /// The verdict in one sentence.
     pub words: String,
 }
 
-/// From this share on a term is called the bound: what is left is start-up and imperfect overlap.
+/// A term with at least this share of the time is called the bound: the rest is start-up and
+/// imperfect overlap.
 const CLOSE: f64 = 0.7;
-/// Probe and trial are minutes apart on a machine that is never quite steady: so much too fast is
-/// no contradiction.
+/// Probe and trial are minutes apart, and machines drift: a trial that is faster by this factor
+/// does not contradict the probe.
 const TOO_FAST: f64 = 1.05;
-/// Runs without a stage are few: a difference below this share of the time is not looked at.
+/// Runs without a stage are few: a difference below this share of the time is ignored.
 const TELLING: f64 = 0.1;
 
 /// The two sides that can be taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum StageSide {
     Store,
     Work,
 }
 
-/// Judges what took `time_s`.
-pub fn verdict(limit: &Limit, work: &Work, time_s: f64, without: Without) -> Verdict {
+/// Finds the bottleneck of a piece of work that took `time_s`.
+pub fn verdict(limit: &Limit, work: &WorkDemand, time_s: f64, without: Without) -> Verdict {
     let largest = limit.largest();
     let fraction = largest.map(|(_, bound_s)| bound_s / time_s);
     let side = side(time_s, without);
-    let term_side = largest.map(|(term, _)| if term.is_store() { Side::Store } else { Side::Work });
+    let term_side =
+        largest.map(|(term, _)| if term.is_store() { StageSide::Store } else { StageSide::Work });
     let confirmed = side.zip(term_side).map(|(a, b)| a == b);
     let words = [stage(limit, work, time_s), confirmation(confirmed, side, without, time_s)];
     Verdict {
@@ -94,21 +96,22 @@ pub fn verdict(limit: &Limit, work: &Work, time_s: f64, without: Without) -> Ver
     }
 }
 
-/// The side without which the work is clearly quicker than without the other.
-fn side(time_s: f64, without: Without) -> Option<Side> {
-    let (store, decoding) = (without.store_s?, without.decoding_s?);
+/// The side whose removal makes the work clearly faster than the removal of the other side.
+fn side(time_s: f64, without: Without) -> Option<StageSide> {
+    let store = without.store_s?;
+    let decoding = without.decoding_s?;
     let clear =
         |less: f64, more: f64| less < more * (1.0 - TELLING) && less < time_s * (1.0 - TELLING);
     if clear(store, decoding) {
-        Some(Side::Store)
+        Some(StageSide::Store)
     } else if clear(decoding, store) {
-        Some(Side::Work)
+        Some(StageSide::Work)
     } else {
         None
     }
 }
 
-fn stage(limit: &Limit, work: &Work, time_s: f64) -> Option<String> {
+fn stage(limit: &Limit, work: &WorkDemand, time_s: f64) -> Option<String> {
     let Some((term, bound_s)) = limit.largest() else { return Some("no limit known".into()) };
     let fraction = bound_s / time_s;
     let name = match term {
@@ -123,21 +126,23 @@ fn stage(limit: &Limit, work: &Work, time_s: f64) -> Option<String> {
     let figures = figures(term, work, bound_s);
     Some(if fraction > TOO_FAST {
         format!(
-            "faster than {name} allows by its probe ({figures}, the work took {}): the probe is not the limit",
+            "faster than {name} allows by its probe ({figures}, the work took {}): the probe is \
+             not the limit",
             seconds(time_s)
         )
     } else if fraction >= CLOSE {
         format!("bound by {name}: {figures} of the {} that it took ({percent} %)", seconds(time_s))
     } else {
         format!(
-            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {} that it took",
+            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {} \
+             that it took",
             seconds(time_s)
         )
     })
 }
 
 /// Amount, rate and time of a term.
-fn figures(term: Term, work: &Work, bound_s: f64) -> String {
+fn figures(term: Term, work: &WorkDemand, bound_s: f64) -> String {
     let takes = seconds(bound_s);
     let bytes = |bytes: Option<u64>, kind: &str| {
         let bytes = bytes.unwrap_or(0) as f64;
@@ -172,11 +177,12 @@ fn figures(term: Term, work: &Work, bound_s: f64) -> String {
 
 fn confirmation(
     confirmed: Option<bool>,
-    side: Option<Side>,
+    side: Option<StageSide>,
     without: Without,
     time_s: f64,
 ) -> Option<String> {
-    let (store, decoding) = (without.store_s?, without.decoding_s?);
+    let store = without.store_s?;
+    let decoding = without.decoding_s?;
     let times = format!(
         "{} with the bytes from memory, {} with decoding off",
         seconds(store),
@@ -184,10 +190,10 @@ fn confirmation(
     );
     Some(match (confirmed, side) {
         (Some(true), _) => format!("confirmed: {times}"),
-        (Some(false), Some(Side::Store)) => format!("contradicted, it is the store: {times}"),
+        (Some(false), Some(StageSide::Store)) => format!("contradicted, it is the store: {times}"),
         (Some(false), _) => format!("contradicted, it is the work on the bytes: {times}"),
-        (None, Some(Side::Store)) => format!("it is the store: {times}"),
-        (None, Some(Side::Work)) => format!("it is the work on the bytes: {times}"),
+        (None, Some(StageSide::Store)) => format!("it is the store: {times}"),
+        (None, Some(StageSide::Work)) => format!("it is the work on the bytes: {times}"),
         (None, None) if store.min(decoding) < time_s * (1.0 - TELLING) => {
             format!("not decided, the store and the work on the bytes matter alike: {times}")
         }
@@ -203,8 +209,8 @@ mod tests {
         Without { store_s: Some(store_s), decoding_s: Some(decoding_s) }
     }
 
-    fn work() -> Work {
-        Work {
+    fn work() -> WorkDemand {
+        WorkDemand {
             stored_bytes: Some(2_000_000_000),
             requests: Some(2000),
             dependent_requests: Some(40),
@@ -233,7 +239,8 @@ mod tests {
             ),
             (
                 Limit { latency_s: Some(1.0), ..none },
-                "bound by waiting for one request after the other: 40 of them at 25.0 ms each take 1.00 s",
+                "bound by waiting for one request after the other: 40 of them at 25.0 ms each \
+                 take 1.00 s",
             ),
             (
                 Limit { decode_s: Some(1.0), ..none },
@@ -241,7 +248,8 @@ mod tests {
             ),
             (
                 Limit { decode_s: Some(0.3), consumer_s: Some(0.7), ..none },
-                "bound by the consumer: 3.00 s of CPU on 2 cores take 1.00 s, 2.00 s of it the consumer's,",
+                "bound by the consumer: 3.00 s of CPU on 2 cores take 1.00 s, 2.00 s of it the \
+                 consumer's,",
             ),
             (
                 Limit { memcpy_s: Some(1.0), ..none },
@@ -263,7 +271,7 @@ mod tests {
                 .starts_with("waits: the largest term is the store's bandwidth, but")
         );
         assert!(words(limit, 0.5, Without::default()).contains("the probe is not the limit"));
-        let nothing = verdict(&Limit::default(), &Work::default(), 1.0, Without::default());
+        let nothing = verdict(&Limit::default(), &WorkDemand::default(), 1.0, Without::default());
         assert_eq!(
             (nothing.words.as_str(), nothing.term, nothing.confirmed),
             ("no limit known", None, None)

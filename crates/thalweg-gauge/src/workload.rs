@@ -1,4 +1,4 @@
-//! One job to time: a command line, and the report that it prints about itself.
+//! A workload: a command line to time, and the report that it prints.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Workload {
     /// Variables set on top of the inherited environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// CPUs that it may run on; all of ours if none are given.
+    /// CPUs that it may run on; `None` for all CPUs of this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<usize>>,
     /// Seconds after which it is killed.
@@ -32,7 +32,7 @@ impl Workload {
         }
     }
 
-    /// The command line for people: quoted where a shell would need it.
+    /// The command line, quoted where a shell would need it.
     pub fn command_line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(c);
         let quote = |s: &String| {
@@ -46,16 +46,16 @@ impl Workload {
     }
 }
 
-/// What a workload says of itself: the last line of its standard output that is a JSON object.
+/// The report of a workload: the last line of its standard output that is a JSON object.
 ///
 /// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are
 /// kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// Its name for what it did.
+pub struct WorkloadReport {
+    /// The name of the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Version of the program or library that did it.
+    /// Version of the program or library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Time to samples: seconds from open to the last batch in the consumer's hands.
@@ -76,10 +76,10 @@ pub struct Report {
     /// Decoded bytes delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_decoded: Option<u64>,
-    /// Stored bytes that had to be read for it, if that is not the whole file.
+    /// Stored bytes that had to be read, if not the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
-    /// Requests that it made of its store.
+    /// Requests to the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Requests in the longest chain in which each had to wait for the answer to the one before.
@@ -97,10 +97,10 @@ pub struct Report {
     /// Threads used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
-    /// How long its calls took, if it loops over many.
+    /// The distribution of its calls' durations, if it makes many calls in a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
-    /// What its store was held to, as `thalweg read --throttle` takes it.
+    /// The throttle of its store, in the form of `thalweg read --throttle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<String>,
     /// How the program was built: compiler, flags, libraries, allocator.
@@ -109,7 +109,7 @@ pub struct Report {
     /// Stages by name: seconds, or an object with `busy_s`, `exposed_s`, `bytes_in`, `bytes_out`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub stages: Map<String, Value>,
-    /// Everything else that it said.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -126,7 +126,7 @@ pub struct Latency {
     /// Median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
-    /// 99 of 100 calls took no longer.
+    /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
     /// The longest.
@@ -136,7 +136,7 @@ pub struct Latency {
 
 /// One stage of a workload's pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct StageTimes {
     /// Its name, as in "decode".
     pub name: String,
     /// Seconds of work, summed over workers.
@@ -145,8 +145,8 @@ pub struct Stage {
     pub exposed_s: Option<f64>,
 }
 
-impl Report {
-    /// Finds the report in a workload's standard output. None if no line is a JSON object.
+impl WorkloadReport {
+    /// Finds the report in a workload's standard output. `None` if no line is a JSON object.
     ///
     /// # Errors
     /// When the last such line has a field of the wrong type.
@@ -162,13 +162,13 @@ impl Report {
     }
 
     /// The stages in the order of the pipeline, where the names are known; others follow by name.
-    pub fn stage_list(&self) -> Vec<Stage> {
+    pub fn stage_list(&self) -> Vec<StageTimes> {
         let known = ["index", "fetch", "decode", "deliver"];
         let rank = |name: &str| known.iter().position(|k| *k == name).unwrap_or(known.len());
-        let mut stages: Vec<Stage> = self
+        let mut stages: Vec<StageTimes> = self
             .stages
             .iter()
-            .map(|(name, value)| Stage {
+            .map(|(name, value)| StageTimes {
                 name: name.clone(),
                 busy_s: value.as_f64().or_else(|| value.get("busy_s")?.as_f64()),
                 exposed_s: value.get("exposed_s").and_then(Value::as_f64),
@@ -185,19 +185,20 @@ mod tests {
 
     #[test]
     fn the_last_json_object_is_the_report() {
-        let out = "hello\n{\"digest\":\"old\"}\n{\"digest\":\"d\",\"open_to_last_s\":0.5,\"gpu\":true}\n{not json\n3\n";
-        let report = Report::find(out).ok().flatten().unwrap_or_default();
+        let out = "hello\n{\"digest\":\"old\"}\n\
+                   {\"digest\":\"d\",\"open_to_last_s\":0.5,\"gpu\":true}\n{not json\n3\n";
+        let report = WorkloadReport::find(out).ok().flatten().unwrap_or_default();
         assert_eq!(report.digest.as_deref(), Some("d"));
         assert_eq!(report.open_to_last_s, Some(0.5));
         assert_eq!(report.other.get("gpu"), Some(&Value::Bool(true)));
-        assert!(matches!(Report::find("no json here"), Ok(None)));
-        assert!(Report::find("{\"reads\":\"many\"}").is_err());
+        assert!(matches!(WorkloadReport::find("no json here"), Ok(None)));
+        assert!(WorkloadReport::find("{\"reads\":\"many\"}").is_err());
     }
 
     #[test]
     fn unknown_fields_survive_a_round_trip() {
         let line = r#"{"digest":"d","extra":{"a":[1,2]},"sum":-12}"#;
-        let report: Report = serde_json::from_str(line).unwrap_or_default();
+        let report: WorkloadReport = serde_json::from_str(line).unwrap_or_default();
         let back: Value = serde_json::to_value(&report).unwrap_or_default();
         assert_eq!(back, serde_json::from_str::<Value>(line).unwrap_or_default());
     }
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn stages_are_numbers_or_objects() {
         let line = r#"{"stages":{"decode":{"busy_s":2.0,"exposed_s":0.5},"fetch":1.5,"warp":1}}"#;
-        let report: Report = serde_json::from_str(line).unwrap_or_default();
+        let report: WorkloadReport = serde_json::from_str(line).unwrap_or_default();
         let stages = report.stage_list();
         let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["fetch", "decode", "warp"]);

@@ -4,23 +4,23 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use thalweg::reads::{Options, ReadFile};
-use thalweg_gauge::suite::{Make, Needed};
+use thalweg_gauge::suite::{Make, NeededFile};
 use thalweg_gauge::trial;
 
 use crate::common::Outcome;
-use crate::synth;
 
-/// Makes `needed` if it is not there. What is half made never looks whole.
-pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
+/// Makes the file `needed` if it is absent. A partly written file has another name.
+pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> Outcome {
     let path = &needed.path;
     match &needed.make {
         Make::Given => {}
-        Make::Synth(synthetic) if !path.is_file() => {
+        Make::Synth(file) if !path.is_file() => {
             folder(path)?;
-            synth::write(path, synthetic, &|| stop.load(Ordering::SeqCst))?;
+            file.write(path, &|| stop.load(Ordering::SeqCst))?;
         }
         Make::Ids { of, list } => {
-            // Anew each time: the reads may be others than last time, and it takes a moment.
+            // The list is made anew each time, because the reads may have changed. It takes a
+            // moment.
             let file = ReadFile::open(of, Options::default())?;
             let ids = file.read_ids()?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -30,7 +30,7 @@ pub(super) fn make(needed: &Needed, stop: &AtomicBool) -> Outcome {
         }
         Make::Command { workload, partial } if !path.exists() => {
             folder(path)?;
-            // What was left when it was interrupted; a store is a folder.
+            // The remains of an interrupted run; a graph store is a folder.
             let left = match std::fs::symlink_metadata(partial) {
                 Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(partial),
                 Ok(_) => std::fs::remove_file(partial),

@@ -1,4 +1,4 @@
-//! Where the results of a run go, and how a run that was cut off is found again.
+//! The files of a run's results, and how an interrupted run is found again.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -21,8 +21,8 @@ pub(super) struct Outputs {
 const LINES: &str = "results.jsonl";
 
 impl Outputs {
-    /// All three in a new folder below `out`; or the lines in `json`, and then nothing that was not
-    /// asked for.
+    /// All three files in a new folder below `out`. With `json`, the lines go there, and only the
+    /// requested page is written.
     pub(super) fn new(
         out: &Path,
         json: Option<&PathBuf>,
@@ -46,7 +46,7 @@ impl Outputs {
         Ok(Self { html: html.cloned().or(outputs.html), ..outputs })
     }
 
-    /// Those of an earlier run: its folder, or its file of lines.
+    /// The outputs of an earlier run, by its folder or its file of lines.
     pub(super) fn earlier(path: &Path, html: Option<&PathBuf>) -> Self {
         let outputs = if path.is_dir() {
             Self::inside(path)
@@ -65,7 +65,7 @@ impl Outputs {
         }
     }
 
-    /// The suite that an earlier run was about.
+    /// The suite of an earlier run.
     pub(super) fn recorded(&self) -> Result<SuiteRecord, Failure> {
         let record = SuiteRecord::find(&read_text(&self.lines)?);
         let lines = self.lines.display();
@@ -76,15 +76,15 @@ impl Outputs {
         })
     }
 
-    /// Opens the file of lines, and gives what an earlier run left in it. A new one begins with
-    /// `record`.
+    /// Opens the file of lines, and returns the comparisons of an earlier run in it. A new file
+    /// starts with `record`.
     pub(super) fn open(
         &self,
         record: Option<&SuiteRecord>,
     ) -> Result<(Box<dyn Write>, Vec<Earlier>), Failure> {
         let path = &self.lines;
         let (mut file, earlier) = if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-            // A pipe or a device has no past.
+            // A pipe or a device has no earlier lines.
             (
                 OpenOptions::new().write(true).open(path).map_err(|e| io(path, "opening", e))?,
                 Vec::new(),
@@ -98,8 +98,8 @@ impl Outputs {
         Ok((Box::new(file), earlier))
     }
 
-    /// Writes the reports. Called after each comparison, so that whatever happens next, what is
-    /// measured can be read.
+    /// Writes the reports. It is called after each comparison, so that an interruption later leaves
+    /// a report.
     pub(super) fn report(&self, done: &[Comparison]) -> Outcome {
         let write = |path: &Option<PathBuf>, page: &dyn Fn() -> String| -> Outcome {
             match path {
@@ -111,8 +111,8 @@ impl Outputs {
         write(&self.markdown, &|| done.iter().map(|c| markdown(c) + "\n").collect())
     }
 
-    /// Where everything went, for the last line on the terminal.
-    pub(super) fn told(&self) -> String {
+    /// The paths of all outputs, for the last line on the terminal.
+    pub(super) fn in_words(&self) -> String {
         let reports: Vec<String> = [&self.html, &self.markdown]
             .into_iter()
             .flatten()

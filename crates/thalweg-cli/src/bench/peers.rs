@@ -1,5 +1,5 @@
-//! Where the peers are. `make peers` puts them beside the program; others may say where with
-//! THALWEG_PEERS.
+//! Finds the programs of peers. `make peers` puts them beside the program; THALWEG_PEERS names
+//! another folder.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("basalt", "basalt_peer"),
 ];
 
-/// Parts that `make peers` does not build, and what does.
+/// Peers that `make peers` does not build, and the commands that do.
 const APART: [(&str, &str); 2] = [("rocksdb", "make rocksdb"), ("basalt", "make basalt")];
 
-/// What the repository's own Python runs: a benchmark of a library, or a tool that was installed.
-/// What ends in `.sh` runs itself.
+/// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
+/// script that ends in `.sh` runs by itself.
 const SCRIPTS: [(&str, &str); 16] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
@@ -40,12 +40,12 @@ const SCRIPTS: [(&str, &str); 16] = [
     ("pod5-tools", ".venv/bin/pod5"),
 ];
 
-/// What the user may have installed.
+/// Tools that the user may have installed.
 const TOOLS: [&str; 3] = ["slow5tools", "h5repack", "h5diff"];
 
 /// Looks a peer up by its name in suites.
 pub(super) fn find(name: &str) -> Peer {
-    // <repository>/target/release/thalweg
+    // The program is <repository>/target/release/thalweg.
     let exe = std::env::current_exe().ok();
     let target = exe.as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned);
     let found = |program: &Path| program.is_file().then(|| program.to_string_lossy().into_owned());

@@ -1,23 +1,24 @@
-//! Runs the comparisons of a suite one after the other, and goes on where an earlier run was cut
-//! off.
+//! Runs the comparisons of a suite one after the other, and continues an interrupted run.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg_gauge::comparison::{Comparison, Earlier, run as compare, summarise};
+use thalweg_gauge::comparison::{
+    Comparison, ComparisonPlan, ComparisonProgress, Earlier, run as compare, summarise,
+};
 use thalweg_gauge::report::{machine, markdown, text};
-use thalweg_gauge::suite::Job;
+use thalweg_gauge::suite::ComparisonJob;
 use thalweg_gauge::trial;
 
-use super::Work;
+use super::PlannedSuite;
 use super::files::{io, make};
-use super::left::{Display, Left};
 use super::outputs::Outputs;
+use super::remaining::{Display, RemainingWork};
 use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output};
 
 pub(super) fn run(
-    work: Work,
+    work: PlannedSuite,
     mut lines: Box<dyn Write>,
     earlier: Vec<Earlier>,
     outputs: &Outputs,
@@ -27,80 +28,116 @@ pub(super) fn run(
     let stop = flag_on_interrupt();
     let started = Instant::now();
     let mut jobs = work.jobs;
-    absences(&jobs);
+    report_absent(&jobs);
     jobs.retain(|job| !job.plan.arms.is_empty());
     if jobs.is_empty() {
         return Err(Failure::Said("nothing of this suite can run here".into()));
     }
     for job in &mut jobs {
-        // The latest of its name is the one that may have been cut off.
+        // The latest comparison of this name is the one that may have been interrupted.
         job.plan.resume = earlier.iter().rev().find(|e| e.session.name == job.plan.name).cloned();
     }
-    let over = |job: &Job| job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some());
-    for needed in jobs.iter().filter(|job| !over(job)).flat_map(|job| &job.needed) {
+    for needed in jobs.iter().filter(|job| !is_finished(job)).flat_map(|job| &job.needed) {
         make(needed, &stop)?;
     }
-    let mut display = Display::new(Left::new(jobs.iter().map(|job| job.guess)));
-    let mut done: Vec<Comparison> = Vec::new();
+    let display = Display::new(RemainingWork::new(jobs.iter().map(|job| job.guess)));
+    let mut session = Session {
+        started,
+        budget: work.budget,
+        stop: &stop,
+        lines: &mut *lines,
+        outputs,
+        as_markdown,
+        display,
+        done: Vec::new(),
+    };
     let mut unbegun: Vec<&str> = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
         if stop.load(Ordering::SeqCst) {
             break;
         }
-        if let Some(earlier) = job.plan.resume.as_ref().filter(|_| over(job)) {
-            display.over(number);
-            done.push(summarise(earlier.clone()));
-            continue;
+        if !session.job(number, job)? {
+            unbegun.push(&job.plan.name);
         }
-        let mut plan = job.plan.clone();
-        if let Some(budget) = work.budget {
-            let Some(left) = budget.checked_sub(started.elapsed()) else {
-                unbegun.push(&job.plan.name);
-                continue;
-            };
-            // What is left is shared out by how long each is expected to take; preparing is at the
-            // cost of all to come.
-            let share = share(&display.left, number).clamp(0.0, 1.0);
-            let own = left.mul_f64(share);
-            plan.reserve = left - own;
-            plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
-        }
-        let ended = around(job, &stop, || {
-            Ok(compare(&plan, &mut lines, &stop, &mut |progress| {
-                display.show(number, &plan.name, &progress)
-            })?)
-        });
-        display.over(number);
-        let comparison = match ended {
-            Ok(comparison) => comparison,
-            Err(failure) => {
-                display.end();
-                return Err(failure);
-            }
-        };
-        display.aside(|| -> Outcome {
-            let mut out = output();
-            writeln!(
-                out,
-                "{}",
-                if as_markdown { markdown(&comparison) } else { text(&comparison) }
-            )?;
-            Ok(out.flush()?)
-        })?;
-        done.push(comparison);
-        outputs.report(&done)?;
     }
-    display.end();
+    session.display.end();
     if !unbegun.is_empty() {
         complain(&format!(
             "the time was over before these began (--resume goes on with them): {}",
             unbegun.join("; ")
         ));
     }
-    finish(&done, outputs, as_markdown, stop.load(Ordering::SeqCst))
+    finish(&session.done, outputs, as_markdown, stop.load(Ordering::SeqCst))
 }
 
-fn absences(jobs: &[Job]) {
+/// Whether an earlier run finished this comparison.
+fn is_finished(job: &ComparisonJob) -> bool {
+    job.plan.resume.as_ref().is_some_and(|e| e.ended.is_some())
+}
+
+/// The comparisons of a suite while they run.
+struct Session<'a> {
+    started: Instant,
+    budget: Option<Duration>,
+    stop: &'a AtomicBool,
+    lines: &'a mut dyn Write,
+    outputs: &'a Outputs,
+    as_markdown: bool,
+    display: Display,
+    done: Vec<Comparison>,
+}
+
+impl Session<'_> {
+    /// Runs job `number`, or takes over its earlier results. False if the budget is spent.
+    fn job(&mut self, number: usize, job: &ComparisonJob) -> Result<bool, Failure> {
+        if let Some(earlier) = job.plan.resume.as_ref().filter(|_| is_finished(job)) {
+            self.display.over(number);
+            self.done.push(summarise(earlier.clone()));
+            return Ok(true);
+        }
+        let Some(plan) = self.within_budget(number, &job.plan) else { return Ok(false) };
+        let ended = with_setup_and_cleanup(job, self.stop, || {
+            let mut on_progress = |progress: ComparisonProgress<'_>| {
+                self.display.show(number, &plan.name, &progress);
+            };
+            Ok(compare(&plan, &mut self.lines, self.stop, &mut on_progress)?)
+        });
+        self.display.over(number);
+        let comparison = match ended {
+            Ok(comparison) => comparison,
+            Err(failure) => {
+                self.display.end();
+                return Err(failure);
+            }
+        };
+        let report = if self.as_markdown { markdown(&comparison) } else { text(&comparison) };
+        self.display.aside(|| -> Outcome {
+            let mut out = output();
+            writeln!(out, "{report}")?;
+            Ok(out.flush()?)
+        })?;
+        self.done.push(comparison);
+        self.outputs.report(&self.done)?;
+        Ok(true)
+    }
+
+    /// The plan with its share of the remaining time; `None` if no time remains.
+    fn within_budget(&self, number: usize, plan: &ComparisonPlan) -> Option<ComparisonPlan> {
+        let mut plan = plan.clone();
+        if let Some(budget) = self.budget {
+            let remaining = budget.checked_sub(self.started.elapsed())?;
+            // The remaining time is shared out by how long each comparison is expected to take;
+            // preparing is at the cost of all that follow.
+            let share = share(&self.display.remaining, number).clamp(0.0, 1.0);
+            let own = remaining.mul_f64(share);
+            plan.reserve = remaining - own;
+            plan.budget = Some(plan.budget.map_or(own, |b| b.min(own)));
+        }
+        Some(plan)
+    }
+}
+
+fn report_absent(jobs: &[ComparisonJob]) {
     let mut said: Vec<&str> = Vec::new();
     for job in jobs {
         for absent in &job.absent {
@@ -112,15 +149,16 @@ fn absences(jobs: &[Job]) {
     }
 }
 
-/// The share of the work from job `number` on that is its own.
-fn share(left: &Left, number: usize) -> f64 {
-    let (own, all) = (left.seconds(number) - left.seconds(number + 1), left.seconds(number));
+/// The share of job `number` in the work of this job and the later ones.
+fn share(remaining: &RemainingWork, number: usize) -> f64 {
+    let own = remaining.seconds(number) - remaining.seconds(number + 1);
+    let all = remaining.seconds(number);
     if all > 0.0 { own / all } else { 1.0 }
 }
 
-/// Runs what a job wants before its first trial and after its last, whatever happens between.
-fn around(
-    job: &Job,
+/// Runs the setup commands of a job, its trials and, whatever their result, its clean-up commands.
+fn with_setup_and_cleanup(
+    job: &ComparisonJob,
     stop: &AtomicBool,
     trials: impl FnOnce() -> Result<Comparison, Failure>,
 ) -> Result<Comparison, Failure> {
@@ -133,7 +171,7 @@ fn around(
     });
     let ended = setup.and_then(|()| trials());
     for command in &job.cleanup {
-        // Also after Ctrl-C, which is why it has no flag; a limit, so that it ends.
+        // The clean-up runs after Ctrl-C, too, so it gets no stop flag; a time limit ends it.
         let mut command = command.clone();
         command.timeout_s = Some(CLEANUP.as_secs_f64());
         if let Err(error) = trial::run(&command, &AtomicBool::new(false)) {
@@ -143,18 +181,18 @@ fn around(
     ended
 }
 
-/// Longest that a clean-up may take.
+/// The time limit of a clean-up command.
 const CLEANUP: Duration = Duration::from_secs(60);
 
 fn finish(done: &[Comparison], outputs: &Outputs, as_markdown: bool, stopped: bool) -> Outcome {
-    // Once more, for runs that found nothing left to do.
+    // The report is written here, too, for runs without a remaining comparison.
     outputs.report(done)?;
     let mut out = output();
     if !as_markdown {
         if let Some(last) = done.last() {
             writeln!(out, "{}", machine(last))?;
         }
-        writeln!(out, "{}", outputs.told())?;
+        writeln!(out, "{}", outputs.in_words())?;
     }
     out.flush()?;
     if stopped {

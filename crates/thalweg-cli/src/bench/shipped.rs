@@ -1,4 +1,4 @@
-//! The suites that are inside the program, and how the argument of `bench` is understood.
+//! The suites inside the program, and the lookup of the argument of `bench`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,29 +6,31 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Suite;
 
 use crate::common::Failure;
+use crate::synth::SyntheticFiles;
 
-/// Name and text. The first runs when nothing is named; `file` measures on a file of the user's.
+/// Name and text. The first suite runs by default; `file` measures on a file of the user.
 pub(super) const SHIPPED: [(&str, &str); 8] = [
-    ("tour", include_str!("../../../../suites/tour.toml")),
-    ("file", include_str!("../../../../suites/file.toml")),
-    ("slow5", include_str!("../../../../suites/slow5.toml")),
-    ("nanopore", include_str!("../../../../suites/nanopore.toml")),
-    ("neutron", include_str!("../../../../suites/neutron.toml")),
-    ("connectome", include_str!("../../../../suites/connectome.toml")),
-    ("pipeline", include_str!("../../../../suites/pipeline.toml")),
-    ("scaling", include_str!("../../../../suites/scaling.toml")),
+    ("tour", include_str!("../../suites/tour.toml")),
+    ("file", include_str!("../../suites/file.toml")),
+    ("slow5", include_str!("../../suites/slow5.toml")),
+    ("nanopore", include_str!("../../suites/nanopore.toml")),
+    ("neutron", include_str!("../../suites/neutron.toml")),
+    ("connectome", include_str!("../../suites/connectome.toml")),
+    ("pipeline", include_str!("../../suites/pipeline.toml")),
+    ("scaling", include_str!("../../suites/scaling.toml")),
 ];
 
-/// A suite, what its relative paths are relative to, and files that the argument itself gives.
-pub(super) struct Named {
+/// A suite, the folder that its relative paths start from, and the files that the argument gives.
+pub(super) struct NamedSuite {
     pub(super) suite: Suite,
     pub(super) source: String,
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<String, PathBuf>,
 }
 
-/// The suite that is called so: a shipped one, a TOML file, or the one for a data file.
-pub(super) fn named(what: Option<&str>) -> Result<Named, Failure> {
+/// Finds the suite by the argument: a shipped suite, a TOML file, or the suite `file` for a data
+/// file.
+pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     let what = what.unwrap_or("tour");
     if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == what) {
         return parsed(format!("{name}.toml"), text, PathBuf::new(), BTreeMap::new());
@@ -56,6 +58,6 @@ fn parsed(
     text: &str,
     folder: PathBuf,
     files: BTreeMap<String, PathBuf>,
-) -> Result<Named, Failure> {
-    Ok(Named { suite: Suite::parse(&source, text)?, source, folder, files })
+) -> Result<NamedSuite, Failure> {
+    Ok(NamedSuite { suite: Suite::parse(&source, text, &SyntheticFiles)?, source, folder, files })
 }

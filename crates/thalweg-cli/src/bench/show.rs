@@ -1,27 +1,28 @@
-//! What a run would do, without doing it.
+//! Lists suites, comparisons and the plan of a run.
 
 use std::io::Write;
 
-use thalweg_gauge::comparison::Pairs;
-use thalweg_gauge::suite::{Job, Make, Suite};
+use thalweg_gauge::comparison::PairCount;
+use thalweg_gauge::suite::{ComparisonJob, Make, Suite};
 use thalweg_gauge::units::decimal_bytes;
 
-use super::left::in_words;
+use super::remaining::in_words;
 use super::shipped::SHIPPED;
 use crate::common::{Outcome, output};
+use crate::synth::SyntheticFiles;
 
-/// The suites inside the program.
+/// Prints the suites inside the program.
 pub(super) fn shipped() -> Outcome {
     let mut out = output();
     for (name, text) in SHIPPED {
-        let suite = Suite::parse(&format!("{name}.toml"), text)?;
+        let suite = Suite::parse(&format!("{name}.toml"), text, &SyntheticFiles)?;
         writeln!(out, "{name:<10} {}", suite.about())?;
     }
     Ok(out.flush()?)
 }
 
-/// The comparisons of a suite, one a line.
-pub(super) fn comparisons(jobs: &[Job]) -> Outcome {
+/// Prints the comparisons of a suite, one a line.
+pub(super) fn comparisons(jobs: &[ComparisonJob]) -> Outcome {
     let mut out = output();
     for job in jobs {
         let arms = job.plan.arms.iter().map(|arm| arm.name.clone());
@@ -31,15 +32,16 @@ pub(super) fn comparisons(jobs: &[Job]) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// Everything that would run, and about how long it takes.
-pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
+/// Prints everything that would run, and about how long it takes.
+pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> Outcome {
     let mut out = output();
     let seconds: f64 = jobs.iter().map(|job| job.guess.total().as_secs_f64()).sum();
     let trials: usize = jobs.iter().map(|job| job.guess.trials).sum();
     writeln!(out, "{}: {}", suite.name(), suite.about())?;
     writeln!(
         out,
-        "at most {trials} trials, about {} (guessed from the sizes of the files; it is measured once trials have run)\n",
+        "at most {trials} trials, about {} (guessed from the sizes of the files; it is measured \
+         once trials have run)\n",
         in_words(seconds)
     )?;
     let mut seen = Vec::new();
@@ -60,8 +62,8 @@ pub(super) fn plan(suite: &Suite, jobs: &[Job]) -> Outcome {
     }
     for job in jobs {
         let pairs = match job.plan.pairs {
-            Pairs::Fixed(n) => format!("{n} pairs"),
-            Pairs::Auto { least, most, half_width } => {
+            PairCount::Fixed(n) => format!("{n} pairs"),
+            PairCount::Auto { least, most, half_width } => {
                 format!("{least} to {most} pairs, until +-{} % are reached", half_width * 100.0)
             }
         };

@@ -12,7 +12,7 @@ use thalweg_gauge::units::{decimal_bytes, digits};
 use crate::common::{Outcome, open_set, output};
 use crate::progress::Progress;
 
-/// Acquisitions and reasons beyond these are counted in words, never in JSON.
+/// More acquisitions and reasons than these are summed up in text; JSON has all of them.
 const SHOWN: usize = 12;
 
 pub(super) fn run(paths: &[PathBuf], as_json: bool, options: Options) -> Outcome {
@@ -36,13 +36,20 @@ fn bits_per_sample(summary: &RunSummary) -> Option<f64> {
 }
 
 fn in_json(summary: &RunSummary) -> Value {
-    let lengths = summary.lengths.map(
-        |l| json!({ "n50": l.n50, "min": l.min, "median": l.median, "mean": l.mean, "max": l.max, "exact": true }),
-    );
+    let lengths = summary.lengths.map(|l| {
+        json!({
+            "n50": l.n50, "min": l.min, "median": l.median, "mean": l.mean, "max": l.max,
+            "exact": true,
+        })
+    });
     let runs: Vec<Value> = summary
         .runs
         .iter()
-        .map(|run| json!({ "attributes": run.attributes, "reads": run.reads, "samples": run.samples }))
+        .map(|run| {
+            json!({
+                "attributes": run.attributes, "reads": run.reads, "samples": run.samples,
+            })
+        })
         .collect();
     json!({
         "schema": "thalweg.run/1",
@@ -114,7 +121,7 @@ fn in_words(summary: &RunSummary) -> String {
     text
 }
 
-/// Reads by reason, most first. One nameless reason is no news.
+/// Reads by end reason, the most frequent first. A single unnamed reason is left out.
 fn counts(
     line: &mut impl FnMut(&str, String),
     name: &str,

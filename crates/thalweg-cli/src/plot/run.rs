@@ -1,4 +1,4 @@
-//! A run at a glance, from a scan: no signal is decoded.
+//! Plots an overview of a run from a scan, without decoding signal.
 
 use std::collections::BTreeMap;
 
@@ -18,22 +18,22 @@ const BINS_A_DECADE: f64 = 20.0;
 const SLICE_S: usize = 10;
 const MOST_SLICES: usize = 60 * 24 * 3600 / SLICE_S;
 
-/// Bars over time.
+/// The number of bars over time.
 const BARS: usize = 72;
 
-/// A bar over time stands for one of these: what people divide minutes, hours and days into.
+/// The lengths of time that a bar may stand for.
 const SPANS_S: [usize; 14] =
     [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
 const LONGEST_S: usize = 86_400;
 
-/// Names of end reasons that are drawn; the rest is put together.
+/// The number of end reasons that are drawn; all others are drawn as one.
 const REASONS: usize = 10;
 
-/// Channel numbers beyond this are no channels.
+/// Larger channel numbers are taken for invalid.
 const MOST_CHANNELS: usize = 20_000;
 
 #[derive(Debug, Default)]
-struct Tally {
+struct RunTally {
     reads: u64,
     samples: u64,
     /// Samples of reads by the logarithm of their length.
@@ -54,7 +54,7 @@ pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
         .filter(|name| own.column_with_name(name).is_some())
         .map(str::to_owned)
         .collect();
-    let mut tally = Tally::default();
+    let mut tally = RunTally::default();
     for batch in set.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })? {
         tally.batch(&batch?)?;
     }
@@ -75,7 +75,7 @@ pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
     Ok((title, panels.into_iter().flatten().collect()))
 }
 
-impl Tally {
+impl RunTally {
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let missing = || Failure::Said("a scan without samples or sampling rates".into());
         let samples = batch
@@ -100,7 +100,8 @@ impl Tally {
             };
             (0..column.len()).map(cell).collect()
         };
-        let (starts, channels) = (texts(starts)?, texts(batch.column_by_name("channel_number"))?);
+        let starts = texts(starts)?;
+        let channels = texts(batch.column_by_name("channel_number"))?;
         for (row, &length) in samples.values().iter().enumerate() {
             self.reads += 1;
             self.samples += length;
@@ -167,7 +168,8 @@ impl Tally {
         let seconds =
             SPANS_S.into_iter().find(|&seconds| seconds >= least * SLICE_S).unwrap_or(LONGEST_S);
         let step = seconds / SLICE_S;
-        let (hour, minute) = (3600 / SLICE_S, 60 / SLICE_S);
+        let hour = 3600 / SLICE_S;
+        let minute = 60 / SLICE_S;
         if self.slices.len() > 3 * hour {
             (step, "h", hour as f64)
         } else {
@@ -241,13 +243,13 @@ impl Tally {
         })
     }
 
-    /// As the files number channels, not as they lie on a flow cell: that differs from kind to
-    /// kind.
+    /// Channels are in the order of their numbers. Their places on a flow cell differ between its
+    /// kinds.
     fn by_channel(&self) -> Option<Panel> {
         if self.channels.is_empty() {
             return None;
         }
-        // A full flow cell where there is one that has so many channels.
+        // The number of channels of the smallest flow cell that has them all.
         let count = [126, 512, 2675, 3000]
             .into_iter()
             .find(|&all| self.channels.len() <= all)
@@ -264,7 +266,9 @@ impl Tally {
             x: Axis::new("", 0.0, columns as f64),
             y: Axis::new("", 0.0, count.div_ceil(columns) as f64),
             marks: Marks::Grid { columns, cells },
-            note: "Channels row by row in the order of their numbers, which is not their place on the flow cell. The darker, the more.".into(),
+            note: "Channels row by row in the order of their numbers, which is not their place \
+                 on the flow cell. The darker, the more."
+                .into(),
         })
     }
 }
@@ -278,7 +282,7 @@ fn span(seconds: usize) -> String {
     }
 }
 
-/// Which bar a length belongs to. Reads without samples are with those that have one.
+/// The number of the bar for a length. Reads without samples count as reads with one sample.
 fn bin(length: u64) -> u32 {
     ((length.max(1) as f64).log10() * BINS_A_DECADE).floor() as u32
 }
@@ -289,7 +293,7 @@ mod tests {
 
     #[test]
     fn times_that_make_no_sense_are_counted_apart() {
-        let mut tally = Tally::default();
+        let mut tally = RunTally::default();
         for seconds in [Some(f64::NAN), Some(-1.0), Some(1e300), None, Some(5.0), Some(20.0)] {
             tally.time(seconds, 10);
         }
@@ -307,7 +311,7 @@ mod tests {
             (72.0, "2 h"),
             (1000.0, "24 h"),
         ] {
-            let mut tally = Tally::default();
+            let mut tally = RunTally::default();
             tally.time(Some(hours * 3600.0), 1);
             let Some(panel) = tally.over_time() else { unreachable!() };
             assert_eq!(panel.y.label, format!("reads in {said}"));
@@ -316,7 +320,7 @@ mod tests {
 
     #[test]
     fn bars_hold_all_samples() {
-        let mut tally = Tally::default();
+        let mut tally = RunTally::default();
         for length in [0, 1, 9, 10, 11, 1_000_000, u64::from(u32::MAX)] {
             *tally.lengths.entry(bin(length)).or_default() += length;
         }

@@ -4,18 +4,24 @@ use std::path::Path;
 
 use thalweg::synth::neuroglial::Recipe;
 
-use crate::common::{Outcome, parse_count};
+use crate::common::parse_count;
 
 const HEADING: &str = "Neuroglial connectivity";
 
 /// How large a network is.
 #[derive(Debug, clap::Args)]
 pub(super) struct NeuroglialArgs {
-    /// Neurons, which say how much tissue there is
-    #[arg(long, value_name = "M", default_value = "219422", value_parser = parse_count, help_heading = HEADING)]
+    /// Neurons, which determine the volume of tissue
+    #[arg(
+        long,
+        value_name = "M",
+        default_value = "219422",
+        value_parser = parse_count,
+        help_heading = HEADING
+    )]
     neurons: u64,
-    /// The first N astrocytes of those that there is room for (14,086 among as many neurons as are
-    /// the default), whose lists do not depend on N; all of them unless it is said
+    /// Only the first N of the astrocytes that the tissue has room for (14,086 with the default
+    /// neurons); their lists do not depend on N
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = HEADING)]
     astrocytes: Option<u64>,
 }
@@ -29,8 +35,12 @@ impl NeuroglialArgs {
     }
 }
 
-/// Lists are made by all cores, and written in the order of the file by this one.
-pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
+/// Writes a network. All cores make lists; this thread writes them in the order of the file.
+pub(super) fn write(
+    path: &Path,
+    recipe: Recipe,
+    stopped: &dyn Fn() -> bool,
+) -> thalweg::Result<()> {
     use thalweg::synth::neuroglial::{NeuroglialWriter, SynthNetwork};
 
     let network = SynthNetwork::new(recipe)?;

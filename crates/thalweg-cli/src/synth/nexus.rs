@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thalweg::synth::nexus::{Coding, Layout, Libver, Order, PulseTimes, Recipe, Weights};
 
-use crate::common::{Outcome, parse_bytes};
+use crate::common::parse_bytes;
 
 const HEADING: &str = "NeXus events";
 
@@ -12,19 +12,26 @@ const HEADING: &str = "NeXus events";
 #[derive(Debug, clap::Args)]
 pub(super) struct NexusArgs {
     /// Bytes of events, uncompressed; an event takes eight
-    #[arg(long, value_name = "SIZE", default_value = "1.6GB", value_parser = parse_bytes, help_heading = HEADING)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1.6GB",
+        value_parser = parse_bytes,
+        help_heading = HEADING
+    )]
     size: u64,
     /// Banks of detectors
     #[arg(long, value_name = "N", default_value_t = 40, help_heading = HEADING)]
     banks: u32,
-    /// Events of the banks: even; or skewed, the first 3.5 times the mean, the last a ninth of it
+    /// Distribution of events over banks: even; or skewed, with 3.5 times the mean in the first and
+    /// a ninth of it in the last
     #[arg(long, value_name = "HOW", default_value = "skewed", help_heading = HEADING)]
     weights: Weights,
     /// Elements of a chunk, as in 2048 or 1Mi; or contiguous
     #[arg(long, value_name = "N", default_value = "2048", help_heading = HEADING)]
     chunk: Layout,
-    /// Chunks in the file: live (by chance, as events arrive), interleaved (the banks in turn), or
-    /// ordered (dataset after dataset, as what is contiguous always is)
+    /// Order of the chunks in the file: live (random, as events arrive), interleaved (the banks in
+    /// turn), or ordered (dataset after dataset, as contiguous datasets always are)
     #[arg(long, value_name = "HOW", help_heading = HEADING)]
     order: Option<Order>,
     /// Filters of the chunks: none, gzip, lz4, zstd, or one of these after shuffle as in
@@ -62,8 +69,13 @@ impl NexusArgs {
     }
 }
 
-/// Pieces are made by all cores, and written in the order of the file by this one.
-pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> Outcome {
+/// Writes a file of events. All cores make pieces; this thread writes them in the order of the
+/// file.
+pub(super) fn write(
+    path: &Path,
+    recipe: Recipe,
+    stopped: &dyn Fn() -> bool,
+) -> thalweg::Result<()> {
     use thalweg::synth::nexus::{Encoded, Encoder, NexusWriter, Run};
 
     let failed = |fault: thalweg::Fault| {
@@ -75,8 +87,9 @@ pub(super) fn write(path: &Path, recipe: Recipe, stopped: &dyn Fn() -> bool) -> 
     let mut order = run.pieces();
     let bar = super::bar(run.bytes());
     let make = || {
-        let (mut encoder, mut pieces, mut at) =
-            (Encoder::new(run.recipe().coding), run.pieces(), 0);
+        let mut encoder = Encoder::new(run.recipe().coding);
+        let mut pieces = run.pieces();
+        let mut at = 0;
         let run = &run;
         move |i: u64| {
             let piece = pieces.nth((i - at) as usize);

@@ -23,7 +23,9 @@ path = "data.bin"
 [workload.plain]
 command = "wc -c < {file}"
 [workload.told]
-command = ["sh", "-c", "echo noise; echo \"{\\\"open_to_last_s\\\": 1e-6, \\\"digest\\\": \\\"{word}\\\", \\\"latency_us\\\": {\\\"n\\\": 9, \\\"p50\\\": 1.5, \\\"p99\\\": 4}}\""]
+command = ["sh", "-c", """echo noise; \
+    echo \"{\\\"open_to_last_s\\\": 1e-6, \\\"digest\\\": \\\"{word}\\\", \
+    \\\"latency_us\\\": {\\\"n\\\": 9, \\\"p50\\\": 1.5, \\\"p99\\\": 4}}\""""]
 report = true
 [[comparison]]
 name = "plain"
@@ -556,7 +558,8 @@ pairs = 1
 [set]
 file = "store"
 [file.store]
-command = "mkdir {out} {out}/segments && echo 12345 > {out}/segments/0 && echo 1 > {out}/log; test -e stop || { touch stop; false; }"
+command = """mkdir {out} {out}/segments && echo 12345 > {out}/segments/0 && \
+    echo 1 > {out}/log; test -e stop || { touch stop; false; }"""
 [workload.w]
 command = "cat {file}/segments/0 {file}/log"
 [[comparison]]

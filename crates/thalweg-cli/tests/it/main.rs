@@ -22,6 +22,7 @@ mod files;
 mod hostile;
 mod plot;
 mod pod5;
+mod published;
 mod read_paths;
 #[path = "../../../thalweg/tests/it/real.rs"]
 mod real;

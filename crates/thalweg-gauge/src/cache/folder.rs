@@ -1,4 +1,4 @@
-//! Stores that are folders: a store's bytes are those of all files in it.
+//! Files and folders. A folder stands for all files in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,18 @@ use std::time::SystemTime;
 
 use crate::{Error, Result};
 
-/// The files of a store: all regular ones below a folder, in the order of their paths, or `path`
-/// itself. Links in a folder are not followed.
+/// The regular files below a folder, in the order of their paths, or `path` itself. Links in a
+/// folder are not followed.
 ///
 /// # Errors
-/// When something can't be looked up, and when a folder has no file: then nothing could be shown of
-/// it.
+/// When something can't be looked up, and when a folder has no file, because it then gives no
+/// evidence.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    let mut files = Vec::new();
+    let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(io(&folder, "listing"))? {
             let entry = entry.map_err(io(&folder, "listing"))?;
@@ -41,11 +42,11 @@ fn io<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(std::io::Error) ->
     move |e| Error::io(path, doing, e)
 }
 
-/// Size of a file, or of all files of a store, and the latest time of change among them, if the
-/// system tells.
+/// The size of a file, or of all files of a folder, and their latest modification time, if the
+/// system reports it.
 ///
 /// # Errors
-/// As [`files_of`].
+/// The errors of [`files_of`].
 pub fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
     files_of(path)?.iter().try_fold((0, None), |(bytes, latest), file| {
         let meta = fs::metadata(file).map_err(io(file, "looking up"))?;
@@ -53,10 +54,10 @@ pub fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
     })
 }
 
-/// The file itself, or the largest of a store: what a probe reads.
+/// The file itself, or the largest file of a folder, for a probe to read.
 ///
 /// # Errors
-/// As [`files_of`].
+/// The errors of [`files_of`].
 pub fn largest_of(path: &Path) -> Result<PathBuf> {
     let size = |file: &PathBuf| fs::metadata(file).map_or(0, |meta| meta.len());
     Ok(files_of(path)?.into_iter().max_by_key(size).unwrap_or_else(|| path.to_owned()))

@@ -1,4 +1,4 @@
-//! Who keeps a file in memory: a mapped page survives every request to evict it.
+//! Finds the processes that keep a file in memory: a mapped page survives every eviction.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -29,12 +29,12 @@ pub struct Holder {
     pub hold: Hold,
 }
 
-/// Everyone who was seen to hold a file.
+/// The processes that hold a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holders {
-    /// Those seen.
+    /// The processes that were found.
     pub seen: Vec<Holder>,
-    /// Processes (of other users) that could not be looked into.
+    /// The number of processes (of other users) that could not be inspected.
     pub unseen: usize,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Holders {
     }
 }
 
-/// Every process that has `path` mapped or open, this one included.
+/// Finds every process that has `path` mapped or open, this one included.
 pub fn holders(path: &Path) -> Result<Holders> {
     let meta = fs::metadata(path).map_err(|e| Error::io(path, "looking up", e))?;
     let full = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

@@ -1,41 +1,41 @@
-//! What a reader should know before believing a ratio. Flags tell; they never take a trial out.
+//! Flags: facts that a reader should know before trusting a ratio. A flag never removes a trial.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::{Arm, Resumed, Session, Trial, standing};
+use super::{Arm, Resumed, Session, Trial, state};
 use crate::stats::median;
 use crate::stats::trend::{outliers, trend};
-use crate::trial::Load;
+use crate::trial::MachineLoad;
 use crate::units::{digits, seconds};
 
-/// Something odd about a comparison. Rounds count from 0, as in the trials.
+/// An anomaly of a comparison. Rounds count from 0, as in the trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "flag", rename_all = "snake_case")]
 pub enum Flag {
-    /// The times of the baseline rose or fell; pairs cancel that.
+    /// The times of the baseline rose or fell. Pairs cancel this drift.
     BaselineDrift {
         /// Its time at the end over that at the start.
         factor: f64,
     },
-    /// The ratio itself rose or fell: one figure does not describe it.
+    /// The ratio itself rose or fell, so that one figure does not describe it.
     RatioDrift {
         /// Name of the arm.
         arm: String,
         /// The ratio at the end over that at the start.
         factor: f64,
     },
-    /// Trials far from the arm's others. They count.
+    /// Trials whose times are far from the arm's others. They count.
     Outliers {
         /// Name of the arm.
         arm: String,
         /// Their rounds.
         rounds: Vec<usize>,
-        /// The farthest one's time over the arm's median.
+        /// The time of the farthest trial over the arm's median.
         farthest: f64,
     },
-    /// The baseline against itself, run in the same way, was told apart.
+    /// The baseline and its control, which run identical commands, differ significantly.
     IdenticalArmsDiffer,
     /// The wall clock was set while a trial ran, or the machine slept.
     ClockStep {
@@ -43,7 +43,7 @@ pub enum Flag {
         arm: String,
         /// Its round; none for a warm-up.
         round: Option<usize>,
-        /// By how much it went forward.
+        /// How far the clock went forward, in seconds.
         step_s: f64,
     },
     /// The hypervisor took CPU time away.
@@ -73,16 +73,16 @@ pub enum Flag {
         /// The median share of the arm's trials.
         usual: f64,
     },
-    /// The run was stopped and gone on with; the pair of that round may span the gap.
+    /// The run was stopped and resumed. The pair of that round may span the gap.
     Interrupted {
-        /// The round that the last trial before was of; none for a warm-up.
+        /// The round of the last trial before the gap; `None` for a warm-up.
         round: Option<usize>,
-        /// For how long nothing ran, in seconds by the wall clock; none if nothing had run before.
+        /// The length of the gap, in seconds by the wall clock; `None` if nothing had run before.
         gap_s: Option<f64>,
     },
 }
 
-/// Differences below 1 % are nobody's concern.
+/// Differences below 1 % are not reported.
 pub(super) const LEAST: f64 = 0.01;
 
 /// From these shares of the machine's CPU time on, others and the hypervisor are mentioned.
@@ -95,11 +95,11 @@ const TICKS_S: f64 = 0.02;
 /// A trial whose tasks waited this much more of its time than usual.
 const PRESSURE: f64 = 0.25;
 
-/// A smaller difference between two clocks may be a moment in which nobody looked. (NTP sets a
-/// clock that is off by more than 128 ms, and otherwise bends both alike.)
+/// A smaller difference between two clocks may come from a pause between their readings. (NTP steps
+/// a clock that is off by more than 128 ms, and otherwise slews both clocks alike.)
 pub(super) const CLOCK_STEP_S: f64 = 0.05;
 
-/// What is odd about the trials of the first `rounds` rounds, and about the whole run.
+/// The flags of the trials of the first `rounds` rounds, and of the whole run.
 pub(super) fn flags(
     session: &Session,
     trials: &[Trial],
@@ -126,7 +126,7 @@ pub(super) fn flags(
             let times: Vec<_> = own.iter().map(|&(round, _, time)| (round, time)).collect();
             flags.extend(drift(&times).map(|factor| Flag::BaselineDrift { factor }));
         } else if let Some(baseline) = session.arms.first() {
-            let pairs = standing::pairs(trials, &arm.name, &baseline.name);
+            let pairs = state::pairs(trials, &arm.name, &baseline.name);
             let ratios: Vec<_> = pairs
                 .iter()
                 .filter(|p| p.round < rounds)
@@ -140,7 +140,7 @@ pub(super) fn flags(
     }
     flags.extend(trials.iter().filter_map(stepped));
     let cpus = session.host.cpus_online.unwrap_or(1) as f64;
-    let of = |f: fn(&Load) -> Option<f64>, least| busy(trials, cpus, f, least);
+    let of = |f: fn(&MachineLoad) -> Option<f64>, least| busy(trials, cpus, f, least);
     flags
         .extend(of(|l| l.stolen_cpu_s, STOLEN).map(|(share, worst)| Flag::Stolen { share, worst }));
     flags.extend(
@@ -190,7 +190,7 @@ fn stepped(trial: &Trial) -> Option<Flag> {
 fn busy(
     trials: &[Trial],
     cpus: f64,
-    seconds: fn(&Load) -> Option<f64>,
+    seconds: fn(&MachineLoad) -> Option<f64>,
     least: f64,
 ) -> Option<(f64, f64)> {
     let outcomes = trials.iter().filter(|t| t.round.is_some()).filter_map(|t| t.outcome.as_ref());
@@ -206,55 +206,78 @@ fn busy(
 
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{} %", digits(share * 100.0));
-        let change = |factor: f64| {
-            let word = if factor < 1.0 { "fell" } else { "rose" };
-            format!("{word} by {} from the first round to the last", percent((factor - 1.0).abs()))
-        };
-        let which = |rounds: &[usize]| {
-            let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
-            format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })
-        };
-        let when = |round: Option<usize>| {
-            round.map_or("the warm-up".into(), |r| format!("round {}", r + 1))
-        };
         match self {
-            Self::BaselineDrift { factor } => write!(f, "drift: the baseline's times {}", change(*factor)),
+            Self::BaselineDrift { factor } => {
+                write!(f, "drift: the baseline's times {}", change(*factor))
+            }
             Self::RatioDrift { arm, factor } => {
-                write!(f, "drift: the ratio of {arm} {}: no one figure describes it", change(*factor))
+                let change = change(*factor);
+                write!(f, "drift: the ratio of {arm} {change}: no one figure describes it")
             }
             Self::Outliers { arm, rounds, farthest } => {
+                let rounds = numbered(rounds);
                 let far = digits(*farthest);
-                write!(f, "outliers: {arm} in {}, up to {far} times its median; they count", which(rounds))
+                write!(f, "outliers: {arm} in {rounds}, up to {far} times its median; they count")
             }
-            Self::IdenticalArmsDiffer => f.write_str(
-                "identical arms were told apart: by chance (once in twenty), or because something here favours an arm for \
-                 its place alone; the floor is the far end of their interval",
-            ),
+            Self::IdenticalArmsDiffer => f.write_str(IDENTICAL_ARMS_DIFFER),
             Self::ClockStep { arm, round, step_s } => {
-                let (way, step) = (if *step_s < 0.0 { "back" } else { "forward" }, seconds(step_s.abs()));
-                write!(f, "clock: it was set {way} by {step} during {arm}, {} (or the machine slept)", when(*round))
+                let direction = if *step_s < 0.0 { "back" } else { "forward" };
+                let step = seconds(step_s.abs());
+                let when = when(*round);
+                write!(f, "clock: it was set {direction} by {step} during {arm}, {when} ")?;
+                f.write_str("(or the machine slept)")
             }
             Self::Stolen { share, worst } => {
-                let (share, worst) = (percent(*share), percent(*worst));
-                write!(f, "the hypervisor took {share} of the machine's CPU time, up to {worst} in a trial")
+                let share = percent(*share);
+                let worst = percent(*worst);
+                write!(f, "the hypervisor took {share} of the machine's CPU time, up to {worst} ")?;
+                f.write_str("in a trial")
             }
             Self::OthersBusy { share, worst } => {
-                let (share, worst) = (percent(*share), percent(*worst));
-                write!(f, "the machine was not quiet: others used {share} of its CPU time, up to {worst} in a trial")
+                let share = percent(*share);
+                let worst = percent(*worst);
+                write!(f, "the machine was not quiet: others used {share} of its CPU time, ")?;
+                write!(f, "up to {worst} in a trial")
             }
             Self::Pressure { arm, resource, rounds, worst, usual } => {
                 let resource = if resource == "cpu" { "a CPU" } else { "I/O" };
-                let (worst, usual) = (percent(*worst), percent(*usual));
-                let rounds = which(rounds);
-                write!(f, "pressure: {arm} in {rounds} waited for {resource} up to {worst} of its time, {usual} is usual")
+                let rounds = numbered(rounds);
+                let worst = percent(*worst);
+                let usual = percent(*usual);
+                write!(f, "pressure: {arm} in {rounds} waited for {resource} up to {worst} of ")?;
+                write!(f, "its time, {usual} is usual")
             }
             Self::Interrupted { round, gap_s } => {
                 let gap = gap_s.map_or(String::new(), |s| format!(" for {}", seconds(s.max(0.0))));
-                write!(f, "interrupted{gap} after a trial of {}; a pair of that round may span the gap", when(*round))
+                let when = when(*round);
+                write!(f, "interrupted{gap} after a trial of {when}; a pair of that round may ")?;
+                f.write_str("span the gap")
             }
         }
     }
+}
+
+const IDENTICAL_ARMS_DIFFER: &str = "identical arms were told apart: by chance (once in twenty), \
+    or because something here favours an arm for its place alone; the floor is the far end of \
+    their interval";
+
+fn percent(share: f64) -> String {
+    format!("{} %", digits(share * 100.0))
+}
+
+fn change(factor: f64) -> String {
+    let word = if factor < 1.0 { "fell" } else { "rose" };
+    format!("{word} by {} from the first round to the last", percent((factor - 1.0).abs()))
+}
+
+/// "round 3" or "rounds 3, 7": numbers from 1.
+fn numbered(rounds: &[usize]) -> String {
+    let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
+    format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })
+}
+
+fn when(round: Option<usize>) -> String {
+    round.map_or("the warm-up".into(), |r| format!("round {}", r + 1))
 }
 
 #[cfg(test)]

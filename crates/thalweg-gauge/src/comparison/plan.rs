@@ -1,4 +1,4 @@
-//! What is decided before the first trial: arms, pairs, order, budget.
+//! The plan of a comparison, fixed before the first trial: arms, pairs, order, budget.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,54 +9,8 @@ use serde_json::Value;
 use super::{Arm, Earlier};
 use crate::cache::EvictOptions;
 use crate::limit::ProbeOptions;
-use crate::schedule::Order;
-use crate::stats::{Look, Ratio, looks};
-
-/// How many pairs a comparison takes; a round gives each arm one pair with the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pairs {
-    /// This many.
-    Fixed(usize),
-    /// As many as the wanted precision takes. The intervals are looked at after numbers of rounds
-    /// that are fixed beforehand, and hold however the looks turn out ([`crate::stats::looks`]).
-    Auto {
-        /// Not fewer than these, nor than the first look needs for an interval.
-        least: usize,
-        /// Not more than these.
-        most: usize,
-        /// Enough once every ratio's 95 % interval is this narrow: 0.05 for +-5 % of the ratio.
-        half_width: f64,
-    },
-}
-
-impl Pairs {
-    /// The most rounds there can be.
-    pub fn most(&self) -> usize {
-        match *self {
-            Self::Fixed(n) => n,
-            Self::Auto { most, .. } => most,
-        }
-    }
-
-    /// When the intervals are looked at.
-    pub(crate) fn looks(&self) -> Vec<Look> {
-        match *self {
-            Self::Fixed(n) => looks(n, n),
-            Self::Auto { least, most, .. } => looks(least, most),
-        }
-    }
-
-    /// Whether no more pairs are needed, given the ratios at a planned look.
-    pub(crate) fn enough(&self, ratios: &[Ratio]) -> bool {
-        match *self {
-            Self::Fixed(_) => false, // the look is the end
-            Self::Auto { half_width, .. } => {
-                ratios.iter().all(|ratio| ratio.half_width().is_some_and(|got| got <= half_width))
-            }
-        }
-    }
-}
+use crate::schedule::ArmOrder;
+use crate::stats::PairCount;
 
 /// The suite that a comparison belongs to. Reports group by it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -67,29 +21,27 @@ pub struct InSuite {
     /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// What the comparison has in common where the suite sweeps over comparisons, as in
-    /// `{"threads": 4}`.
+    /// The values of the settings that the suite sweeps over comparisons, as in `{"threads": 4}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
 }
 
 /// A comparison to run.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ComparisonPlan {
     /// Its name.
     pub name: String,
     /// The arms; the first is the baseline of every ratio.
     pub arms: Vec<Arm>,
     /// How many pairs.
-    pub pairs: Pairs,
-    /// In which order the arms take their turns.
-    pub order: Order,
+    pub pairs: PairCount,
+    /// The order of the arms in each round.
+    pub order: ArmOrder,
     /// How long the run may take, from its start (a resumed run starts anew). No round starts that
     /// is not expected to end in time, so it is overrun by less than a round.
     pub budget: Option<Duration>,
-    /// How much more time there is where preparing (the warm-up, the probe, the runs without a
-    /// stage) takes of it: without, a small share of a suite's time is spent before the first
-    /// round.
+    /// Additional time for the preparation (the warm-up, the probe, the runs without a stage).
+    /// Without it, preparation could spend a small budget before the first round.
     pub reserve: Duration,
     /// How often a rejected trial is tried again.
     pub retries: usize,
@@ -102,22 +54,22 @@ pub struct Plan {
     pub probe: Option<ProbeOptions>,
     /// The suite that it belongs to.
     pub suite: Option<InSuite>,
-    /// What an earlier run of this plan has left in the results file (see [`super::reopen`]): the
-    /// run goes on from there.
+    /// The results of an earlier run of this plan (see [`super::reopen`]). The run continues from
+    /// there.
     pub resume: Option<Earlier>,
 }
 
 /// The name of the second run of the baseline.
 pub(crate) const CONTROL_SUFFIX: &str = " (again)";
 
-impl Plan {
+impl ComparisonPlan {
     /// Ten rounds in random order, two retries, a control arm, no budget, no probe.
     pub fn new(name: impl Into<String>, arms: Vec<Arm>) -> Self {
         Self {
             name: name.into(),
             arms,
-            pairs: Pairs::Fixed(10),
-            order: Order::Random { seed: 1 },
+            pairs: PairCount::Fixed(10),
+            order: ArmOrder::Random { seed: 1 },
             budget: None,
             reserve: Duration::ZERO,
             retries: 2,
@@ -132,19 +84,19 @@ impl Plan {
     /// Sets a fixed number of rounds.
     #[must_use]
     pub fn rounds(self, rounds: usize) -> Self {
-        self.pairs(Pairs::Fixed(rounds))
+        self.pairs(PairCount::Fixed(rounds))
     }
 
     /// Sets how many pairs.
     #[must_use]
-    pub fn pairs(mut self, pairs: Pairs) -> Self {
+    pub fn pairs(mut self, pairs: PairCount) -> Self {
         self.pairs = pairs;
         self
     }
 
     /// Sets the order.
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: ArmOrder) -> Self {
         self.order = order;
         self
     }
@@ -163,14 +115,14 @@ impl Plan {
         self
     }
 
-    /// Asks for the limit.
+    /// Probes the limit with these options.
     #[must_use]
     pub fn probe(mut self, options: ProbeOptions) -> Self {
         self.probe = Some(options);
         self
     }
 
-    /// Goes on from what an earlier run has left.
+    /// Continues from the results of an earlier run.
     #[must_use]
     pub fn resume(mut self, earlier: Earlier) -> Self {
         self.resume = Some(earlier);

@@ -8,16 +8,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, SESSION_SCHEMA};
-use super::{Comparison, Ended, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial, summarise};
+use super::{Comparison, EndReason, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial, summarise};
 use crate::limit::Probe;
 use crate::{Error, Result};
 
-/// What a results file holds.
+/// The content of a results file.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
     /// The comparisons, summarised anew from the raw trials.
     pub comparisons: Vec<Comparison>,
-    /// What was left out and why, as in "line 7 is cut short".
+    /// The lines that were left out, with the reason, as in "line 7 is cut short".
     pub notes: Vec<String>,
 }
 
@@ -40,13 +40,13 @@ pub fn read_text(path: &Path) -> Result<String> {
             _ => bytes = unpacked,
         }
     }
-    // A cut may fall inside a character; everywhere else that would be damage, and then the line is
-    // no JSON either.
+    // A truncated last line may end inside a character. Anywhere else, invalid UTF-8 is damage, and
+    // the line is no JSON either.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// What a results file holds of one comparison.
+/// One comparison in a results file.
 #[derive(Debug, Clone)]
 pub struct Earlier {
     /// Its first line.
@@ -55,25 +55,26 @@ pub struct Earlier {
     pub trials: Vec<Trial>,
     /// Its probes.
     pub probes: Vec<Probe>,
-    /// When it was gone on with.
+    /// Its resumptions.
     pub resumed: Vec<Resumed>,
-    /// How it ended, if it ran to an end that was planned.
-    pub ended: Option<Ended>,
+    /// How it ended; `None` if it was stopped.
+    pub ended: Option<EndReason>,
 }
 
 /// The comparisons in the lines of `text`, which came from `path`.
 ///
-/// Lines of unknown schemas are skipped, and so is what belongs to a session of an unknown version;
-/// a last line that was cut short (the machine stopped) is forgiven.
+/// Lines of unknown schemas are skipped, and so are the lines of a session of an unknown version. A
+/// truncated last line (the machine stopped) is skipped with a note.
 ///
 /// # Errors
-/// For any other line that is no JSON, lacks a field, or belongs to a session that is not there.
+/// [`Error::Results`] for any other line that is no JSON, lacks a field, or belongs to an absent
+/// session.
 pub fn parse(path: &Path, text: &str) -> Result<Records> {
     let (earlier, notes) = earlier(path, text)?;
     Ok(Records { comparisons: earlier.into_iter().map(summarise).collect(), notes })
 }
 
-/// What [`parse`] summarises, and its notes.
+/// The comparisons before they are summarised, and notes on skipped lines.
 pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<String>)> {
     let mut notes = Vec::new();
     let mut open: Vec<Earlier> = Vec::new();
@@ -115,27 +116,28 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         if !known || foreign.contains(&id) {
             continue;
         }
-        // The latest of its name: a file that was appended to twice may repeat an id.
+        // The latest session with this id: a file that was appended to twice may repeat an id.
         let Some(of) = open.iter_mut().rev().find(|o| o.session.id == id) else {
             return Err(wrong(format!("belongs to comparison {id:?}, which has no session line")));
         };
-        match schema.as_str() {
-            TRIAL_SCHEMA => of.trials.push(typed(value).map_err(wrong)?),
-            PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value).map_err(wrong)?.probe),
-            RESUMED_SCHEMA => of.resumed.push(typed(value).map_err(wrong)?),
-            // Versions that knew only a fixed number of rounds did not say how it ended.
-            _ => {
-                of.ended = Some(
-                    value
-                        .get("ended")
-                        .cloned()
-                        .map_or(Ok(Ended::AllRounds), typed)
-                        .map_err(wrong)?,
-                )
-            }
-        }
+        add_line(of, &schema, value).map_err(wrong)?;
     }
     Ok((open, notes))
+}
+
+/// Adds the line of a trial, probe, resumption or end to its comparison.
+fn add_line(of: &mut Earlier, schema: &str, value: Value) -> Result<(), String> {
+    match schema {
+        TRIAL_SCHEMA => of.trials.push(typed(value)?),
+        PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value)?.probe),
+        RESUMED_SCHEMA => of.resumed.push(typed(value)?),
+        // Versions that knew only a fixed number of rounds did not say how it ended.
+        _ => {
+            let ended = value.get("ended").cloned();
+            of.ended = Some(ended.map_or(Ok(EndReason::AllRounds), typed)?);
+        }
+    }
+    Ok(())
 }
 
 fn text_of(value: &Value, field: &str) -> String {
@@ -150,8 +152,9 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 mod tests {
     use super::*;
 
-    const SESSION: &str = r#"{"schema":"thalweg.session/1","id":"s","name":"n","gauge_version":"0","started_unix_s":1,
-        "host":{"architecture":"x86_64","cpu_caches":[],"kernel":"k","virtual_machine":false,"new":1},"places":[],
+    const SESSION: &str = r#"{"schema":"thalweg.session/1","id":"s","name":"n",
+        "gauge_version":"0","started_unix_s":1,"host":{"architecture":"x86_64","cpu_caches":[],
+        "kernel":"k","virtual_machine":false,"new":1},"places":[],
         "arms":[],"control":null,"rounds":1,"clock":"wall","something_new":{"a":1}}"#;
 
     fn lines(lines: &[&str]) -> String {

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, Clock, InSuite, Pairs};
-use crate::host::{Host, Place};
-use crate::level::{Level, Prepared};
+use super::{Arm, Clock, InSuite, PairCount};
+use crate::cache_level::{CacheLevel, Prepared};
+use crate::host::{Host, StoragePlace};
 use crate::limit::Probe;
-use crate::schedule::Order;
+use crate::schedule::ArmOrder;
 use crate::stats::{CONFIDENCE, Look};
 use crate::trial::Outcome;
 use crate::verdict::Role;
@@ -36,11 +36,11 @@ pub struct Session {
     pub started_unix_s: f64,
     /// The machine.
     pub host: Host,
-    /// Where the files lie, one entry a file.
+    /// The places of the files, one entry a file.
     pub places: Vec<FilePlace>,
     /// The programs that the arms start.
     #[serde(default)]
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramVersion>,
     /// The arms, the control included; the first is the baseline.
     pub arms: Vec<Arm>,
     /// Index of the control arm (the baseline once more).
@@ -49,15 +49,16 @@ pub struct Session {
     pub rounds: usize,
     /// How many pairs; none in results of versions that knew only a fixed number, `rounds`.
     #[serde(default)]
-    pub pairs: Option<Pairs>,
-    /// When the intervals are looked at; none in results of versions that looked once, after the
-    /// last round.
+    pub pairs: Option<PairCount>,
+    /// When the intervals are computed; `None` in results of versions that computed them once,
+    /// after the last round.
     #[serde(default)]
     pub looks: Vec<Look>,
-    /// In which order the arms take their turns.
+    /// The order of the arms in each round.
     #[serde(default)]
-    pub order: Order,
-    /// How often a rejected trial is tried again; none in results of versions that did not say.
+    pub order: ArmOrder,
+    /// How often a rejected trial is repeated; `None` in results of versions that did not record
+    /// it.
     #[serde(default)]
     pub retries: Option<usize>,
     /// How long the run might take.
@@ -68,7 +69,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// When the intervals are looked at.
+    /// The moments at which the intervals are computed.
     pub fn looks(&self) -> Vec<Look> {
         if self.looks.is_empty() {
             return vec![Look { rounds: self.rounds, alpha: 1.0 - CONFIDENCE }];
@@ -87,14 +88,14 @@ pub struct FilePlace {
     /// When it was last changed, in seconds since 1970.
     #[serde(default)]
     pub modified_unix_s: Option<f64>,
-    /// Its place; none if the system does not tell.
-    pub place: Option<Place>,
+    /// Its place; `None` if the system does not report it.
+    pub place: Option<StoragePlace>,
 }
 
-/// A program as it lay there when the run started.
+/// The state of a program file when the run started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Program {
-    /// Its file; a name without a folder was looked up as the system does.
+pub struct ProgramVersion {
+    /// Its file. A name without a folder was looked up in PATH.
     pub file: String,
     /// Its size.
     pub bytes: u64,
@@ -111,8 +112,8 @@ pub struct Trial {
     pub comparison: String,
     /// Name of the arm.
     pub arm: String,
-    /// The stage that it was made without, for the verdict on an arm; such a trial is in no pair,
-    /// and its arm is one that [`Arm::without`] made. None for all others.
+    /// The stage that was left out, for the verdict on an arm. Such a trial is in no pair, and its
+    /// arm comes from [`Arm::without`]. `None` for all other trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Round, from 0; none for a warm-up, which is never averaged.
@@ -126,10 +127,10 @@ pub struct Trial {
     /// The command line.
     pub command: String,
     /// The level asked for.
-    pub level_asked: Level,
-    /// The level that was verified; none if the trial was rejected or failed.
-    pub level: Option<Level>,
-    /// Why it contradicts its level; such a trial is never averaged.
+    pub level_asked: CacheLevel,
+    /// The verified level; `None` if the trial was rejected or failed.
+    pub level: Option<CacheLevel>,
+    /// The evidence against its level. Such a trial is never averaged.
     pub rejected: Option<String>,
     /// Why there is no result.
     pub failed: Option<String>,
@@ -137,18 +138,18 @@ pub struct Trial {
     pub time_s: Option<f64>,
     /// Bytes that it needed of its files.
     pub needed_bytes: Option<u64>,
-    /// How far the wall clock was set forward (or back) while it ran, beside what the steady clock
-    /// counted.
+    /// How far the wall clock was set forward (or, if negative, back) during the trial, compared
+    /// with the steady clock.
     #[serde(default)]
     pub clock_step_s: Option<f64>,
-    /// What was done to the caches before.
+    /// The preparation of the caches.
     pub prepared: Option<Prepared>,
-    /// What it took and said.
+    /// Its resources and its report.
     pub outcome: Option<Outcome>,
 }
 
 impl Trial {
-    /// The time, if the trial counts: not a warm-up, not rejected, not failed.
+    /// The compared time; `None` for a warm-up and for a rejected or failed trial.
     pub fn counted_time_s(&self) -> Option<f64> {
         self.time_s
             .filter(|_| self.round.is_some() && self.rejected.is_none() && self.failed.is_none())
@@ -162,11 +163,11 @@ pub struct ProbeRecord {
     pub schema: String,
     /// The comparison's id.
     pub comparison: String,
-    /// What was measured.
+    /// The measurements.
     pub probe: Probe,
 }
 
-/// The line that says that a stopped run was gone on with.
+/// The line of a resumption: a stopped run continued here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumed {
     /// "thalweg.resumed/1".
@@ -175,8 +176,8 @@ pub struct Resumed {
     pub comparison: String,
     /// Seconds since 1970.
     pub started_unix_s: f64,
-    /// The round that the last trial before it was of; none for the warm-up.
+    /// The round of the last trial before it; `None` for the warm-up.
     pub round: Option<usize>,
-    /// Seconds since that trial had ended; none if there was none.
+    /// Seconds between the end of that trial and the resumption; `None` if there was no trial.
     pub gap_s: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Opens a results file again, to go on with what it holds.
+//! Reopens a results file to continue its comparisons.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -10,9 +10,8 @@ use serde_json::Value;
 use super::{Earlier, read};
 use crate::{Error, Result};
 
-/// Opens a results file to go on with it, and makes it if it is not there: gives what it holds, and
-/// the file, which appends and is locked against a second run. A last line that was cut short is
-/// cut off.
+/// Opens a results file to continue it, or creates it. Returns the file, which appends and is
+/// locked against a second run, and the comparisons in it. A truncated last line is removed.
 ///
 /// # Errors
 /// When it can't be read or changed, when another process writes it, or when a line is damaged.
@@ -40,10 +39,10 @@ pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     Ok((file, earlier))
 }
 
-/// Locks `file` for as long as it is open. Some file systems have no locks; then nobody watches.
+/// Locks `file` for as long as it is open. On file systems without locks, nothing prevents a second
+/// run.
 fn lock(file: &File) -> bool {
-    // A process that was just being started when its parent was killed holds the lock until it has
-    // become its program.
+    // A child that was forked just before its parent was killed holds the lock until it calls exec.
     const PATIENCE: Duration = Duration::from_secs(1);
     let start = Instant::now();
     while let Err(TryLockError::WouldBlock) = file.try_lock() {
@@ -55,7 +54,7 @@ fn lock(file: &File) -> bool {
     true
 }
 
-/// All but a last line that was cut short. One that lacks nothing but its end is whole.
+/// The text without a truncated last line. A last line that lacks only its newline is complete.
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
     let (lines, last) = bytes.split_at(start);

@@ -1,4 +1,5 @@
-//! Runs the trials of a comparison in turn, and writes each down before the next one starts.
+//! Runs the trials of a comparison one after the other, and writes each to the results before the
+//! next one starts.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,11 +13,11 @@ use super::flags::{CLOCK_STEP_S, LEAST};
 use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
 use super::session::{same, session};
 use super::{
-    Arm, Clock, Comparison, Earlier, Ended, Needs, Plan, ProbeRecord, Progress, Resumed,
-    TRIAL_SCHEMA, Trial, standing, summarise, summary, without,
+    Arm, Clock, Comparison, ComparisonPlan, ComparisonProgress, Earlier, EndReason, Needs,
+    ProbeRecord, Resumed, TRIAL_SCHEMA, Trial, counterfactual, state, summarise, summary,
 };
 use crate::cache::{self, EvictOptions, ReadTwice};
-use crate::level::{Judgement, Level, judge, prepare};
+use crate::cache_level::{CacheLevel, Judgement, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::units::unix_s;
@@ -24,20 +25,21 @@ use crate::verdict::Role;
 use crate::workload::Workload;
 use crate::{Error, Result};
 
-/// Runs `plan`, or goes on with what an earlier run of it has left. Each line goes to `out` as soon
-/// as it is known. When `stop` becomes true the running trial is killed, and what has finished is
-/// summarised: what it may still claim is that of the last planned look that was reached.
+/// Runs `plan`, or continues an earlier run of it. Each line goes to `out` as soon as it is known.
+/// When `stop` becomes true, the running trial is killed and the finished ones are summarised as of
+/// the last planned look that was reached.
 ///
-/// An arm that fails is out, and the others go on. Differing digests end the comparison as refused.
+/// An arm that fails is removed, and the others continue. Different digests end the comparison as
+/// refused.
 ///
 /// # Errors
-/// When the plan makes no sense, a file can't be read, `out` can't be written, or the earlier run
-/// was another's.
+/// [`Error::Usage`] for an inconsistent plan, [`Error::Resume`] if the earlier run had another
+/// plan, and every failure to read a file or to write `out`.
 pub fn run(
-    plan: &Plan,
+    plan: &ComparisonPlan,
     out: &mut dyn Write,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(ComparisonProgress<'_>),
 ) -> Result<Comparison> {
     let session = session(plan)?;
     let kept = match &plan.resume {
@@ -56,20 +58,20 @@ pub fn run(
     if kept.ended.is_some() {
         return Ok(summarise(kept));
     }
-    let extra = without::arms(&kept.session, plan).len() * without::TRIALS;
+    let extra = counterfactual::arms(&kept.session, plan).len() * counterfactual::TRIALS;
     let total = kept.session.arms.len() * (kept.session.rounds + 1) + extra;
     let mut running =
         Running { plan, kept, done: 0, total, started: Instant::now(), out, stop, progress };
     let ended = match running.everything() {
         Ok(ended) => ended,
-        Err(Error::Cancelled) => Ended::Stopped,
-        // The two values are found again by `summarise`, from the trials.
-        Err(Error::Refused(_)) => Ended::Refused,
+        Err(Error::Cancelled) => EndReason::Stopped,
+        // `summarise` finds the two values again, from the trials.
+        Err(Error::Refused(_)) => EndReason::Refused,
         Err(e) => return Err(e),
     };
     let Running { kept, out, .. } = running;
     let comparison = summarise(Earlier { ended: Some(ended), ..kept });
-    // A stopped comparison has no last line: that is how a reader of the file knows, and how it can
+    // A stopped comparison has no last line. A reader of the file recognises it by that, and it can
     // be resumed.
     if !comparison.stopped() {
         write_line(out, &comparison.last_line())?;
@@ -78,25 +80,26 @@ pub fn run(
 }
 
 struct Running<'a> {
-    plan: &'a Plan,
+    plan: &'a ComparisonPlan,
     kept: Earlier,
     done: usize,
     total: usize,
     started: Instant,
     out: &'a mut dyn Write,
     stop: &'a AtomicBool,
-    progress: &'a mut dyn FnMut(Progress<'_>),
+    progress: &'a mut dyn FnMut(ComparisonProgress<'_>),
 }
 
 impl Running<'_> {
-    fn everything(&mut self) -> Result<Ended> {
-        let (arms, rounds, order) =
-            (self.kept.session.arms.len(), self.kept.session.rounds, self.kept.session.order);
+    fn everything(&mut self) -> Result<EndReason> {
+        let arms = self.kept.session.arms.len();
+        let rounds = self.kept.session.rounds;
+        let order = self.kept.session.order;
         match self.plan.resume {
             None => write_line(self.out, &self.kept.session)?,
             Some(_) => self.say_resumed()?,
         }
-        // Before the warm-up, which would bring the files into whatever caches there are.
+        // This comes before the warm-up, which would bring the files into the caches.
         let twice = self.read_twice()?;
         // The warm-up brings programs and libraries into memory, and finds wrong digests before
         // hours are spent.
@@ -107,9 +110,9 @@ impl Running<'_> {
         // Until a round has been timed, it is expected to take as long as the warm-up did.
         let mut longest = self.started.elapsed() - warm_up;
         self.probe(twice)?;
-        for round in 0..without::TRIALS {
+        for round in 0..counterfactual::TRIALS {
             for (position, (role, arm)) in
-                without::arms(&self.kept.session, self.plan).into_iter().enumerate()
+                counterfactual::arms(&self.kept.session, self.plan).into_iter().enumerate()
             {
                 self.turn(&arm, Some(role), Some(round), position)?;
             }
@@ -118,17 +121,17 @@ impl Running<'_> {
         for round in 0..rounds {
             let start = self.started.elapsed();
             if self.plan.budget.is_some_and(|budget| start + longest > budget + prepared) {
-                return Ok(Ended::Budget);
+                return Ok(EndReason::Budget);
             }
             for (position, index) in order.round(arms, round).into_iter().enumerate() {
                 self.turn(&self.arm(index)?, None, Some(round), position)?;
             }
             longest = longest.max(self.started.elapsed() - start);
-            if standing::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
-                return Ok(Ended::Precise);
+            if state::narrow_enough(&self.kept.session, &self.kept.trials, round + 1) {
+                return Ok(EndReason::Precise);
             }
         }
-        Ok(Ended::AllRounds)
+        Ok(EndReason::AllRounds)
     }
 
     fn say_resumed(&mut self) -> Result<()> {
@@ -176,7 +179,7 @@ impl Running<'_> {
             let progress = &mut *self.progress;
             let mut probe =
                 probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
-                    progress(Progress::Probing { done, total });
+                    progress(ComparisonProgress::Probing { done, total });
                 })?;
             // The arms know a store by its folder.
             probe.file = file.display().to_string();
@@ -191,8 +194,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Runs one trial, again if it is rejected; whatever of it an earlier run has finished is not
-    /// run twice.
+    /// Runs one trial, and repeats it if it is rejected. Attempts that an earlier run finished are
+    /// not repeated.
     fn turn(
         &mut self,
         arm: &Arm,
@@ -201,7 +204,7 @@ impl Running<'_> {
         position: usize,
     ) -> Result<()> {
         while let Some(attempt) =
-            standing::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round)
+            state::next_attempt(&self.kept.session, &self.kept.trials, &arm.name, round)
         {
             self.trial(arm, role, round, (position, attempt))?;
         }
@@ -214,7 +217,7 @@ impl Running<'_> {
         arm.ok_or_else(|| Error::Usage(format!("there is no arm number {index}")))
     }
 
-    /// Runs one trial and keeps it.
+    /// Runs one trial and records it.
     fn trial(
         &mut self,
         arm: &Arm,
@@ -225,7 +228,7 @@ impl Running<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        (self.progress)(Progress::Starting {
+        (self.progress)(ComparisonProgress::Starting {
             arm: &arm.name,
             round,
             done: self.done,
@@ -241,8 +244,8 @@ impl Running<'_> {
             attempt,
             started_unix_s: unix_s(SystemTime::now()),
             command: arm.command().command_line(),
-            // The warm-up is not about the file's caches.
-            level_asked: if round.is_some() { arm.level } else { Level::Lukewarm },
+            // The warm-up makes no statement about the caches.
+            level_asked: if round.is_some() { arm.level } else { CacheLevel::Lukewarm },
             level: None,
             rejected: None,
             failed: None,
@@ -252,8 +255,8 @@ impl Running<'_> {
             prepared: None,
             outcome: None,
         };
-        // What is left when a stage is taken away is the work's own time, whatever is compared
-        // otherwise.
+        // A run without a stage reports the work's own time, even where the comparison is by wall
+        // time.
         let clock = if role.is_some() { Clock::TimeToSamples } else { self.kept.session.clock };
         match fill(&mut trial, arm, clock, self.plan.evict, self.stop) {
             Ok(()) => {}
@@ -261,7 +264,7 @@ impl Running<'_> {
             Err(e) => trial.failed = Some(e.to_string()),
         }
         write_line(self.out, &trial)?;
-        (self.progress)(Progress::Finished(&trial));
+        (self.progress)(ComparisonProgress::Finished(&trial));
         self.kept.trials.push(trial);
         match summary::disagreement(&self.kept.session.arms, &self.kept.trials) {
             Some(why) => Err(Error::Refused(why)),
@@ -274,7 +277,7 @@ fn write_line(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
     let io = |e: std::io::Error| Error::io("results", "writing", e);
     let mut line = serde_json::to_vec(record).map_err(|e| io(e.into()))?;
     line.push(b'\n');
-    // One write, so that a line is never half there because something else failed in between.
+    // One write, so that no failure in between leaves a partial line.
     out.write_all(&line).and_then(|()| out.flush()).map_err(io)
 }
 
@@ -312,8 +315,8 @@ fn fill(
         (clock, trial.time_s, trial.clock_step_s)
         && step.abs() > CLOCK_STEP_S.max(LEAST * time)
     {
-        // Nobody knows which clock the workload looked at. What is timed from here has the steady
-        // one.
+        // The workload may have used either clock. The time of the process comes from the steady
+        // clock.
         trial.rejected = Some(format!(
             "the wall clock was set by {step:+.3} s meanwhile, so its own time can't be trusted"
         ));
@@ -329,8 +332,8 @@ fn fill(
     }
 }
 
-/// Reads what the trial wrote. What it finds goes into the trial's own report, to be held against
-/// the other arms'.
+/// Reads what the trial wrote. Its digest goes into the trial's own report, to be compared with
+/// those of the other arms.
 fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Result<()> {
     let found = trial::run(check, stop)?.report.filter(|found| found.digest.is_some());
     let found = found.ok_or_else(|| Error::Report {
@@ -343,7 +346,7 @@ fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Resu
     Ok(())
 }
 
-/// How far the wall clock went ahead of the steady one between two looks at both.
+/// How far the wall clock advanced beyond the steady clock between two readings of both.
 fn clock_step_s(before: (Instant, SystemTime), after: (Instant, SystemTime)) -> Option<f64> {
     let steady = after.0.checked_duration_since(before.0)?.as_secs_f64();
     Some(unix_s(after.1) - unix_s(before.1) - steady)
@@ -355,7 +358,7 @@ fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
         Needs::Bytes(bytes) => Some(bytes),
         Needs::Reported => reported,
         Needs::WholeFiles if arm.files.is_empty() => None,
-        // What an arm says of itself must not lower what the suite says.
+        // The report of an arm must not lower the need that the suite states.
         Needs::WholeFiles => Some(total_bytes(arm)?),
     })
 }
@@ -368,7 +371,7 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
     let wrong = |what: String| Error::Report { command: arm.command().command_line(), what };
     let report = outcome.report.as_ref();
     if let Some(t) = report.and_then(|r| r.open_to_last_s) {
-        // Clocks tick alike on one machine, so a part can't take longer than the whole.
+        // All clocks of one machine run at one rate, so a part can't take longer than the whole.
         if !(t > 0.0 && t <= outcome.usage.wall_s) {
             let wall = outcome.usage.wall_s;
             return Err(wrong(format!(

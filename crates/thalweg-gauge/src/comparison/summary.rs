@@ -1,21 +1,21 @@
-//! From raw trials to what they show. Pure: a results file summarised again says the same.
-
-use std::path::Path;
+//! Summarises raw trials. The summary follows from the trials alone: a results file gives the same
+//! summary again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::flags::flags;
 use super::record::COMPARISON_SCHEMA;
-use super::{Arm, Earlier, Flag, Session, Trial, standing, without};
-use crate::level::Level;
-use crate::limit::{Limit, Probe, Work};
-use crate::stats::{self, Finding, Look, Ratio, median};
+use super::{Arm, Earlier, Flag, Session, Trial, counterfactual, state};
+use crate::cache_level::CacheLevel;
+use crate::limit::{Limit, Probe, WorkDemand};
+use crate::stats::{self, Look, Ratio, RatioFinding, median};
+use crate::trial::Outcome;
 use crate::units;
 use crate::verdict::{Verdict, Without, verdict};
-use crate::workload::{Latency, Stage};
+use crate::workload::{Latency, StageTimes, WorkloadReport};
 
-/// Middle and ends of the trials of an arm.
+/// The median and the range of an arm's trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
     /// Median.
@@ -27,7 +27,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of `values`; none of none.
+    /// The spread of `values`; `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         Some(Self {
             median: median(values)?,
@@ -37,31 +37,31 @@ impl Spread {
     }
 }
 
-/// What the counted trials of one arm show. Medians, unless said otherwise.
+/// The summary of one arm's counted trials. Figures are medians unless noted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct ArmSummary {
     /// Name of the arm.
     pub arm: String,
-    /// What a reader should know about it.
+    /// A label for readers, as in "runs an interpreter".
     pub label: Option<String>,
     /// Version that it reported.
     pub version: Option<String>,
     /// The weakest level among its counted trials.
-    pub level: Option<Level>,
+    pub level: Option<CacheLevel>,
     /// Trials that count.
     pub trials: usize,
     /// Trials that contradicted their level.
     pub rejected: usize,
-    /// Why it was taken out.
+    /// Why the arm was removed.
     pub failed: Option<String>,
     /// The compared time in seconds.
     pub time_s: Option<Spread>,
     /// The whole process in seconds.
     pub wall_s: Option<f64>,
-    /// Its time over the baseline's, pair by pair; none for the baseline.
+    /// Its time over the baseline's, pair by pair; `None` for the baseline.
     pub ratio: Option<Ratio>,
     /// What the ratio shows.
-    pub finding: Option<Finding>,
+    pub finding: Option<RatioFinding>,
     /// CPU seconds, user and system.
     pub cpu_s: Option<f64>,
     /// Largest private memory of all trials.
@@ -82,66 +82,67 @@ pub struct Summary {
     pub limit: Option<Limit>,
     /// Floor (device and memory, not decoding) over median time: 1 is perfect.
     pub fraction_of_floor: Option<f64>,
-    /// What holds it back, in words.
+    /// The bottleneck, in words.
     pub verdict: Option<String>,
-    /// The distribution of its calls, if it looped over many.
+    /// The distribution of its calls' durations, if it made many calls in a loop.
     pub latency_us: Option<Latency>,
-    /// The same in figures, with the runs without a stage.
+    /// The bottleneck in figures, with the runs without a stage.
     pub bottleneck: Option<Verdict>,
     /// How its program was built, as it says itself.
     pub build: Option<Value>,
     /// Its stages.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageTimes>,
 }
 
-/// A comparison and what it shows.
+/// A comparison with its trials and its summary.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What was compared, and where.
+    /// The arms, the plan and the machine.
     pub session: Session,
     /// Every trial, the rejected ones included.
     pub trials: Vec<Trial>,
     /// The probes, one a file.
     pub probes: Vec<Probe>,
     /// One summary an arm, in the order of the session.
-    pub summaries: Vec<Summary>,
+    pub summaries: Vec<ArmSummary>,
     /// The control's ratio to the baseline: the noise between identical arms.
     pub noise: Option<Ratio>,
-    /// The factor that a claim must clear for that reason.
+    /// The factor that a claim must exceed because of this noise.
     pub noise_floor: Option<f64>,
-    /// What a reader should know before believing the ratios. Nothing was left out for it.
+    /// Facts that a reader should know before trusting the ratios. No trial was left out because of
+    /// a flag.
     pub flags: Vec<Flag>,
-    /// Why nothing may be compared: the arms did not decode the same values.
+    /// Why the comparison was refused: the arms did not decode the same values.
     pub refused: Option<String>,
-    /// Why there are no more trials.
-    pub ended: Ended,
-    /// Rounds that are whole.
+    /// Why the comparison ended.
+    pub ended: EndReason,
+    /// The number of complete rounds.
     pub rounds: usize,
-    /// The last planned look that was reached: ratios and findings are those of its rounds. None if
-    /// the run ended before the first one; there are then no findings.
+    /// The last planned look that was reached. Ratios and findings are those of its rounds. `None`
+    /// if the run ended before the first look; there are then no findings.
     pub look: Option<Look>,
 }
 
-/// Why a comparison has no more trials.
+/// Why a comparison ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum EndReason {
     /// All rounds were run.
     AllRounds,
     /// The intervals were narrow enough.
     Precise,
     /// The arms did not decode the same values.
     Refused,
-    /// Its time was over.
+    /// The time budget was spent.
     Budget,
-    /// Its user or the machine stopped it.
+    /// The user or the machine stopped it.
     Stopped,
 }
 
 impl Comparison {
-    /// Whether it ended at a moment that was not planned.
+    /// Whether the comparison ended outside a planned look.
     pub fn stopped(&self) -> bool {
-        matches!(self.ended, Ended::Budget | Ended::Stopped)
+        matches!(self.ended, EndReason::Budget | EndReason::Stopped)
     }
 
     /// The line that closes a comparison in a results file. It repeats nothing that only the trials
@@ -161,26 +162,26 @@ impl Comparison {
         })
     }
 
-    /// The ratio of any two of its arms, pair by pair, at the last look that was reached; none if
-    /// it was refused.
+    /// The ratio of any two arms, pair by pair, at the last look that was reached; `None` if the
+    /// comparison was refused.
     pub fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
-        let pairs = standing::pairs(&self.trials, arm, baseline);
+        let pairs = state::pairs(&self.trials, arm, baseline);
         stats::ratio(&pairs, &self.session.looks(), self.rounds).filter(|_| self.refused.is_none())
     }
 
-    /// Whether any arm was taken out.
+    /// Whether any arm was removed because it failed.
     pub fn any_failed(&self) -> bool {
         self.summaries.iter().any(|s| s.failed.is_some())
     }
 }
 
-/// The first two arms whose values differ; none if all agree.
+/// The first two arms whose values differ; `None` if all agree.
 pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     let mut first: Vec<(&Option<String>, &Trial)> = Vec::new();
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
-        let Some(arm) = arms.iter().find(|a| without::is_of(trial, a)) else { continue };
+        let Some(arm) = arms.iter().find(|a| counterfactual::is_of(trial, a)) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
-        // Any other command may tell a digest; if it does, it is held to it.
+        // Any other command may report a digest; if it does, the digest is compared.
         if !arm.decoder && report.digest.is_none() {
             continue;
         }
@@ -193,7 +194,8 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
             Some(round) => format!("{} (round {})", t.arm, round + 1),
             None => format!("{} (warm-up)", t.arm),
         };
-        let (a, b) = (name(other), name(trial));
+        let a = name(other);
+        let b = name(trial);
         let text = |d: &Option<String>| d.clone().unwrap_or_default();
         if before.digest != report.digest {
             return Some(format!(
@@ -211,33 +213,34 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     None
 }
 
-/// Summarises what is there. What it may claim is that of the last planned look that was reached.
+/// Summarises the trials, as of the last planned look that was reached.
 pub fn summarise(kept: Earlier) -> Comparison {
     let Earlier { session, trials, probes, resumed, ended } = kept;
     let refused = disagreement(&session.arms, &trials);
-    let rounds = standing::whole_rounds(&session, &trials);
+    let rounds = state::whole_rounds(&session, &trials);
     let look = session.looks().into_iter().rfind(|look| look.rounds <= rounds);
     let against =
-        |arm: &Arm| standing::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
+        |arm: &Arm| state::against(&session, &trials, arm, rounds).filter(|_| refused.is_none());
     let noise = session.control.and_then(|i| against(session.arms.get(i)?));
     let noise_floor = noise.as_ref().map(stats::noise_floor);
-    let mut summaries: Vec<Summary> = session
+    let mut summaries: Vec<ArmSummary> = session
         .arms
         .iter()
         .map(|arm| {
             let ratio = against(arm);
             let finding = ratio
                 .filter(|_| look.is_some())
-                .map(|r| Finding::of(&r, noise_floor.unwrap_or(1.0)));
-            Summary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
+                .map(|r| RatioFinding::of(&r, noise_floor.unwrap_or(1.0)));
+            ArmSummary { ratio, finding, ..of_arm(arm, &session, &trials, &probes) }
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
-        // Held against its own noise it could never differ; the bare ratio is what a reader needs
-        // to see.
-        control.finding = control.ratio.filter(|_| look.is_some()).map(|r| Finding::of(&r, 1.0));
+        // The control is not judged by its own noise floor, or it could never differ: its bare
+        // ratio is shown.
+        control.finding =
+            control.ratio.filter(|_| look.is_some()).map(|r| RatioFinding::of(&r, 1.0));
     }
-    let ended = ended.unwrap_or(Ended::Stopped);
+    let ended = ended.unwrap_or(EndReason::Stopped);
     let mut flags = flags(&session, &trials, &resumed, look.map_or(usize::MAX, |look| look.rounds));
     if noise.and_then(|n| n.interval).is_some_and(|(low, high)| low > 1.0 || high < 1.0) {
         flags.insert(0, Flag::IdenticalArmsDiffer);
@@ -257,55 +260,33 @@ pub fn summarise(kept: Earlier) -> Comparison {
     }
 }
 
-fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> Summary {
+/// The summary of one arm, before it is compared with the baseline.
+fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> ArmSummary {
     let own = || trials.iter().filter(|t| t.arm == arm.name);
     let counted: Vec<&Trial> = own().filter(|t| t.counted_time_s().is_some()).collect();
     let outcomes: Vec<_> = counted.iter().filter_map(|t| t.outcome.as_ref()).collect();
-    let middle = |f: &dyn Fn(&crate::trial::Outcome) -> Option<f64>| {
-        median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
-    };
-    let largest = |f: &dyn Fn(&crate::trial::Outcome) -> Option<u64>| {
-        outcomes.iter().filter_map(|o| f(o)).max()
-    };
+    let middle = |f: &dyn Fn(&Outcome) -> Option<f64>| middle(&outcomes, f);
+    let largest = |f: &dyn Fn(&Outcome) -> Option<u64>| outcomes.iter().filter_map(|o| f(o)).max();
     let report = outcomes.last().and_then(|o| o.report.as_ref());
     let time_s = Spread::of(&counted.iter().filter_map(|t| t.counted_time_s()).collect::<Vec<_>>());
     let level = counted.iter().filter_map(|t| t.level).max();
     let stored_bytes = counted.last().and_then(|t| t.needed_bytes);
-    let samples = report.and_then(|r| r.samples);
-    let decoded_bytes = report
-        .and_then(|r| r.bytes_decoded)
-        .or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b));
-    let cpu_s = middle(&|o| Some(o.usage.cpu_s()));
-    // A probe of the bare store says nothing about a throttled one, nor the other way round.
-    let throttle = report.and_then(|r| r.throttle.as_ref());
-    let of_arm = |p: &&Probe, file: &Path| {
-        p.file == file.display().to_string() && p.throttle.as_ref() == throttle
-    };
-    let probe = arm.files.first().and_then(|file| probes.iter().find(|p| of_arm(p, file)));
-    let stages = stages(&outcomes);
-    let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
+    let probe = probe_of(arm, report, probes);
+    let mut work = WorkDemand { stored_bytes, ..work_demand(arm, session, &outcomes) };
     // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
-    let no_store = level == Some(Level::Hot) && probe.is_none_or(|p| p.throttle.is_none());
-    let from_store = |amount: Option<u64>| if no_store { amount.map(|_| 0) } else { amount };
-    let work = Work {
-        stored_bytes: from_store(stored_bytes),
-        requests: from_store(report.and_then(|r| r.requests)),
-        dependent_requests: from_store(report.and_then(|r| r.dependent_requests)),
-        decoded_bytes,
-        cpu_s: middle(&|o| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()))),
-        consumer_s: stages.iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
-        cores: cores(arm, session).min(threads),
-    };
+    if level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none()) {
+        work = work.without_store();
+    }
     let limit = probe.map(|p| p.limit(&work));
-    // Where whole processes are compared, what is held against the limit is still the work's own
-    // time, if it tells.
+    // The limit is compared with the work's own time if it is reported, even where whole processes
+    // are compared.
     let own_s =
         middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
-    let without = without::times(arm, trials);
+    let without = counterfactual::times(arm, trials);
     let bottleneck = own_s
         .filter(|_| limit.is_some() || without != Without::default())
         .map(|t| verdict(&limit.unwrap_or_default(), &work, t, without));
-    Summary {
+    ArmSummary {
         arm: arm.name.clone(),
         label: arm.label.clone(),
         version: report.and_then(|r| r.version.clone()),
@@ -317,22 +298,69 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> S
         wall_s: middle(&|o| Some(o.usage.wall_s)),
         ratio: None,
         finding: None,
-        cpu_s,
+        cpu_s: middle(&|o| Some(o.usage.cpu_s())),
         peak_anon_bytes: largest(&|o| o.usage.peak_anon_bytes),
         peak_file_bytes: largest(&|o| o.usage.peak_file_bytes),
         max_rss_bytes: largest(&|o| o.usage.max_rss_bytes),
         device_read_bytes: middle(&|o| o.usage.device_read_bytes.map(|b| b as f64))
             .map(|b| b as u64),
         stored_bytes,
-        decoded_bytes,
-        samples,
+        decoded_bytes: work.decoded_bytes,
+        samples: report.and_then(|r| r.samples),
         fraction_of_floor: limit.zip(own_s).and_then(|(l, t)| l.fraction_of_floor(t)),
         verdict: bottleneck.as_ref().map(|v| v.words.clone()),
         bottleneck,
         build: report.and_then(|r| r.build.clone()),
         limit,
         latency_us: latency(&outcomes),
-        stages,
+        stages: stages(&outcomes),
+    }
+}
+
+/// The median of `f` over the outcomes that have a value.
+fn middle(outcomes: &[&Outcome], f: &dyn Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+    median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
+}
+
+/// The demand of an arm's trials, without the stored bytes, which a suite may state.
+fn work_demand(arm: &Arm, session: &Session, outcomes: &[&Outcome]) -> WorkDemand {
+    let report = outcomes.last().and_then(|o| o.report.as_ref());
+    let decoded = report.and_then(|r| r.bytes_decoded);
+    let samples = report.and_then(|r| r.samples);
+    let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
+    let own_cpu_s = |o: &Outcome| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()));
+    WorkDemand {
+        stored_bytes: None,
+        requests: report.and_then(|r| r.requests),
+        dependent_requests: report.and_then(|r| r.dependent_requests),
+        decoded_bytes: decoded.or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b)),
+        cpu_s: middle(outcomes, &own_cpu_s),
+        consumer_s: stages(outcomes).iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
+        cores: cores(arm, session).min(threads),
+    }
+}
+
+/// The probe of the arm's first file. A probe of the bare store says nothing about a throttled one,
+/// nor the other way round.
+fn probe_of<'a>(
+    arm: &Arm,
+    report: Option<&WorkloadReport>,
+    probes: &'a [Probe],
+) -> Option<&'a Probe> {
+    let throttle = report.and_then(|r| r.throttle.as_ref());
+    let file = arm.files.first()?.display().to_string();
+    probes.iter().find(|p| p.file == file && p.throttle.as_ref() == throttle)
+}
+
+impl WorkDemand {
+    /// The demand without the store: all bytes are in memory already.
+    fn without_store(self) -> Self {
+        Self {
+            stored_bytes: self.stored_bytes.map(|_| 0),
+            requests: self.requests.map(|_| 0),
+            dependent_requests: self.dependent_requests.map(|_| 0),
+            ..self
+        }
     }
 }
 
@@ -344,7 +372,7 @@ fn cores(arm: &Arm, session: &Session) -> f64 {
 }
 
 /// Medians over the trials of each trial's own distribution; the longest call of all.
-fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
+fn latency(outcomes: &[&Outcome]) -> Option<Latency> {
     let each: Vec<Latency> =
         outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();
     let middle =
@@ -358,19 +386,19 @@ fn latency(outcomes: &[&crate::trial::Outcome]) -> Option<Latency> {
     })
 }
 
-fn stages(outcomes: &[&crate::trial::Outcome]) -> Vec<Stage> {
-    let lists: Vec<Vec<Stage>> = outcomes
+fn stages(outcomes: &[&Outcome]) -> Vec<StageTimes> {
+    let lists: Vec<Vec<StageTimes>> = outcomes
         .iter()
         .filter_map(|o| o.report.as_ref())
-        .map(crate::workload::Report::stage_list)
+        .map(crate::workload::WorkloadReport::stage_list)
         .collect();
     let Some(names) = lists.last() else { return Vec::new() };
-    let middle = |name: &str, f: &dyn Fn(&Stage) -> Option<f64>| {
+    let middle = |name: &str, f: &dyn Fn(&StageTimes) -> Option<f64>| {
         median(&lists.iter().flatten().filter(|s| s.name == name).filter_map(f).collect::<Vec<_>>())
     };
     names
         .iter()
-        .map(|s| Stage {
+        .map(|s| StageTimes {
             name: s.name.clone(),
             busy_s: middle(&s.name, &|s| s.busy_s),
             exposed_s: middle(&s.name, &|s| s.exposed_s),

@@ -13,7 +13,7 @@ fn path_of(cgroup: &str, controller: &str) -> Option<String> {
     })
 }
 
-/// A limit may stand at any level above us; the smallest one rules.
+/// A limit may be set at any level above this process; the smallest one applies.
 fn smallest<T: PartialOrd>(root: &str, path: &str, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
     let full = Path::new(root).join(path.trim_start_matches('/'));
     let root = Path::new(root);

@@ -1,10 +1,10 @@
-//! Settings of the kernel without which a figure can't be judged.
+//! Settings of the kernel that affect measurements.
 
 use std::collections::BTreeMap;
 
 use super::text;
 
-/// Where each lies. The name in the results leaves out the root and has dots for slashes.
+/// The paths of the settings. Their names in results leave out the root and have dots for slashes.
 const FILES: [(&str, &[&str]); 3] = [
     (
         "/proc/sys",
@@ -35,7 +35,8 @@ const FILES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Those that this kernel has. Of a choice, "always [madvise] never", the one in force.
+/// The settings that this kernel has. For a choice such as `always [madvise] never`, the value in
+/// brackets.
 pub(super) fn settings() -> BTreeMap<String, String> {
     let files = FILES
         .iter()

@@ -1,19 +1,18 @@
-//! How Lustre spreads a file over its servers: from the extended attribute that `lfs getstripe`
-//! reads, too.
+//! Reads how Lustre stripes a file over its servers, from the extended attribute that `lfs
+//! getstripe` reads.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// How a file is spread over Lustre's object storage targets.
+/// The stripes of a file on Lustre's object storage targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stripe {
     /// Targets that the file lies on.
     pub count: u16,
-    /// Bytes on one target before the next one's turn.
+    /// Bytes on one target before the next target follows.
     pub bytes: u32,
-    /// Whether other parts of the file are spread otherwise (a composite layout): this is then the
-    /// first part.
+    /// Whether the file has a composite layout. This then describes its first part.
     pub composite: bool,
 }
 
@@ -22,7 +21,7 @@ const V1: u32 = 0x0bd1_0bd0;
 const V3: u32 = 0x0bd3_0bd0;
 const COMPOSITE: u32 = 0x0bd6_0bd0;
 
-/// The stripes of `path`; none on other file systems.
+/// The stripes of `path`; `None` on other file systems.
 pub(super) fn stripe(path: &Path) -> Option<Stripe> {
     // A layout of 2000 stripes takes 48 KB.
     let mut value = vec![0; 64 << 10];

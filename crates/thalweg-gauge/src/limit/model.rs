@@ -1,23 +1,23 @@
-//! From a probe's table to the four numbers that the engine plans by.
+//! Derives the store model, which the engine plans by, from the table of a probe.
 
 use thalweg_io::model::StoreModel;
 
-use super::{Point, Probe};
+use super::{Probe, ProbePoint};
 
-/// The model takes the least in flight that reaches this share of the best: beyond it, more memory
-/// buys nothing that the scatter of the windows would show.
+/// The model takes the fewest bytes in flight that reach this share of the best bandwidth. The
+/// scatter of the windows hides any gain beyond it.
 const ENOUGH: f64 = 0.95;
 
 impl Probe {
-    /// The point that the engine should read by: the fewest bytes in flight that come within 5 % of
-    /// the fastest; among equals, the fewest requests.
-    pub fn chosen(&self) -> Option<&Point> {
+    /// The point for the engine: the fewest bytes in flight that come within 5 % of the fastest;
+    /// among equals, the fewest requests.
+    pub fn chosen(&self) -> Option<&ProbePoint> {
         let enough = self.best()?.bytes_per_s * ENOUGH;
         let good = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s >= enough);
         good.min_by_key(|p| (p.block_bytes * p.depth as u64, p.depth))
     }
 
-    /// What this store can do; none if the sweep, or the scattered requests, gave nothing to go by.
+    /// The model of this store; `None` if the sweep or the scattered requests gave no figures.
     pub fn store_model(&self) -> Option<StoreModel> {
         let chosen = self.chosen()?;
         let mut scattered = self.points.iter().filter(|p| p.scattered && p.bytes_per_s > 0.0);
@@ -37,11 +37,11 @@ impl Probe {
 mod tests {
     use super::*;
 
-    fn point(scattered: bool, block_bytes: u64, depth: usize, bytes_per_s: f64) -> Point {
-        Point { block_bytes, depth, scattered, windows: Vec::new(), bytes_per_s }
+    fn point(scattered: bool, block_bytes: u64, depth: usize, bytes_per_s: f64) -> ProbePoint {
+        ProbePoint { block_bytes, depth, scattered, windows: Vec::new(), bytes_per_s }
     }
 
-    fn probe(points: Vec<Point>) -> Probe {
+    fn probe(points: Vec<ProbePoint>) -> Probe {
         let memory = Vec::new();
         let notes = Vec::new();
         Probe {

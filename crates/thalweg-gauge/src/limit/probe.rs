@@ -1,5 +1,4 @@
-//! Measures what the device and the memory give, on the very file, in the same session as the
-//! trials.
+//! Measures the device and the memory, on the file of the trials and in their session.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,11 +10,11 @@ use std::time::{Duration, Instant};
 use thalweg_io::store::throttled::Limits;
 use thalweg_io::store::{AlignedBuf, FileStore, Store, ThrottledStore};
 
-use super::{MemoryPoint, Point, Probe, Window};
+use super::{MemoryPoint, Probe, ProbePoint, ProbeWindow};
 use crate::cache::{EvictOptions, evict};
 use crate::{Error, Result, stats};
 
-/// What to try.
+/// Options of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeOptions {
     /// Request sizes, multiples of 4 KiB.
@@ -24,11 +23,12 @@ pub struct ProbeOptions {
     pub depths: Vec<usize>,
     /// Time for one window.
     pub window: Duration,
-    /// Windows a point, each at another place of the file.
+    /// Windows for each point, each at another place of the file.
     pub windows: usize,
     /// Most bytes for the single buffered stream; 0 leaves it out, and the page cache alone.
     pub single_stream_bytes: u64,
-    /// What the store is held to, for work that is held to it, too. There is no single stream then.
+    /// A throttle of the store, for work that runs with it, too. The single stream is then left
+    /// out.
     pub throttle: Option<Limits>,
 }
 
@@ -47,7 +47,7 @@ impl Default for ProbeOptions {
 }
 
 impl ProbeOptions {
-    /// The sweep alone, in about `time`.
+    /// Options for the sweep alone, in about `time`.
     #[must_use]
     pub fn sweep_within(time: Duration) -> Self {
         let options = Self { single_stream_bytes: 0, ..Self::default() };
@@ -66,18 +66,24 @@ impl ProbeOptions {
 
 /// Points of scattered requests.
 const SCATTERED: usize = 2;
-/// A shorter window sees little but its own start; a longer one learns nothing more.
+/// The shortest and the longest window: a shorter one measures mainly its start, a longer one is no
+/// more precise.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Larger points spend most of a short window filling and draining the queue, and cost memory.
 const MAX_IN_FLIGHT: u64 = 64 << 20;
-/// What every device and file system that Linux supports accepts for O_DIRECT, 16 KiB sectors aside
-/// (blocks are multiples of more than that anyway).
+/// The alignment that every device and file system of Linux accepts for O_DIRECT, except those with
+/// 16 KiB sectors (blocks are multiples of more than that).
 const ALIGNMENT: usize = 4096;
 const SCATTERED_BLOCK: u64 = 4096;
 
-/// Probes the device under `path` and the memory. `progress` gets the points done and their number.
+/// Probes the device under `path` and the memory. `progress` gets the number of points that are
+/// done, and of all points.
+///
+/// # Errors
+/// [`Error::Usage`] for options without windows or with blocks that are not multiples of 4 KiB,
+/// [`Error::Cancelled`] soon after `stop` is set, and every failure to open or read the file.
 pub fn probe(
     path: &Path,
     options: &ProbeOptions,
@@ -90,12 +96,52 @@ pub fn probe(
             "a probe needs windows, and blocks that are multiples of 4 KiB".into(),
         ));
     }
+    let (store, direct) = open(path, options.throttle)?;
+    let mut notes = notes(options, file_bytes, direct);
+    let grid = grid(options, file_bytes);
+    let total = grid.len() + 2;
+    let mut device = DeviceProbe { path, store, direct, file_bytes, options, stop, place: 0.0 };
+    let mut points = Vec::new();
+    for (done, &point) in grid.iter().enumerate() {
+        progress(done, total);
+        points.push(device.point(point)?);
+    }
+    drop(device); // or this process would be among those that hold the file
+    let read_bytes: u64 = points.iter().flat_map(|p| &p.windows).map(|w| w.bytes).sum();
+    if read_bytes > file_bytes {
+        notes.push(format!(
+            "the probe read {:.1} times the file: caches beneath this system (device, \
+             hypervisor, server) may have answered, so the limit may be too high, and fractions \
+             of it too low",
+            read_bytes as f64 / file_bytes.max(1) as f64
+        ));
+    }
+    progress(total - 2, total);
+    let stream_bytes = if options.throttle.is_none() { options.single_stream_bytes } else { 0 };
+    let single_stream_bytes_per_s = single_stream(path, stream_bytes, stop, &mut notes)?;
+    progress(total - 1, total);
+    let memory = memory(options.window, stop)?;
+    progress(total, total);
+    Ok(Probe {
+        file: path.display().to_string(),
+        file_bytes,
+        direct,
+        points,
+        single_stream_bytes_per_s,
+        memory,
+        throttle: options.throttle.map(|limits| limits.to_string()),
+        twice: None,
+        notes,
+    })
+}
+
+/// Notes that a reader of the probe should know.
+fn notes(options: &ProbeOptions, file_bytes: u64, direct: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let smallest = options.blocks.iter().copied().min().unwrap_or(SCATTERED_BLOCK);
     if file_bytes < smallest {
         notes.push("the file is smaller than one block: the device was not probed".into());
     }
-    let (store, direct) = open(path, options.throttle)?;
     if let Some(limits) = options.throttle {
         notes.push(format!("the store was slowed down on purpose: {limits}"));
     }
@@ -104,77 +150,63 @@ pub fn probe(
             "this file system refuses O_DIRECT: buffered reads, evicted before each window".into(),
         );
     }
+    notes
+}
 
-    let all: Vec<(u64, usize, bool)> = options
+/// A point of the sweep: block size, requests in flight, and whether requests are scattered.
+type GridPoint = (u64, usize, bool);
+
+/// The points of the sweep that fit the file and the memory.
+fn grid(options: &ProbeOptions, file_bytes: u64) -> Vec<GridPoint> {
+    let forward = options
         .blocks
         .iter()
-        .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)))
-        // Few threads would only show the latency of one request, which `depth 1` shows already.
-        .chain([(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)])
-        .filter(|&(block, depth, _)| {
-            depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes
-        })
-        .collect();
-    let total = all.len() + 2;
-    let mut points = Vec::new();
-    let mut read_bytes = 0;
-    let mut place = 0.0;
-    for (done, &(block_bytes, depth, scattered)) in all.iter().enumerate() {
-        progress(done, total);
+        .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)));
+    // Few threads would only show the latency of one request, which `depth 1` shows already.
+    let scattered = [(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)];
+    let fits = |&(block, depth, _): &GridPoint| {
+        depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes
+    };
+    forward.chain(scattered).filter(fits).collect()
+}
+
+/// The file while its device is probed.
+struct DeviceProbe<'a> {
+    path: &'a Path,
+    store: Arc<dyn Store>,
+    direct: bool,
+    file_bytes: u64,
+    options: &'a ProbeOptions,
+    stop: &'a AtomicBool,
+    /// Where the last window began, as a share of the file.
+    place: f64,
+}
+
+impl DeviceProbe<'_> {
+    /// Measures one point: the median over its windows.
+    fn point(&mut self, (block_bytes, depth, scattered): GridPoint) -> Result<ProbePoint> {
         let mut windows = Vec::new();
-        for _ in 0..options.windows {
-            if stop.load(Ordering::Relaxed) {
+        for _ in 0..self.options.windows {
+            if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
-            if !direct {
-                evict(path, EvictOptions::default())?;
+            if !self.direct {
+                evict(self.path, EvictOptions::default())?;
             }
             // Multiples of the golden ratio's fraction spread evenly, however many there are.
-            place = (place + 0.618_033_988_749_895_f64).fract();
-            let shape = Shape { block_bytes, depth, scattered, blocks: file_bytes / block_bytes };
-            let w = window(&*store, shape, place, options.window)?;
-            read_bytes += w.bytes;
-            windows.push(w);
+            self.place = (self.place + 0.618_033_988_749_895_f64).fract();
+            let blocks = self.file_bytes / block_bytes;
+            let shape = RequestShape { block_bytes, depth, scattered, blocks };
+            windows.push(window(&*self.store, shape, self.place, self.options.window)?);
         }
         let rates: Vec<f64> = windows.iter().map(|w| w.bytes as f64 / w.seconds).collect();
         let bytes_per_s = stats::median(&rates).unwrap_or(0.0);
-        points.push(Point { block_bytes, depth, scattered, windows, bytes_per_s });
+        Ok(ProbePoint { block_bytes, depth, scattered, windows, bytes_per_s })
     }
-    if read_bytes > file_bytes {
-        notes.push(format!(
-            "the probe read {:.1} times the file: caches beneath this system (device, hypervisor, server) may have \
-             answered, so the limit may be too high, and fractions of it too low",
-            read_bytes as f64 / file_bytes.max(1) as f64
-        ));
-    }
-    progress(total - 2, total);
-    drop(store); // or this process would be among those that hold the file
-    let single_stream_bytes_per_s = single_stream(
-        path,
-        if options.throttle.is_none() { options.single_stream_bytes } else { 0 },
-        stop,
-        &mut notes,
-    )?;
-    progress(total - 1, total);
-    let memory = memory(options.window, stop)?;
-    progress(total, total);
-    let file = path.display().to_string();
-    let throttle = options.throttle.map(|limits| limits.to_string());
-    Ok(Probe {
-        file,
-        file_bytes,
-        direct,
-        points,
-        single_stream_bytes_per_s,
-        memory,
-        throttle,
-        twice: None,
-        notes,
-    })
 }
 
-/// Opens for direct reads if one of them works: some file systems accept the flag and refuse the
-/// read.
+/// Opens the file for direct reads, if a test read works: some file systems accept the flag and
+/// refuse the read.
 fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)> {
     let store = FileStore::open_direct(path)?;
     if store.size() > 0 {
@@ -190,7 +222,7 @@ fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)>
 }
 
 #[derive(Clone, Copy)]
-struct Shape {
+struct RequestShape {
     block_bytes: u64,
     depth: usize,
     scattered: bool,
@@ -198,7 +230,7 @@ struct Shape {
     blocks: u64,
 }
 
-impl Shape {
+impl RequestShape {
     /// The offset of the `i`-th request after `first`, round the end of the file.
     fn offset(&self, first: u64, i: u64) -> u64 {
         // An odd 64-bit constant (splitmix64's) scatters neighbours over the whole file.
@@ -208,7 +240,12 @@ impl Shape {
 }
 
 /// Keeps `depth` requests in flight, with a thread each, for the given time.
-fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result<Window> {
+fn window(
+    store: &dyn Store,
+    shape: RequestShape,
+    place: f64,
+    time: Duration,
+) -> Result<ProbeWindow> {
     let first = (place * shape.blocks as f64) as u64;
     let next = AtomicU64::new(0);
     let bytes = AtomicU64::new(0);
@@ -245,10 +282,11 @@ fn window(store: &dyn Store, shape: Shape, place: f64, time: Duration) -> Result
     let seconds =
         last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
     let offset_bytes = shape.offset(first, 0);
-    Ok(Window { offset_bytes, bytes: bytes.into_inner(), seconds })
+    Ok(ProbeWindow { offset_bytes, bytes: bytes.into_inner(), seconds })
 }
 
-/// One buffered reader, as `cat` or `dd` would: not the device's limit, but what most programs get.
+/// One buffered reader like `cat` or `dd`. This is not the limit of the device, but the bandwidth
+/// that most programs get.
 fn single_stream(
     path: &Path,
     most: u64,
@@ -282,8 +320,8 @@ fn single_stream(
     Ok((bytes > 0).then(|| bytes as f64 / start.elapsed().as_secs_f64().max(1e-6)))
 }
 
-/// Twice this a thread is more than the last cache of most machines. Where it is not, the copy is
-/// too fast and the limit too strict, which flatters nobody.
+/// Twice this for each thread is more than the last cache of most machines. On other machines the
+/// copy is too fast, and the limit too strict.
 const COPY_BYTES: usize = 64 << 20;
 
 /// Copies with one thread and with all of them. Each touches its own pair of buffers.
@@ -314,7 +352,8 @@ fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
 
 fn copy_rate(time: Duration, ready: &Barrier) -> f64 {
     let from = vec![1_u8; COPY_BYTES];
-    let mut to = vec![2_u8; COPY_BYTES]; // written once here, so that no page fault falls into the timed part
+    // Written once here, so that no page fault falls into the timed part.
+    let mut to = vec![2_u8; COPY_BYTES];
     ready.wait();
     let start = Instant::now();
     let mut bytes = 0_u64;
@@ -333,13 +372,13 @@ mod tests {
     #[test]
     fn requests_stay_inside_the_file() {
         for scattered in [false, true] {
-            let shape = Shape { block_bytes: 4096, depth: 1, scattered, blocks: 10 };
+            let shape = RequestShape { block_bytes: 4096, depth: 1, scattered, blocks: 10 };
             for i in 0..1000 {
                 let offset = shape.offset(9, i);
                 assert!(offset.is_multiple_of(4096) && offset + 4096 <= 40_960);
             }
         }
-        let ordered = Shape { block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
+        let ordered = RequestShape { block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
         assert_eq!(ordered.offset(9, 1), 0, "round the end");
     }
 }

@@ -1,11 +1,12 @@
-//! Results side by side, for a terminal and as one HTML page.
+//! Reports of several runs side by side, for a terminal and as one HTML page.
 
 use super::page::{Page, details, escape, list, table};
 use super::table::{aligned, section};
 use super::{facts, figure};
-use crate::compare::{Against, Basis, Compared, Row};
-use crate::results::{Entry, Published, Run};
-use crate::stats::Finding;
+use crate::cross_run::{Against, Basis, Compared, ComparedRow};
+use crate::results::published::{PublishedFigure, PublishedMachine};
+use crate::results::{Published, ResultEntry, ResultRun};
+use crate::stats::RatioFinding;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
 const NOTHING: &str = "-";
@@ -38,7 +39,7 @@ pub fn text(c: &Compared) -> String {
     out
 }
 
-/// The comparison as one self-contained page. Of a single run it is that run's report.
+/// The comparison as one self-contained page. For a single run this is the run's report.
 pub fn html(c: &Compared) -> String {
     let mut page = Page::default();
     let names: Vec<&str> = c.runs.iter().map(|r| r.name.as_str()).collect();
@@ -88,14 +89,15 @@ pub fn html(c: &Compared) -> String {
 }
 
 /// How to read ratios between runs.
-const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the scatter inside each run, not what \
-                             changed between them; the shade is the larger noise of the two.";
+const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the \
+     scatter inside each run, not what changed between them; the shade is the larger noise of \
+     the two.";
 
-/// What each run is, where and with what it was made: names and one value a run.
+/// The origin of each run: machine, place and version, as names with one value a run.
 fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
-    let entries: Vec<Vec<Entry>> = c.runs.iter().map(Run::entries).collect();
-    let distinct = |f: &dyn Fn(&Entry) -> Option<String>| -> Vec<String> {
-        let of = |entries: &Vec<Entry>| {
+    let entries: Vec<Vec<ResultEntry>> = c.runs.iter().map(ResultRun::entries).collect();
+    let distinct = |f: &dyn Fn(&ResultEntry) -> Option<String>| -> Vec<String> {
+        let of = |entries: &Vec<ResultEntry>| {
             let mut all: Vec<String> = Vec::new();
             for value in entries.iter().filter_map(f).filter(|v| !v.is_empty()) {
                 if !all.contains(&value) {
@@ -107,7 +109,7 @@ fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
         entries.iter().map(of).collect()
     };
     vec![
-        ("from", c.runs.iter().map(Run::origin).collect()),
+        ("from", c.runs.iter().map(ResultRun::origin).collect()),
         ("date", c.runs.iter().map(date).collect()),
         ("machine", distinct(&|e| Some(e.machine.clone()))),
         ("store", distinct(&|e| e.store.clone())),
@@ -115,7 +117,7 @@ fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-fn date(run: &Run) -> String {
+fn date(run: &ResultRun) -> String {
     let measured = run.comparisons.first().map(|c| facts::date(c.session.started_unix_s));
     let typed = run
         .published
@@ -125,7 +127,7 @@ fn date(run: &Run) -> String {
     measured.or(typed).unwrap_or_else(|| NOTHING.into())
 }
 
-/// One row an arm: its time in every run, and what it was held against.
+/// One row an arm: its time in every run, and its ratios.
 fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     let several = c.runs.len() > 1;
     let mut header: Vec<String> = vec!["experiment".into(), "arm".into()];
@@ -149,8 +151,9 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
             row.cells.iter().map(|e| e.as_ref().and_then(time).unwrap_or_else(|| NOTHING.into())),
         );
         if limits {
-            let percent =
-                |e: &Option<Entry>| Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)));
+            let percent = |e: &Option<ResultEntry>| {
+                Some(format!("{} %", digits(e.as_ref()?.fraction()? * 100.0)))
+            };
             cells.extend(row.cells.iter().map(|e| percent(e).unwrap_or_else(|| NOTHING.into())));
         }
         let each = |f: &dyn Fn(&Against) -> String| {
@@ -159,7 +162,7 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
         };
         cells.push(each(&|a| against(a, row, several)));
         cells.push(each(&|a| match a.finding {
-            Some(Finding::TooFewPairs) if !a.paired => "too few trials".into(),
+            Some(RatioFinding::TooFewPairs) if !a.paired => "too few trials".into(),
             Some(finding) => finding.to_string(),
             None => NOTHING.into(),
         }));
@@ -173,7 +176,7 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     without_empty(header, rows.collect())
 }
 
-/// Leaves out columns that say nothing in any row.
+/// Removes the columns that are empty in every row.
 fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
     let says = |i: usize| rows.iter().any(|r| r.get(i).is_some_and(|cell| cell != NOTHING));
     let kept: Vec<usize> = (0..header.len()).filter(|&i| says(i)).collect();
@@ -183,7 +186,7 @@ fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, V
     (pick(&header), rows.iter().map(pick).collect())
 }
 
-fn time(e: &Entry) -> Option<String> {
+fn time(e: &ResultEntry) -> Option<String> {
     let t = e.time_s?;
     Some(match e.times.len() {
         1 => seconds(t.median),
@@ -191,7 +194,7 @@ fn time(e: &Entry) -> Option<String> {
     })
 }
 
-fn against(a: &Against, row: &Row, several: bool) -> String {
+fn against(a: &Against, row: &ComparedRow, several: bool) -> String {
     let kind = if a.paired { "paired" } else { "unpaired" };
     let byte = if a.basis == Basis::TimePerStoredByte { ", by the byte" } else { "" };
     let ratio = a.ratio.map_or_else(|| NOTHING.into(), |r| r.to_string());
@@ -204,7 +207,7 @@ fn against(a: &Against, row: &Row, several: bool) -> String {
 }
 
 fn intervals(c: &Compared) -> Vec<figure::Interval> {
-    let of = |row: &Row| -> Vec<figure::Interval> {
+    let of = |row: &ComparedRow| -> Vec<figure::Interval> {
         let named = |a: &Against| {
             let name = format!("{}: {} ({})", row.experiment, row.arm, letter(a.run));
             Some(figure::Interval {
@@ -220,7 +223,7 @@ fn intervals(c: &Compared) -> Vec<figure::Interval> {
     c.rows.iter().flat_map(of).collect()
 }
 
-/// Each remark once, with how many rows it is about.
+/// Each remark once, with the number of rows that it applies to.
 fn remarks(c: &Compared) -> Vec<String> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for row in &c.rows {
@@ -244,12 +247,15 @@ fn remarks(c: &Compared) -> Vec<String> {
         .collect();
     if c.runs.len() > 1 && c.rows.iter().all(|r| r.against.is_empty()) {
         remarks.push(
-            "no arm is in more than one run under the same names; --match NAME OTHER says which belong together".into(),
+            "no arm is in more than one run under the same names; --match NAME OTHER says which \
+             belong together"
+                .into(),
         );
     }
     if c.rows.iter().flat_map(|r| &r.against).any(|a| !a.paired) {
         remarks.push(
-            "unpaired: these trials were not interleaved, so a difference may come from anything that changed between them"
+            "unpaired: these trials were not interleaved, so a difference may come from anything \
+             that changed between them"
                 .into(),
         );
     }
@@ -257,18 +263,19 @@ fn remarks(c: &Compared) -> Vec<String> {
     remarks
 }
 
-/// A published table: its source, its pipeline and curves, what it shows, every figure.
-fn published(page: &mut Page, run: &Run, p: &Published) -> String {
+/// A published table: its source, its figures as plots, remarks, and every figure in a table.
+fn published(page: &mut Page, run: &ResultRun, p: &Published) -> String {
     let s = &p.source;
     let title = match &s.url {
         Some(url) => format!("<a href=\"{}\">{}</a>", escape(url), escape(&s.title)),
         None => escape(&s.title),
     };
     let mut out = format!(
-        "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured here.</p>\n",
+        "<section>\n<h2>{}</h2>\n<p class=\"lead\">Published: {title}. Typed in, not measured \
+         here.</p>\n",
         escape(&s.name)
     );
-    let entries: Vec<Entry> = run
+    let entries: Vec<ResultEntry> = run
         .entries()
         .into_iter()
         .filter(|e| e.published && e.suite.as_ref() == Some(&s.name))
@@ -277,57 +284,56 @@ fn published(page: &mut Page, run: &Run, p: &Published) -> String {
     out.push_str(&page.figures(figure::scaling(&entries)));
     out.push_str(&page.figures(figure::table(p)));
     out.push_str(&list("What the table shows", &p.remarks()));
-    let header = [
-        "experiment",
-        "arm",
-        "machine",
-        "time",
-        "of it reading",
-        "rate",
-        "CPU s",
-        "resident",
-        "runs",
-        "remark",
-    ];
-    let dash = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
-    let rows: Vec<Vec<String>> = p
-        .figures
-        .iter()
-        .zip(&entries)
-        .map(|(f, e)| {
-            let settings: Vec<String> =
-                f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
-            let mut remark = f
-                .command
-                .clone()
-                .into_iter()
-                .chain((!settings.is_empty()).then(|| settings.join(", ")));
-            vec![
-                f.experiment.clone(),
-                f.arm.clone(),
-                dash(f.machine.clone()),
-                seconds(f.time_s),
-                dash(f.fetch_s.map(seconds)),
-                dash(e.rate().map(bandwidth)),
-                dash(e.cpu_s.map(digits)),
-                dash(f.max_rss_bytes.map(|b| binary_bytes(b as f64))),
-                dash(f.iterations.map(|n| n.to_string())),
-                [remark.next(), remark.next()].into_iter().flatten().collect::<Vec<_>>().join("; "),
-            ]
-        })
-        .collect();
-    out.push_str(&details("Every figure", &table(&header.map(str::to_owned), &rows)));
-    let machine = |(name, m): (&String, &crate::results::published::Machine)| {
-        let memory = m.memory_bytes.map(|b| format!("{} memory", binary_bytes(b as f64)));
-        let link = m.network_bytes_per_s.map(|b| {
-            let from = m.network_source.as_ref().map_or(String::new(), |s| format!(" ({s})"));
-            format!("link {}/s{from}", decimal_bytes(b))
-        });
-        let parts = [Some(m.cpu.clone()), memory, m.storage.clone(), link, m.software.clone()];
-        (name.clone(), parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
-    };
-    let machines: Vec<(String, String)> = s.machines.iter().map(machine).collect();
+    let rows: Vec<Vec<String>> =
+        p.figures.iter().zip(&entries).map(|(f, e)| published_row(f, e)).collect();
+    let header = PUBLISHED_HEADER.map(str::to_owned);
+    out.push_str(&details("Every figure", &table(&header, &rows)));
+    let machines: Vec<(String, String)> =
+        s.machines.iter().map(|(name, m)| (name.clone(), machine_in_words(m))).collect();
     out.push_str(&details("Machines", &super::page::definitions(&machines)));
     out.push_str("</section>\n");
     out
+}
+
+/// The columns of [`published_row`].
+const PUBLISHED_HEADER: [&str; 10] = [
+    "experiment",
+    "arm",
+    "machine",
+    "time",
+    "of it reading",
+    "rate",
+    "CPU s",
+    "resident",
+    "runs",
+    "remark",
+];
+
+fn published_row(f: &PublishedFigure, e: &ResultEntry) -> Vec<String> {
+    let dash = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
+    let settings: Vec<String> = f.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
+    let settings = (!settings.is_empty()).then(|| settings.join(", "));
+    let remark: Vec<String> = f.command.clone().into_iter().chain(settings).collect();
+    vec![
+        f.experiment.clone(),
+        f.arm.clone(),
+        dash(f.machine.clone()),
+        seconds(f.time_s),
+        dash(f.fetch_s.map(seconds)),
+        dash(e.rate().map(bandwidth)),
+        dash(e.cpu_s.map(digits)),
+        dash(f.max_rss_bytes.map(|b| binary_bytes(b as f64))),
+        dash(f.iterations.map(|n| n.to_string())),
+        remark.join("; "),
+    ]
+}
+
+fn machine_in_words(m: &PublishedMachine) -> String {
+    let memory = m.memory_bytes.map(|b| format!("{} memory", binary_bytes(b as f64)));
+    let link = m.network_bytes_per_s.map(|b| {
+        let from = m.network_source.as_ref().map_or(String::new(), |s| format!(" ({s})"));
+        format!("link {}/s{from}", decimal_bytes(b))
+    });
+    let parts = [Some(m.cpu.clone()), memory, m.storage.clone(), link, m.software.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

@@ -1,21 +1,22 @@
-//! What every report says, as text: rows, remarks, environment, method.
+//! The facts that every report shows, as text: rows, remarks, environment, method.
 
 use serde_json::Value;
 
-use crate::comparison::{Clock, Comparison, Summary};
-use crate::level::Level;
-use crate::schedule::Order;
-use crate::stats::{CONFIDENCE, Finding, MIN_PAIRS};
+use crate::cache_level::CacheLevel;
+use crate::comparison::{ArmSummary, Clock, Comparison, FilePlace};
+use crate::host::{CpuCache, Host};
+use crate::schedule::ArmOrder;
+use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use crate::workload::Latency;
 
-/// The columns of the table. What is not about time says its unit in each cell.
+/// The columns of the table. Cells that are no times contain their unit.
 pub(super) fn header(c: &Comparison) -> [String; 9] {
     let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
     [
         "arm".into(),
         "caches".into(),
-        format!("{}, median [min..max]", clock(c)),
+        format!("{}, median [min..max]", c.session.clock.name()),
         format!("time / {baseline}'s [95 %]"),
         "shown".into(),
         "CPU s".into(),
@@ -25,7 +26,7 @@ pub(super) fn header(c: &Comparison) -> [String; 9] {
     ]
 }
 
-/// Where and when, in a line.
+/// Date and machine in one line.
 pub(super) fn lead(c: &Comparison) -> String {
     let h = &c.session.host;
     let cpus = h.cpus_usable.map(|n| format!("{n} CPUs"));
@@ -48,14 +49,6 @@ pub(crate) fn date(unix_s: f64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// The name of the compared time.
-pub(crate) fn clock(c: &Comparison) -> &'static str {
-    match c.session.clock {
-        Clock::TimeToSamples => "time to samples",
-        Clock::Wall => "wall time of the process",
-    }
-}
-
 /// One row an arm, in the order of [`header`].
 pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
     c.summaries.iter().enumerate().map(|(i, s)| row(c, i, s)).collect()
@@ -63,7 +56,7 @@ pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
 
 const NOTHING: &str = "-";
 
-fn row(c: &Comparison, index: usize, s: &Summary) -> [String; 9] {
+fn row(c: &Comparison, index: usize, s: &ArmSummary) -> [String; 9] {
     let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
     let time = match (&s.time_s, &s.failed) {
         (_, Some(_)) => "failed".into(),
@@ -90,7 +83,7 @@ fn row(c: &Comparison, index: usize, s: &Summary) -> [String; 9] {
     ]
 }
 
-/// Why nothing may be concluded, if so; goes above everything else.
+/// Why nothing may be concluded, if there is a reason. Reports show it above everything else.
 pub(super) fn alarm(c: &Comparison) -> Option<String> {
     if let Some(why) = &c.refused {
         return Some(format!("REFUSED: the arms did not decode the same values. {why}"));
@@ -109,7 +102,7 @@ pub(super) fn alarm(c: &Comparison) -> Option<String> {
     })
 }
 
-/// What holds each arm back, and how fast it went.
+/// The bottleneck of each arm, and its speed.
 pub(super) fn verdicts(c: &Comparison) -> Vec<String> {
     c.summaries
         .iter()
@@ -142,8 +135,7 @@ fn calls(l: &Latency) -> String {
     format!("{count}calls: {}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// What a careful reader asks about: failures, rejections, noise, other load, doubts about the
-/// probe.
+/// Remarks for a careful reader: failures, rejections, noise, other load, doubts about the probe.
 pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     let mut remarks = Vec::new();
     for s in &c.summaries {
@@ -158,8 +150,8 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
         }
         let asked = c.session.arms.iter().find(|a| a.name == s.arm).map(|a| a.level);
         if s.level.is_some() && s.level != asked {
-            let asked = asked.unwrap_or(Level::Unverified);
-            let got = s.level.unwrap_or(Level::Unverified);
+            let asked = asked.unwrap_or(CacheLevel::Unverified);
+            let got = s.level.unwrap_or(CacheLevel::Unverified);
             remarks.push(format!("{}: {asked} was asked for, {got} is what could be shown", s.arm));
         }
     }
@@ -181,7 +173,7 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     } else if c.session.arms.len() > 1 && c.refused.is_none() {
         remarks.push("noise between identical arms was not measured".into());
     }
-    if c.summaries.iter().any(|s| s.finding == Some(Finding::TooFewPairs)) {
+    if c.summaries.iter().any(|s| s.finding == Some(RatioFinding::TooFewPairs)) {
         remarks.push(format!("an interval needs {MIN_PAIRS} pairs of trials at least"));
     }
     remarks.extend(c.flags.iter().map(ToString::to_string));
@@ -192,13 +184,13 @@ pub(super) fn remarks(c: &Comparison) -> Vec<String> {
     remarks
 }
 
-/// Caches that no eviction from here reaches.
+/// Signs of caches that eviction on this machine does not reach.
 fn out_of_sight(c: &Comparison) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     for p in &c.session.places {
         if let Some(place) = p.place.as_ref().filter(|place| place.remote) {
             let kind = &place.file_system;
-            said.push(format!(
+            notes.push(format!(
                 "{}: {kind}: what its server has in memory can't be known from here",
                 p.file
             ));
@@ -213,99 +205,98 @@ fn out_of_sight(c: &Comparison) -> Vec<String> {
             digits(speedup)
         );
         if twice.shows_a_cache() {
-            said.push(format!(
+            notes.push(format!(
                 "{}: {again}: a cache beneath this system answers, and cold is cold only here",
                 p.file
             ));
         } else if c.session.host.virtual_machine {
-            said.push(format!(
-                "{}: {again}: no sign of a cache of the virtual machine's host, or it had all of it",
+            notes.push(format!(
+                "{}: {again}: no sign of a cache of the virtual machine's host, or it had \
+                 all of it",
                 p.file
             ));
         }
     }
-    said
+    notes
 }
 
 /// The machine and the files, name by name.
 pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
-    let h = &c.session.host;
-    let mut facts = Vec::new();
-    let mut say = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            facts.push((name.to_owned(), value));
-        }
+    let mut facts = machine_facts(&c.session.host);
+    let mut say = |name: String, value: Option<String>| {
+        facts.extend(value.map(|value| (name, value)));
     };
-    say("CPU", h.cpu_model.clone().or_else(|| Some(h.architecture.clone())));
-    let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
-    say("CPUs", h.cpus_online.map(|n| format!("{n}{usable}")));
-    let cache = |x: &crate::host::CpuCache| {
-        format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64))
-    };
-    say(
-        "caches",
-        (!h.cpu_caches.is_empty())
-            .then(|| h.cpu_caches.iter().map(cache).collect::<Vec<_>>().join(", ")),
-    );
-    say("governor", h.governor.clone());
-    say("memory", h.memory_bytes.map(|b| binary_bytes(b as f64)));
-    say("memory limit of the control group", h.cgroup_memory_bytes.map(|b| binary_bytes(b as f64)));
-    say("CPU limit of the control group", h.cgroup_cpus.map(|n| format!("{} CPUs", digits(n))));
-    say("device limits of the control group", h.cgroup_io.clone());
-    say("swap", h.swap_bytes.map(|b| binary_bytes(b as f64)));
-    say("kernel", Some(h.kernel.clone()));
-    let settings: Vec<String> =
-        h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    say("kernel settings", (!settings.is_empty()).then(|| settings.join("; ")));
-    say("distribution", h.distribution.clone());
-    say("C library", h.c_library.clone());
-    say("virtual machine", h.virtual_machine.then(|| "yes".into()));
-    say("container", h.container.clone());
     for p in &c.session.places {
-        let size = decimal_bytes(p.bytes as f64);
-        let place = p.place.as_ref().map_or("place unknown".into(), |place| {
-            let block = place.block.as_ref().map_or(String::new(), |b| {
-                let word = |w: &Option<String>| w.clone().unwrap_or_else(|| "?".into());
-                let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
-                format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
-            });
-            let ahead =
-                place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
-            let stripe = place.stripe.as_ref().map_or(String::new(), |s| {
-                let first = if s.composite { " (its first part)" } else { "" };
-                format!(
-                    ", striped over {} targets by {}{first}",
-                    s.count,
-                    binary_bytes(f64::from(s.bytes))
-                )
-            });
-            format!(
-                "{} on {} ({}){block}{ahead}{stripe}",
-                place.file_system, place.source, place.options
-            )
-        });
-        say(&p.file, Some(format!("{size}; {place}")));
+        say(p.file.clone(), Some(file_in_words(p)));
     }
     for s in &c.summaries {
-        say(&format!("program of {}", s.arm), program(s));
+        say(format!("program of {}", s.arm), program(s));
     }
     for p in &c.probes {
         let best = p.best().map(|b| {
             let block = binary_bytes(b.block_bytes as f64);
             format!("{} with {} requests of {block} in flight", bandwidth(b.bytes_per_s), b.depth)
         });
-        say(&format!("device limit of {}", p.file), p.device_bytes_per_s().map(bandwidth));
-        say("best of the sweep", best);
-        say("one buffered stream", p.single_stream_bytes_per_s.map(bandwidth));
-        say("small scattered reads", p.requests_per_s().map(|r| format!("{r:.0} requests/s")));
-        say("memory copy", p.memory_bytes_per_s().map(bandwidth));
+        say(format!("device limit of {}", p.file), p.device_bytes_per_s().map(bandwidth));
+        say("best of the sweep".into(), best);
+        say("one buffered stream".into(), p.single_stream_bytes_per_s.map(bandwidth));
+        let scattered = p.requests_per_s().map(|r| format!("{r:.0} requests/s"));
+        say("small scattered reads".into(), scattered);
+        say("memory copy".into(), p.memory_bytes_per_s().map(bandwidth));
     }
-    say("measured by", Some(format!("thalweg-gauge {}", c.session.gauge_version)));
+    say("measured by".into(), Some(format!("thalweg-gauge {}", c.session.gauge_version)));
     facts
 }
 
-/// What an arm says of the program that it ran: its version, and what it was built with.
-fn program(s: &Summary) -> Option<String> {
+/// The machine, name by name; what is unknown is left out.
+fn machine_facts(h: &Host) -> Vec<(String, String)> {
+    let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
+    let cache = |x: &CpuCache| format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64));
+    let caches: Vec<String> = h.cpu_caches.iter().map(cache).collect();
+    let settings: Vec<String> =
+        h.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let bytes = |n: Option<u64>| n.map(|b| binary_bytes(b as f64));
+    let facts = [
+        ("CPU", h.cpu_model.clone().or_else(|| Some(h.architecture.clone()))),
+        ("CPUs", h.cpus_online.map(|n| format!("{n}{usable}"))),
+        ("caches", (!caches.is_empty()).then(|| caches.join(", "))),
+        ("governor", h.governor.clone()),
+        ("memory", bytes(h.memory_bytes)),
+        ("memory limit of the control group", bytes(h.cgroup_memory_bytes)),
+        ("CPU limit of the control group", h.cgroup_cpus.map(|n| format!("{} CPUs", digits(n)))),
+        ("device limits of the control group", h.cgroup_io.clone()),
+        ("swap", bytes(h.swap_bytes)),
+        ("kernel", Some(h.kernel.clone())),
+        ("kernel settings", (!settings.is_empty()).then(|| settings.join("; "))),
+        ("distribution", h.distribution.clone()),
+        ("C library", h.c_library.clone()),
+        ("virtual machine", h.virtual_machine.then(|| "yes".into())),
+        ("container", h.container.clone()),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// The size of a file, and the file system and device that it lies on.
+fn file_in_words(p: &FilePlace) -> String {
+    let size = decimal_bytes(p.bytes as f64);
+    let Some(place) = &p.place else { return format!("{size}; place unknown") };
+    let block = place.block.as_ref().map_or(String::new(), |b| {
+        let word = |w: &Option<String>| w.clone().unwrap_or_else(|| "?".into());
+        let ahead = b.read_ahead_kib.map_or("?".into(), |k| k.to_string());
+        format!(", {} (scheduler {}, read-ahead {ahead} KiB)", b.name, word(&b.scheduler))
+    });
+    let ahead = place.read_ahead_kib.map_or(String::new(), |k| format!(", read-ahead {k} KiB"));
+    let stripe = place.stripe.as_ref().map_or(String::new(), |s| {
+        let first = if s.composite { " (its first part)" } else { "" };
+        let bytes = binary_bytes(f64::from(s.bytes));
+        format!(", striped over {} targets by {bytes}{first}", s.count)
+    });
+    let mount = format!("{} on {} ({})", place.file_system, place.source, place.options);
+    format!("{size}; {mount}{block}{ahead}{stripe}")
+}
+
+/// The program of an arm by its own report: version and build.
+fn program(s: &ArmSummary) -> Option<String> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let build: Vec<String> = match &s.build {
         Some(Value::Object(parts)) => {
@@ -317,38 +308,49 @@ fn program(s: &Summary) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// How it was measured.
+/// The method of the measurement.
 pub(super) fn method(c: &Comparison) -> Vec<String> {
     let percent = digits(CONFIDENCE * 100.0);
     vec![
         format!(
-            "Each trial is a fresh process. Each round ran every arm once, {}; at most {} rounds were planned, with looks at \
-             the intervals after {}.",
+            "Each trial is a fresh process. Each round ran every arm once, {}; at most {} rounds \
+             were planned, with looks at the intervals after {}.",
             match c.session.order {
-                Order::Abba => "in alternating order (ABBA)".into(),
-                Order::Random { seed } => format!("in random order (seed {seed})"),
+                ArmOrder::Abba => "in alternating order (ABBA)".into(),
+                ArmOrder::Random { seed } => format!("in random order (seed {seed})"),
             },
             c.session.rounds,
-            c.session.looks().iter().map(|look| look.rounds.to_string()).collect::<Vec<_>>().join(", ")
+            c.session
+                .looks()
+                .iter()
+                .map(|look| look.rounds.to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
         ),
         match c.session.clock {
-            Clock::TimeToSamples => "Time to samples runs from open to the last batch in the consumer's hands, by the \
-                                     workload's own report; process and interpreter start-up are outside it."
+            Clock::TimeToSamples => "Time to samples runs from open to the last batch in the \
+                 consumer's hands, by the workload's own report; process and interpreter \
+                 start-up are outside it."
                 .into(),
             Clock::Wall => {
-                "The wall time of the whole process is compared, because not every arm reports its own.".into()
+                "The wall time of the whole process is compared, because not every arm reports \
+                 its own."
+                    .into()
             }
         },
-        "Cold: evicted, residency checked before; at least 99 % of the bytes needed seen to come from the device. Hot: \
-         wholly in the page cache before, next to nothing from the device. What contradicts its level is rejected and \
-         never averaged; what can't be shown is labelled."
+        "Cold: evicted, residency checked before; at least 99 % of the bytes needed seen to come \
+         from the device. Hot: wholly in the page cache before, next to nothing from the device. \
+         What contradicts its level is rejected and never averaged; what can't be shown is \
+         labelled."
             .into(),
         format!(
-            "A ratio is the median of the paired ratios; its {percent} % interval is the sign test's, which assumes no \
-             distribution. Each comparison with the baseline has its own {percent} %."
+            "A ratio is the median of the paired ratios; its {percent} % interval is the sign \
+             test's, which assumes no distribution. Each comparison with the baseline has its \
+             own {percent} %."
         ),
-        "The limit is the larger of stored bytes at the device's best bandwidth and decoded bytes at that of a memory copy, \
-         probed in the same session; decoding is not part of it. MB is 10^6 bytes, MiB 2^20."
+        "The limit is the larger of stored bytes at the device's best bandwidth and decoded \
+         bytes at that of a memory copy, probed in the same session; decoding is not part of it. \
+         MB is 10^6 bytes, MiB 2^20."
             .into(),
     ]
 }

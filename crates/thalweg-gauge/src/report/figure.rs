@@ -1,4 +1,4 @@
-//! Figures of the HTML page: what Plotly draws, as JSON, with the words that go around it.
+//! Figures of the HTML page: JSON for Plotly, with title, description and note.
 //!
 //! Colours are names of CSS variables (`var(--c0)`), which the page's script replaces: a figure
 //! does not know whether it is shown on a light screen, a dark one or paper.
@@ -14,7 +14,7 @@ mod times;
 
 use serde_json::{Value, json};
 
-use crate::results::Entry;
+use crate::results::ResultEntry;
 
 pub(super) use fractions::fractions;
 pub(super) use probe::probe;
@@ -28,13 +28,13 @@ pub(super) use times::times;
 /// One figure.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// What stands above it.
+    /// The title above the figure.
     pub title: String,
-    /// What it shows, for those who do not see it.
+    /// A description for readers who do not see the figure.
     pub alt: String,
-    /// How to read it.
+    /// How to read the figure.
     pub note: String,
-    /// In CSS pixels.
+    /// The height in CSS pixels.
     pub height: usize,
     /// Plotly's traces.
     pub data: Vec<Value>,
@@ -63,15 +63,18 @@ fn colour(i: usize) -> String {
 /// Stripes over a bar's colour, so that arms differ on grey paper, too.
 fn hatch(striped: bool) -> Value {
     let shape = if striped { "/" } else { "" };
-    json!({ "shape": shape, "fillmode": "overlay", "fgcolor": "var(--bg)", "size": 9, "solidity": 0.25 })
+    json!({
+        "shape": shape, "fillmode": "overlay", "fgcolor": "var(--bg)", "size": 9,
+        "solidity": 0.25,
+    })
 }
 
-/// Entries that belong together, each group where its first entry stands.
+/// Groups entries by a key. Groups are in the order of their first entries.
 fn grouped<'a>(
-    entries: impl Iterator<Item = &'a Entry>,
-    key: impl Fn(&Entry) -> String,
-) -> Vec<(String, Vec<&'a Entry>)> {
-    let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
+    entries: impl Iterator<Item = &'a ResultEntry>,
+    key: impl Fn(&ResultEntry) -> String,
+) -> Vec<(String, Vec<&'a ResultEntry>)> {
+    let mut groups: Vec<(String, Vec<&ResultEntry>)> = Vec::new();
     for e in entries {
         let key = key(e);
         match groups.iter_mut().find(|g| g.0 == key) {
@@ -82,13 +85,14 @@ fn grouped<'a>(
     groups
 }
 
-/// Of `lanes` bars side by side in one row, how far number `i` lies from the middle, and its width.
+/// The offset of bar number `i` from the middle of a row with `lanes` bars side by side, and its
+/// width.
 fn lane(i: usize, lanes: usize) -> (f64, f64) {
     let band = 0.8 / lanes as f64;
     ((i as f64 - (lanes as f64 - 1.0) / 2.0) * band, band * 0.9)
 }
 
-/// The bars in lane `i` of `lanes`: the row of each, its length, and what it says when pointed at.
+/// The bars in lane `i` of `lanes`. Each bar has its row, its length and its hover text.
 fn bars(name: &str, i: usize, lanes: usize, bars: &[(usize, f64, String)]) -> Value {
     let (offset, width) = lane(i, lanes);
     json!({
@@ -106,10 +110,10 @@ fn plain(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Longest line of a name beside an axis.
+/// The longest line of a name beside an axis, in characters.
 const NAME: usize = 22;
 
-/// Lines that a row has room for.
+/// The lines of a name that fit in a row.
 const LINES: usize = 3;
 
 /// A name in lines short enough to stand beside an axis.
@@ -140,14 +144,18 @@ fn rows_axis(names: &[String]) -> Value {
     let at: Vec<usize> = (0..names.len()).collect();
     let text: Vec<String> = names.iter().map(|n| wrapped(n)).collect();
     json!({
-        "tickmode": "array", "tickvals": at, "ticktext": text, "range": [names.len() as f64 - 0.5, -0.5],
-        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "", "tickfont": { "size": 12 },
+        "tickmode": "array", "tickvals": at, "ticktext": text,
+        "range": [names.len() as f64 - 0.5, -0.5],
+        "showgrid": false, "zeroline": false, "fixedrange": true, "ticks": "",
+        "tickfont": { "size": 12 },
     })
 }
 
 /// A horizontal axis of seconds from zero.
 fn seconds_axis(title: &str) -> Value {
-    json!({ "title": { "text": title }, "rangemode": "tozero", "ticksuffix": " s", "tickformat": "~g" })
+    json!({
+        "title": { "text": title }, "rangemode": "tozero", "ticksuffix": " s", "tickformat": "~g",
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::page::{Page, definitions, details, escape, list, table};
 use super::{facts, figure};
 use crate::comparison::{Comparison, Trial};
-use crate::results::Run;
+use crate::results::ResultRun;
 use crate::units::{binary_bytes, decimal_bytes, digits, seconds};
 
 /// The comparisons as one self-contained page.
@@ -16,13 +16,13 @@ pub fn html(comparisons: &[Comparison]) -> String {
     }
     body.push_str(&run(
         &mut page,
-        &Run { comparisons: comparisons.to_vec(), ..Run::default() },
+        &ResultRun { comparisons: comparisons.to_vec(), ..ResultRun::default() },
         "c",
     ));
     page.finish(&title, &body)
 }
 
-/// The suite's name, or the only comparison's.
+/// The title: the name of the suite, or of the only comparison.
 fn title(comparisons: &[Comparison]) -> String {
     let suite = comparisons.iter().find_map(|c| c.session.suite.as_ref()).map(|s| s.name.clone());
     match (suite, comparisons) {
@@ -32,8 +32,8 @@ fn title(comparisons: &[Comparison]) -> String {
     }
 }
 
-/// All comparisons of a run: first the ratios at a glance, pipelines and curves, then one by one.
-pub(super) fn run(page: &mut Page, run: &Run, id: &str) -> String {
+/// All comparisons of a run: an overview of ratios, pipelines and curves, then each comparison.
+pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let comparisons = &run.comparisons;
     let mut out = String::new();
     if comparisons.len() > 1 {
@@ -64,8 +64,8 @@ pub(super) fn run(page: &mut Page, run: &Run, id: &str) -> String {
 }
 
 /// How to read a figure of paired ratios.
-const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are single pairs. A difference counts \
-                          only if its whole interval lies outside the shaded noise.";
+const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are \
+     single pairs. A difference counts only if its whole interval lies outside the shaded noise.";
 
 /// One comparison.
 fn section(page: &mut Page, c: &Comparison, id: &str) -> String {
@@ -164,8 +164,9 @@ fn points(c: &Comparison) -> String {
         .iter()
         .flat_map(|probe| {
             probe.points.iter().map(|p| {
-                let rate =
-                    |w: &crate::limit::Window| crate::units::bandwidth(w.bytes as f64 / w.seconds);
+                let rate = |w: &crate::limit::ProbeWindow| {
+                    crate::units::bandwidth(w.bytes as f64 / w.seconds)
+                };
                 vec![
                     probe.file.clone(),
                     if p.scattered { "scattered" } else { "forward" }.into(),

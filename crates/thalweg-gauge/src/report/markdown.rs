@@ -38,7 +38,7 @@ fn row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// A file may be called anything; a pipe would end the cell, a line break the row.
+/// Escapes a name for a cell: a pipe would end the cell, and a line break would end the row.
 fn escape(s: &str) -> String {
     let mut out = String::with_capacity(s.len());
     for c in s.chars() {

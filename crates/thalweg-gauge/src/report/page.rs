@@ -1,5 +1,4 @@
-//! One HTML file that needs nothing else, and forbids itself everything else: no network, no
-//! evaluation of strings.
+//! A self-contained HTML page. Its policy forbids network access and evaluation of strings.
 
 use serde_json::{Value, json};
 
@@ -10,22 +9,24 @@ const LICENCE: &str = include_str!("../../assets/LICENSE.plotly");
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("style.css");
 
-/// What the page may do: run its own scripts, nothing from anywhere.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+/// The content security policy: the page runs its own scripts, and loads nothing.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
+                      style-src 'unsafe-inline'; img-src data: blob:";
 
-/// A page while it is written.
+/// The figures of a page that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     figures: Vec<Value>,
 }
 
 impl Page {
-    /// The place of a figure in the page's body.
+    /// Adds a figure, and returns the HTML for its place in the body.
     pub(super) fn figure(&mut self, f: Figure) -> String {
         let index = self.figures.len();
         self.figures.push(json!({ "data": f.data, "layout": f.layout, "height": f.height }));
         format!(
-            "<figure>\n<figcaption>{}</figcaption>\n<div data-figure=\"{index}\" role=\"img\" aria-label=\"{}\"></div>\n\
+            "<figure>\n<figcaption>{}</figcaption>\n\
+             <div data-figure=\"{index}\" role=\"img\" aria-label=\"{}\"></div>\n\
              <p class=\"note\">{}</p>\n</figure>\n",
             escape(&f.title),
             escape(&f.alt),
@@ -33,36 +34,38 @@ impl Page {
         )
     }
 
-    /// The places of several.
+    /// Adds several figures, and returns the HTML for their places.
     pub(super) fn figures(&mut self, figures: impl IntoIterator<Item = Figure>) -> String {
         figures.into_iter().map(|f| self.figure(f)).collect()
     }
 
     /// The whole page.
     pub(super) fn finish(self, title: &str, body: &str) -> String {
-        // A "</script>" inside a name would end the block.
+        // A "</script>" inside a name would end the script block.
         let figures = Value::Array(self.figures).to_string().replace('<', "\\u003c");
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
-             <noscript><p class=\"note\">The plots need JavaScript; the tables hold the same figures.</p></noscript>\n\
+             <noscript><p class=\"note\">The plots need JavaScript; the tables hold the same \
+             figures.</p></noscript>\n\
              </main>\n<script type=\"application/json\" id=\"figures\">{figures}</script>\n\
-             <script>\n/*\n{LICENCE}*/\n{PLOTLY}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+             <script>\n/*\n{LICENCE}*/\n{PLOTLY}</script>\n<script>\n{SCRIPT}</script>\n\
+             </body>\n</html>\n",
             escape(title)
         )
     }
 }
 
-/// A self-contained page of figures that are about no comparison.
+/// A self-contained page of figures that belong to no comparison.
 pub fn figures_page(title: &str, figures: Vec<Figure>) -> String {
     let mut page = Page::default();
     let body = format!("<h1>{}</h1>\n{}", escape(title), page.figures(figures));
     page.finish(title, &body)
 }
 
-/// Names of files and arms come from outside.
+/// Escapes a text for HTML: names of files and arms may contain any character.
 pub(super) fn escape(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -81,16 +84,17 @@ pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
         header.iter().map(|h| format!("<th scope=\"col\">{}</th>", escape(h))).collect();
     let body: String = rows.iter().map(|r| format!("<tr>{}</tr>\n", row(r))).collect();
     format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n\
+         <tbody>\n{body}</tbody>\n</table></div>\n"
     )
 }
 
-/// A part that is closed until asked for; printing opens it.
+/// A collapsed section. Printing opens it.
 pub(super) fn details(title: &str, body: &str) -> String {
     format!("<details>\n<summary>{}</summary>\n{body}</details>\n", escape(title))
 }
 
-/// A list under a heading; nothing if it is empty.
+/// A list under a heading; empty without lines.
 pub(super) fn list(title: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
@@ -99,7 +103,7 @@ pub(super) fn list(title: &str, lines: &[String]) -> String {
     format!("<h3>{}</h3>\n<ul>\n{items}</ul>\n", escape(title))
 }
 
-/// Names and values.
+/// A list of names and values.
 pub(super) fn definitions(pairs: &[(String, String)]) -> String {
     let body: String = pairs
         .iter()

@@ -17,7 +17,7 @@ pub fn text(c: &Comparison) -> String {
     out
 }
 
-/// Where it was measured, as plain text; the same for every comparison of a run but for the files.
+/// The machine and the files as plain text. The comparisons of a run differ in the files only.
 pub fn machine(c: &Comparison) -> String {
     section(
         "Machine",
@@ -34,8 +34,7 @@ pub(super) fn section(title: &str, lines: Vec<String>) -> String {
     format!("\n{title}\n{lines}")
 }
 
-/// The first column to the left, the others too (they hold words as often as figures); no trailing
-/// blanks.
+/// Aligns all columns to the left (they hold words as often as figures), without trailing blanks.
 pub(super) fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
     let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
     let width = |i: usize| {

@@ -1,17 +1,17 @@
-//! One arm of one experiment, whoever timed it.
+//! One arm of one experiment, measured or published.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::published::{Figure, Published};
+use super::published::{Published, PublishedFigure};
 use crate::comparison::{Comparison, Spread, Trial};
-use crate::stats::{Finding, Ratio};
+use crate::stats::{Ratio, RatioFinding};
 
-/// One arm of one experiment. What is not known is none.
+/// One arm of one experiment. Unknown values are `None`.
 #[derive(Debug, Clone, Default)]
-pub struct Entry {
-    /// What the arms have in common: the comparison's name, or the row of a published table.
+pub struct ResultEntry {
+    /// The name of the comparison, or the row of a published table.
     pub experiment: String,
     /// The arm.
     pub arm: String,
@@ -27,19 +27,19 @@ pub struct Entry {
     pub store: Option<String>,
     /// Version of the program.
     pub version: Option<String>,
-    /// State of the caches, as it was shown.
+    /// The verified cache level.
     pub level: Option<String>,
-    /// Which time is meant, as in "wall".
+    /// The kind of time, as in "wall".
     pub clock: Option<String>,
     /// The times that count, in seconds.
     pub times: Vec<f64>,
-    /// Their median and ends.
+    /// The median and the range of these times.
     pub time_s: Option<Spread>,
-    /// Paired, against the baseline of its own session; none for the baseline.
+    /// The paired ratio to the baseline of its own session; `None` for the baseline.
     pub ratio: Option<Ratio>,
-    /// What that ratio shows.
-    pub finding: Option<Finding>,
-    /// By which factor identical arms differed in its session.
+    /// The finding from this ratio.
+    pub finding: Option<RatioFinding>,
+    /// The factor by which identical arms differed in its session.
     pub noise: Option<f64>,
     /// The machine's lower bound (device and memory).
     pub limit_s: Option<f64>,
@@ -53,11 +53,11 @@ pub struct Entry {
     pub digest: Option<String>,
     /// Whether it is typed in from a publication.
     pub published: bool,
-    /// Why there is no time, or why its ratios mean nothing.
+    /// Why there is no time, or why its ratios are invalid.
     pub trouble: Option<String>,
 }
 
-impl Entry {
+impl ResultEntry {
     /// Limit over median time: 1 is the machine's best.
     pub fn fraction(&self) -> Option<f64> {
         Some(self.limit_s? / self.time_s?.median)
@@ -70,7 +70,7 @@ impl Entry {
 }
 
 /// The arms of a comparison, its control left out.
-pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
+pub(super) fn measured(c: &Comparison) -> Vec<ResultEntry> {
     let control = c.session.control.and_then(|i| c.session.arms.get(i)).map(|a| a.name.as_str());
     let host = &c.session.host;
     let machine = format!(
@@ -84,7 +84,7 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
         let own = || c.trials.iter().filter(|t| t.arm == arm.name);
         let mut settings = arm.settings.clone();
         settings.extend(c.session.suite.iter().flat_map(|x| x.settings.clone()));
-        Entry {
+        ResultEntry {
             experiment: c.session.name.clone(),
             arm: arm.name.clone(),
             suite: c.session.suite.as_ref().map(|x| x.name.clone()),
@@ -98,7 +98,7 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
             }),
             version: s.version.clone(),
             level: s.level.map(|l| l.to_string()),
-            clock: Some(crate::report::clock(c).to_owned()),
+            clock: Some(c.session.clock.name().to_owned()),
             times: own().filter_map(Trial::counted_time_s).collect(),
             time_s: s.time_s,
             ratio: s.ratio,
@@ -117,10 +117,10 @@ pub(super) fn measured(c: &Comparison) -> Vec<Entry> {
 }
 
 /// The figures of a publication.
-pub(super) fn published(p: &Published) -> Vec<Entry> {
-    let of = |f: &Figure| {
+pub(super) fn published(p: &Published) -> Vec<ResultEntry> {
+    let of = |f: &PublishedFigure| {
         let machine = f.machine.as_ref().and_then(|name| p.source.machines.get(name));
-        Entry {
+        ResultEntry {
             experiment: f.experiment.clone(),
             arm: f.arm.clone(),
             suite: Some(p.source.name.clone()),
@@ -136,7 +136,7 @@ pub(super) fn published(p: &Published) -> Vec<Entry> {
             stored_bytes: f.bytes,
             version: f.version.clone(),
             published: true,
-            ..Entry::default()
+            ..ResultEntry::default()
         }
     };
     p.figures.iter().map(of).collect()

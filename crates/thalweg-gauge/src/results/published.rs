@@ -1,7 +1,8 @@
-//! Tables that others published, typed in: facts with their source, in lines that are easy to type
+//! Published tables: figures of others, typed in with their source, in lines that are easy to type
 //! and to check.
 //!
-//! `docs/results.md` describes the two schemas; `suites/published/` holds the files.
+//! `docs/results.md` describes the two schemas; `crates/thalweg-cli/suites/published/` holds the
+//! files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,9 +15,9 @@ use crate::{Error, Result};
 const SOURCE_SCHEMA: &str = "thalweg.published/1";
 const FIGURE_SCHEMA: &str = "thalweg.figure/1";
 
-/// Where figures come from.
+/// A publication: the source of figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct PublishedSource {
     /// "thalweg.published/1".
     pub schema: String,
     /// Identifies the publication in the lines of its figures.
@@ -25,89 +26,88 @@ pub struct Source {
     pub name: String,
     /// Its own title.
     pub title: String,
-    /// Where it can be read.
+    /// Its address.
     pub url: Option<String>,
-    /// When the figures were taken from it, as in "2026-11-22".
+    /// The date on which the figures were read, as in "2026-11-22".
     pub retrieved: Option<String>,
     /// The machines, by the names that the figures use.
     #[serde(default)]
-    pub machines: BTreeMap<String, Machine>,
-    /// What its authors concluded, in figures.
+    pub machines: BTreeMap<String, PublishedMachine>,
+    /// The conclusions of its authors, in figures.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// What a reader should know, in our words.
+    /// A note for readers.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// A machine, as far as it was described.
+/// A machine, as the publication describes it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct PublishedMachine {
     /// CPU, or kind of machine.
     pub cpu: String,
-    /// What the files lay on.
+    /// The storage of the files.
     pub storage: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// What its network link carries, in bytes a second.
+    /// The bandwidth of its network link, in bytes a second.
     pub network_bytes_per_s: Option<f64>,
-    /// Where the link's figure comes from.
+    /// The source of the link's bandwidth.
     pub network_source: Option<String>,
     /// Operating system, compiler, libraries.
     pub software: Option<String>,
 }
 
-/// A ratio that was concluded from figures: `arm` takes `ratio` times as long as `baseline`.
+/// A published conclusion: `arm` takes `ratio` times as long as `baseline`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The arm.
     pub arm: String,
-    /// What it was held against.
+    /// The ratios of the arm to its baselines.
     pub baseline: String,
-    /// Only experiments whose names start so.
+    /// The conclusion covers experiments whose names start with this text.
     #[serde(default)]
     pub experiments: String,
     /// Time of the arm over time of the baseline.
     pub ratio: f64,
-    /// Whether it was concluded from the sum over all rows, not from rows.
+    /// Whether the ratio is that of the sums over all rows.
     #[serde(default)]
     pub of_total: bool,
 }
 
 /// One figure of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct PublishedFigure {
     /// "thalweg.figure/1".
     pub schema: String,
     /// The publication's id.
     pub source: String,
-    /// The row: what the arms have in common.
+    /// The row of the table.
     pub experiment: String,
-    /// The column: what was compared.
+    /// The column of the table.
     pub arm: String,
     /// The step of a pipeline, if the rows are steps.
     pub step: Option<String>,
     /// Name of the machine.
     pub machine: Option<String>,
-    /// Where the bytes came from, if that differs within the machine.
+    /// The store of the bytes, if the machine has several.
     pub store: Option<String>,
     /// The time, in seconds.
     pub time_s: f64,
-    /// Which time it is, in the words of docs/method.md where they fit.
+    /// The kind of time, in the words of docs/method.md where they fit.
     pub clock: Option<String>,
     /// Runs or iterations behind it.
     pub iterations: Option<u64>,
     /// Stored bytes that were read to get it.
     pub bytes: Option<u64>,
-    /// Bytes that came of them, decoded.
+    /// Decoded bytes.
     pub decoded_bytes: Option<u64>,
-    /// Where the arm wrote to, if it wrote.
+    /// The store that the arm wrote to, if any.
     pub writes_to: Option<String>,
     /// Settings, as in `{"threads": 20}`.
     #[serde(default)]
     pub settings: BTreeMap<String, Value>,
-    /// The part of the time that went into reading from the store, in seconds, where it was told
-    /// apart.
+    /// Seconds of reading from the store, where they were reported apart.
     pub fetch_s: Option<f64>,
     /// Wall time of the whole process.
     pub wall_s: Option<f64>,
@@ -125,7 +125,7 @@ pub struct Figure {
     pub one_stream: bool,
     /// Version of the program.
     pub version: Option<String>,
-    /// The command line, if it was given and matters.
+    /// The command line, if it was published and matters.
     pub command: Option<String>,
     /// Derived figures as they were printed, for checking what was typed: `speed_up_percent`,
     /// `mib_per_s`, `cpu_percent`, `cpu_s`, `cpu_ns`.
@@ -136,14 +136,14 @@ pub struct Figure {
 /// A publication and its figures.
 #[derive(Debug, Clone)]
 pub struct Published {
-    /// Where they come from.
-    pub source: Source,
-    /// In the order of the file.
-    pub figures: Vec<Figure>,
+    /// The source of the figures.
+    pub source: PublishedSource,
+    /// The figures, in the order of the file.
+    pub figures: Vec<PublishedFigure>,
 }
 
-impl Figure {
-    /// The row's name, with what else sets it apart.
+impl PublishedFigure {
+    /// The name of the row, with the settings that distinguish it.
     pub fn row(&self) -> String {
         let settings: Vec<String> = self.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
         if settings.is_empty() {
@@ -155,8 +155,8 @@ impl Figure {
 }
 
 impl Published {
-    /// What the table shows beyond what its authors concluded: rows against claims, streams against
-    /// devices, figures that no link can carry.
+    /// Remarks on the table beyond the conclusions of its authors: rows beside claims, streams
+    /// beside devices, figures that exceed the network link.
     pub fn remarks(&self) -> Vec<String> {
         super::remarks::of(self)
     }
@@ -166,8 +166,8 @@ impl Published {
 /// skipped.
 ///
 /// # Errors
-/// For a line that is wrong (an unknown field is not: newer files may have more), a time that is
-/// not positive, and a figure whose source or machine is not there.
+/// For a malformed line, a time that is not positive, and a figure whose source or machine is
+/// absent. Unknown fields are accepted, because newer files may have more.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
     let mut all: Vec<Published> = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -179,7 +179,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
                 all.push(Published { source, figures: Vec::new() });
             }
             Some(FIGURE_SCHEMA) => {
-                let figure: Figure =
+                let figure: PublishedFigure =
                     serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
                 if !(figure.time_s > 0.0 && figure.time_s.is_finite()) {
                     return Err(wrong(format!(
@@ -220,7 +220,8 @@ mod tests {
             r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T","later":1}"#;
         let figure = |rest: &str| {
             format!(
-                "{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\"arm\":\"x\",{rest}}}\n"
+                "{source}\n{{\"schema\":\"thalweg.figure/1\",\"experiment\":\"e\",\
+                 \"arm\":\"x\",{rest}}}\n"
             )
         };
         assert_eq!(error(&figure(r#""source":"a","time_s":1"#)), "");

@@ -1,9 +1,9 @@
-//! What a published table shows beyond its conclusions. Everything here is arithmetic on the typed
+//! Remarks on published tables beyond their conclusions. All of them are arithmetic on the typed
 //! figures.
 
 use serde_json::Value;
 
-use super::published::{Claim, Figure, Published};
+use super::published::{Claim, Published, PublishedFigure};
 use crate::stats::median;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
@@ -26,12 +26,12 @@ fn rows<'a>(
     arm: &str,
     baseline: &str,
     prefix: &str,
-) -> Vec<(&'a Figure, &'a Figure)> {
+) -> Vec<(&'a PublishedFigure, &'a PublishedFigure)> {
     let figures = || p.figures.iter().filter(|f| f.experiment.starts_with(prefix));
     figures()
         .filter(|f| f.arm == arm)
         .filter_map(|f| {
-            let same = |b: &&Figure| {
+            let same = |b: &&PublishedFigure| {
                 b.arm == baseline && b.experiment == f.experiment && b.settings == f.settings
             };
             Some((f, figures().find(same)?))
@@ -39,17 +39,19 @@ fn rows<'a>(
         .collect()
 }
 
-/// A conclusion beside every row that it was drawn over.
+/// Each conclusion beside the rows that it covers.
 fn claim(p: &Published, c: &Claim) -> Option<String> {
     let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
-    let said =
+    let published =
         format!("Published: {} takes {}x as long as {}.", c.arm, digits(c.ratio), c.baseline);
     if c.of_total {
-        let sum = |f: &dyn Fn(&(&Figure, &Figure)) -> f64| rows.iter().map(f).sum::<f64>();
+        let sum = |f: &dyn Fn(&(&PublishedFigure, &PublishedFigure)) -> f64| {
+            rows.iter().map(f).sum::<f64>()
+        };
         let (arm, base) = (sum(&|r| r.0.time_s), sum(&|r| r.1.time_s));
         return (base > 0.0).then(|| {
             format!(
-                "{said} Over all {} rows: {} against {}, {}x.",
+                "{published} Over all {} rows: {} against {}, {}x.",
                 rows.len(),
                 seconds(arm),
                 seconds(base),
@@ -71,7 +73,8 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{said} The {} rows give {}x to {}x, geometric mean {}x; the published figure is that of {} ({}x{runs}).",
+        "{published} The {} rows give {}x to {}x, geometric mean {}x; the published figure is \
+         that of {} ({}x{runs}).",
         rows.len(),
         digits(low),
         digits(high),
@@ -81,7 +84,7 @@ fn claim(p: &Published, c: &Claim) -> Option<String> {
     ))
 }
 
-/// Where the gain of a pipeline comes from.
+/// The step that contributes most to the gain of a pipeline.
 fn gain(p: &Published) -> Vec<String> {
     let totals = p.source.claims.iter().filter(|c| c.of_total);
     totals
@@ -89,11 +92,15 @@ fn gain(p: &Published) -> Vec<String> {
             let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
             let gain: f64 = rows.iter().map(|(a, b)| b.time_s - a.time_s).sum();
             let total: f64 = rows.iter().map(|r| r.1.time_s).sum();
-            let most = rows.iter().max_by(|x, y| (x.1.time_s - x.0.time_s).total_cmp(&(y.1.time_s - y.0.time_s)))?;
+            let most = rows
+                .iter()
+                .max_by(|x, y| (x.1.time_s - x.0.time_s).total_cmp(&(y.1.time_s - y.0.time_s)))?;
             let longest = rows.iter().max_by(|x, y| x.1.time_s.total_cmp(&y.1.time_s))?;
-            let (saved, share) = (most.1.time_s - most.0.time_s, longest.1.time_s / total);
+            let saved = most.1.time_s - most.0.time_s;
+            let share = longest.1.time_s / total;
             Some(format!(
-                "{} % of what {} saves is one step, {} ({} of {}), which is {} % of the baseline's time; {} alone is {} % of it.",
+                "{} % of what {} saves is one step, {} ({} of {}), which is {} % of the \
+                 baseline's time; {} alone is {} % of it.",
                 digits(saved / gain * 100.0),
                 c.arm,
                 step(most.0),
@@ -107,11 +114,11 @@ fn gain(p: &Published) -> Vec<String> {
         .collect()
 }
 
-fn step(f: &Figure) -> &str {
+fn step(f: &PublishedFigure) -> &str {
     f.step.as_deref().unwrap_or(&f.experiment)
 }
 
-/// Figures that no network link could have carried: a cache answered.
+/// Figures that exceed the network link, so that a cache must have answered.
 fn beyond_link(p: &Published) -> Vec<String> {
     p.figures
         .iter()
@@ -121,8 +128,8 @@ fn beyond_link(p: &Published) -> Vec<String> {
             let rate = f.bytes? as f64 / f.time_s;
             (rate > link).then(|| {
                 format!(
-                    "{}, {}: {} in {} is {}, but the machine's link carries {} at most: at least {} % came from a cache, and the \
-                     row says nothing about the store.",
+                    "{}, {}: {} in {} is {}, but the machine's link carries {} at most: at least \
+                     {} % came from a cache, and the row says nothing about the store.",
                     step(f),
                     f.arm,
                     decimal_bytes(f.bytes.unwrap_or(0) as f64),
@@ -136,7 +143,7 @@ fn beyond_link(p: &Published) -> Vec<String> {
         .collect()
 }
 
-/// One reader is not the device.
+/// Rows in which one sequential reader was taken for the device.
 fn streams(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for stream in p.figures.iter().filter(|f| f.one_stream) {
@@ -145,8 +152,8 @@ fn streams(p: &Published) -> Vec<String> {
         for f in here {
             if let Some(fetch) = f.fetch_s.filter(|&s| s > 0.0 && f.store == stream.store) {
                 remarks.push(format!(
-                    "{}: {} spent {} on reading, {} of the same file took {} ({} %): it read as fast as one stream does, which \
-                     is not the device's limit.",
+                    "{}: {} spent {} on reading, {} of the same file took {} ({} %): it read as \
+                     fast as one stream does, which is not the device's limit.",
                     f.experiment,
                     f.arm,
                     seconds(fetch),
@@ -158,7 +165,7 @@ fn streams(p: &Published) -> Vec<String> {
         }
     }
     for f in p.figures.iter().filter(|f| !f.one_stream) {
-        let same = |b: &&Figure| b.experiment == f.experiment && b.settings == f.settings;
+        let same = |b: &&PublishedFigure| b.experiment == f.experiment && b.settings == f.settings;
         let slower = p.figures.iter().filter(same).filter_map(|b| Some((b, b.fetch_s?)));
         let most = slower
             .filter(|(b, fetch)| *fetch > f.time_s && b.arm != f.arm)
@@ -170,8 +177,8 @@ fn streams(p: &Published) -> Vec<String> {
                 "unless its file is much smaller, "
             };
             remarks.push(format!(
-                "{}: {} took {} in all, less than the {} that {} spent on reading alone: {unless}that reading was not at the \
-                 device's limit.",
+                "{}: {} took {} in all, less than the {} that {} spent on reading alone: \
+                 {unless}that reading was not at the device's limit.",
                 f.experiment,
                 f.arm,
                 seconds(f.time_s),
@@ -183,13 +190,13 @@ fn streams(p: &Published) -> Vec<String> {
     remarks
 }
 
-/// What several readers got beyond one: the store, not the stream.
+/// Rows in which several readers got more from the store than one.
 fn more_readers(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for one in
         p.figures.iter().filter(|f| f.settings.get(READERS).and_then(Value::as_u64) == Some(1))
     {
-        let same = |f: &&Figure| {
+        let same = |f: &&PublishedFigure| {
             f.experiment == one.experiment && f.arm == one.arm && f.machine == one.machine
         };
         let best = p.figures.iter().filter(same).min_by(|a, b| a.time_s.total_cmp(&b.time_s));
@@ -199,7 +206,8 @@ fn more_readers(p: &Published) -> Vec<String> {
             continue;
         };
         remarks.push(format!(
-            "{}, {}: one rank got {} (decoded), the best was {} ({}x, {} ranks): one stream is not the store.",
+            "{}, {}: one rank got {} (decoded), the best was {} ({}x, {} ranks): one stream is \
+             not the store.",
             one.experiment,
             one.arm,
             bandwidth(bytes as f64 / one.time_s),
@@ -211,10 +219,10 @@ fn more_readers(p: &Published) -> Vec<String> {
     remarks
 }
 
-/// The setting that counts processes which read side by side.
+/// The setting with the number of processes that read side by side.
 const READERS: &str = "ranks";
 
-/// Resident memory of a map is page cache.
+/// Rows whose resident memory is page cache, because the arm maps its file.
 fn mapped(p: &Published) -> Option<String> {
     let largest =
         p.figures.iter().filter(|f| f.maps_file).filter_map(|f| Some((f, f.max_rss_bytes?)));
@@ -226,7 +234,8 @@ fn mapped(p: &Published) -> Option<String> {
         .filter_map(|o| Some(o.max_rss_bytes? as f64))
         .collect();
     Some(format!(
-        "Resident memory of arms that map their file is page cache, not need: {}, {} has {} (the median of the others is {}).",
+        "Resident memory of arms that map their file is page cache, not need: {}, {} has {} (the \
+         median of the others is {}).",
         f.experiment,
         f.arm,
         binary_bytes(rss as f64),
@@ -234,12 +243,13 @@ fn mapped(p: &Published) -> Option<String> {
     ))
 }
 
-/// A table of single figures has no spread.
+/// Tables of single runs, which have no spread.
 fn single_runs(p: &Published) -> Option<String> {
     let once = p.figures.iter().filter(|f| f.iterations.is_none_or(|n| n <= 1)).count();
     (once > 0).then(|| {
         format!(
-            "{once} of {} figures are single runs, or do not say how many there were: differences between them have no interval.",
+            "{once} of {} figures are single runs, or do not say how many there were: \
+             differences between them have no interval.",
             p.figures.len()
         )
     })

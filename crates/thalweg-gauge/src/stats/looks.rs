@@ -1,4 +1,5 @@
-//! Looking at the interval more than once, and still missing no more often than promised.
+//! Looks: moments at which the interval is computed, with a common bound on the probability of a
+//! miss.
 //!
 //! Of the first n values, the number that lie below the median is a walk of n fair coin tosses,
 //! whatever their distribution. An interval of order statistics misses the median when that number
@@ -11,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::CONFIDENCE;
 
-/// A moment, fixed before the first trial, at which the intervals are computed.
+/// A moment at which the intervals are computed, fixed before the first trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// After this many rounds.
     pub rounds: usize,
-    /// The chance that this look or one before it misses is at most this.
+    /// The bound on the probability that this look or an earlier one misses.
     pub alpha: f64,
 }
 

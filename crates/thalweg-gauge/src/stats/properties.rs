@@ -24,13 +24,17 @@ fn close(a: f64, b: f64) -> bool {
 proptest! {
     /// All ways in which the pairs can fall to either side of the median, counted one by one.
     #[test]
-    fn no_look_misses_more_often_than_its_share(first in 1_usize..12, more in prop::collection::vec(0_usize..5, 0..4)) {
+    fn no_look_misses_more_often_than_its_share(
+        first in 1_usize..12,
+        more in prop::collection::vec(0_usize..5, 0..4),
+    ) {
         let mut rounds = vec![first];
         for more in more {
             rounds.push((rounds[rounds.len() - 1] + more).min(16));
         }
         let share = |i: usize| (1.0 - CONFIDENCE) * (i + 1) as f64 / rounds.len() as f64;
-        let looks: Vec<(usize, f64)> = rounds.iter().enumerate().map(|(i, &n)| (n, share(i))).collect();
+        let looks: Vec<(usize, f64)> =
+            rounds.iter().enumerate().map(|(i, &n)| (n, share(i))).collect();
         let ranks = ranks(&looks);
         let most = rounds[rounds.len() - 1];
         let mut missed = vec![0_u32; looks.len()];
@@ -53,7 +57,8 @@ proptest! {
     #[test]
     fn looks_are_in_order_and_the_first_can_be_used(least in 6_usize..60, more in 0_usize..200) {
         let looks = looks(least, least + more);
-        prop_assert!(looks.is_sorted_by(|a, b| a.rounds < b.rounds && a.alpha < b.alpha), "{looks:?}");
+        let sorted = looks.is_sorted_by(|a, b| a.rounds < b.rounds && a.alpha < b.alpha);
+        prop_assert!(sorted, "{looks:?}");
         prop_assert!(looks[0].rounds >= least);
         let last = looks[looks.len() - 1];
         prop_assert_eq!(last.rounds, least + more);
@@ -64,8 +69,13 @@ proptest! {
 
     /// More confidence is never narrower, and the median is always inside.
     #[test]
-    fn intervals_nest(values in prop::collection::vec(-1e3..1e3, 6..60), a in 1e-6..0.4, b in 1e-6..0.4) {
-        let (wide, narrow) = (sign_interval(&values, f64::min(a, b)), sign_interval(&values, f64::max(a, b)));
+    fn intervals_nest(
+        values in prop::collection::vec(-1e3..1e3, 6..60),
+        a in 1e-6..0.4,
+        b in 1e-6..0.4,
+    ) {
+        let wide = sign_interval(&values, f64::min(a, b));
+        let narrow = sign_interval(&values, f64::max(a, b));
         if let Some((low, high)) = wide {
             let inner = narrow.unwrap_or((f64::NAN, f64::NAN));
             prop_assert!(low <= inner.0 && inner.1 <= high);
@@ -78,11 +88,14 @@ proptest! {
     fn swapping_the_arms_turns_the_ratio_over(times in times(1..=40)) {
         let n = times.len();
         let swapped: Vec<_> = times.iter().map(|&(a, b)| (b, a)).collect();
-        let (r, s) = (ratio(&pairs_of(&times), &looks(n, n), n), ratio(&pairs_of(&swapped), &looks(n, n), n));
+        let r = ratio(&pairs_of(&times), &looks(n, n), n);
+        let s = ratio(&pairs_of(&swapped), &looks(n, n), n);
         prop_assert!(r.zip(s).is_some_and(|(r, s)| close(r.median, 1.0 / s.median)));
         let intervals = r.and_then(|r| r.interval).zip(s.and_then(|s| s.interval));
         prop_assert_eq!(intervals.is_some(), n >= 6);
-        prop_assert!(intervals.is_none_or(|((low, high), (l, h))| close(low, 1.0 / h) && close(high, 1.0 / l)));
+        let mirrored =
+            |((low, high), (l, h))| close(low, 1.0 / h) && close(high, 1.0 / l);
+        prop_assert!(intervals.is_none_or(mirrored));
     }
 
     /// What came after the last look that was reached changes nothing; nor does how much farther an

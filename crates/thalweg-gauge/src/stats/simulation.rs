@@ -3,9 +3,8 @@
 //! The tests here are small versions of the tables in `docs/method.md`, which `full_tables` prints.
 #![allow(clippy::panic, clippy::print_stdout)]
 
-use super::{Finding, Look, Pair, Ratio, looks, noise_floor, ratio};
-use crate::comparison::Pairs;
-use crate::schedule::{Order, SplitMix};
+use super::{Look, Pair, PairCount, Ratio, RatioFinding, looks, noise_floor, ratio};
+use crate::schedule::{ArmOrder, SplitMix};
 
 /// Random numbers, the same everywhere.
 struct Random(SplitMix);
@@ -16,7 +15,8 @@ impl Random {
     }
 
     fn normal(&mut self) -> f64 {
-        let (u, v) = (self.uniform().max(1e-300), self.uniform());
+        let u = self.uniform().max(1e-300);
+        let v = self.uniform();
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
@@ -26,7 +26,7 @@ impl Random {
 }
 
 /// What a machine remembers from trial to trial.
-struct Machine {
+struct SimulatedMachine {
     random: Random,
     /// Trials so far.
     trial: usize,
@@ -39,55 +39,55 @@ struct Machine {
 }
 
 /// The time of the next trial on an idle, perfect machine would be 1.
-type Noise = fn(&mut Machine) -> f64;
+type Noise = fn(&mut SimulatedMachine) -> f64;
 
-fn steady(m: &mut Machine) -> f64 {
+fn steady(m: &mut SimulatedMachine) -> f64 {
     (0.02 * m.random.normal()).exp()
 }
 
-fn log_normal(m: &mut Machine) -> f64 {
+fn log_normal(m: &mut SimulatedMachine) -> f64 {
     (0.1 * m.random.normal()).exp()
 }
 
-fn linear_drift(m: &mut Machine) -> f64 {
+fn linear_drift(m: &mut SimulatedMachine) -> f64 {
     (0.3 * m.trial as f64 / 120.0).exp() * steady(m)
 }
 
 /// Wanders 10 % to either side and comes back, half of the way in 14 trials.
-fn wandering(m: &mut Machine) -> f64 {
+fn wandering(m: &mut SimulatedMachine) -> f64 {
     m.drift = 0.95 * m.drift + 0.1 * (1.0_f64 - 0.95 * 0.95).sqrt() * m.random.normal();
     m.drift.exp() * steady(m)
 }
 
-fn random_walk(m: &mut Machine) -> f64 {
+fn random_walk(m: &mut SimulatedMachine) -> f64 {
     m.drift += 0.05 * m.random.normal();
     m.drift.exp() * steady(m)
 }
 
 /// One trial in five is delayed by a Pareto time with an infinite mean.
-fn pareto_spikes(m: &mut Machine) -> f64 {
+fn pareto_spikes(m: &mut SimulatedMachine) -> f64 {
     let hit = if m.random.chance(0.2) { 0.1 / m.random.uniform().max(1e-9) } else { 0.0 };
     steady(m) * (1.0 + hit)
 }
 
 /// A neighbour works for six trials on average, and makes everything half as slow again.
-fn bursts(m: &mut Machine) -> f64 {
+fn bursts(m: &mut SimulatedMachine) -> f64 {
     m.busy = if m.busy { m.random.chance(5.0 / 6.0) } else { m.random.chance(0.05) };
     steady(m) * if m.busy { 1.5 } else { 1.0 }
 }
 
 /// Whoever comes first in a round pays for it.
-fn first_pays(m: &mut Machine) -> f64 {
+fn first_pays(m: &mut SimulatedMachine) -> f64 {
     steady(m) * if m.trial.is_multiple_of(m.arms) { 1.1 } else { 1.0 }
 }
 
 /// A disturbance that keeps step: it hits the first and the last trial of every two rounds.
-fn in_step(m: &mut Machine) -> f64 {
+fn in_step(m: &mut SimulatedMachine) -> f64 {
     let place = m.trial % (2 * m.arms);
     steady(m) * if place == 0 || place == 2 * m.arms - 1 { 1.1 } else { 1.0 }
 }
 
-fn all_at_once(m: &mut Machine) -> f64 {
+fn all_at_once(m: &mut SimulatedMachine) -> f64 {
     (0.3 * m.trial as f64 / 120.0).exp()
         * wandering(m)
         * pareto_spikes(m)
@@ -108,37 +108,38 @@ const MACHINES: [(&str, Noise); 10] = [
     ("drift, delays, bursts and 10 % noise", all_at_once),
 ];
 
-const ORDERS: [(&str, Order); 2] = [("ABBA", Order::Abba), ("random", Order::Random { seed: 0 })];
+const ORDERS: [(&str, ArmOrder); 2] =
+    [("ABBA", ArmOrder::Abba), ("random", ArmOrder::Random { seed: 0 })];
 
-const AUTO: Pairs = Pairs::Auto { least: 8, most: 40, half_width: 0.05 };
+const AUTO: PairCount = PairCount::Auto { least: 8, most: 40, half_width: 0.05 };
 
 const SEED: u64 = 0x7468_616c_7765_6721;
 
 /// A comparison of three arms: the baseline, one that takes `truth` times as long, and the control.
-struct Run {
+struct SimulatedRun {
     pairs: usize,
     arm: Ratio,
     control: Ratio,
 }
 
 fn claims(ratio: &Ratio, floor: f64) -> bool {
-    matches!(Finding::of(ratio, floor), Finding::Faster | Finding::Slower)
+    matches!(RatioFinding::of(ratio, floor), RatioFinding::Faster | RatioFinding::Slower)
 }
 
 /// Rounds of `arms` arms, each with its times; the second takes `truth` times as long as the
 /// others.
 fn rounds(
     noise: Noise,
-    order: Order,
+    order: ArmOrder,
     arms: usize,
     truth: f64,
     seed: u64,
 ) -> impl Iterator<Item = Vec<f64>> {
     let random = Random(SplitMix(seed.wrapping_mul(SEED)));
-    let mut machine = Machine { random, trial: 0, arms, drift: 0.0, busy: false };
+    let mut machine = SimulatedMachine { random, trial: 0, arms, drift: 0.0, busy: false };
     let order = match order {
-        Order::Random { .. } => Order::Random { seed },
-        Order::Abba => Order::Abba,
+        ArmOrder::Random { .. } => ArmOrder::Random { seed },
+        ArmOrder::Abba => ArmOrder::Abba,
     };
     (0..).map(move |round| {
         let mut times = vec![0.0; arms];
@@ -156,7 +157,7 @@ fn ratio_of(times: &[Vec<f64>], arm: usize, looks: &[Look]) -> Option<Ratio> {
 }
 
 /// One comparison, stopped as the plan has it.
-fn run(noise: Noise, order: Order, pairs: Pairs, truth: f64, seed: u64) -> Run {
+fn run(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, seed: u64) -> SimulatedRun {
     let looks = pairs.looks();
     let mut times = Vec::new();
     for round in rounds(noise, order, 3, truth, seed) {
@@ -168,7 +169,7 @@ fn run(noise: Noise, order: Order, pairs: Pairs, truth: f64, seed: u64) -> Run {
             (ratio_of(&times, 1, &looks), ratio_of(&times, 2, &looks))
             && (pairs.enough(&[arm, control]) || times.len() == pairs.most())
         {
-            return Run { pairs: times.len(), arm, control };
+            return SimulatedRun { pairs: times.len(), arm, control };
         }
     }
     panic!("the rounds never end");
@@ -176,7 +177,7 @@ fn run(noise: Noise, order: Order, pairs: Pairs, truth: f64, seed: u64) -> Run {
 
 /// Shares of many runs, and their pairs on average.
 #[derive(Debug)]
-struct Tally {
+struct ClaimTally {
     claims: f64,
     /// Claims, had the noise between identical arms not been asked.
     without_floor: f64,
@@ -185,10 +186,13 @@ struct Tally {
     pairs: f64,
 }
 
-fn tally(noise: Noise, order: Order, pairs: Pairs, truth: f64, runs: u64) -> Tally {
-    let all: Vec<Run> = (1..=runs).map(|seed| run(noise, order, pairs, truth, seed)).collect();
-    let share = |f: &dyn Fn(&Run) -> bool| all.iter().filter(|r| f(r)).count() as f64 / runs as f64;
-    Tally {
+fn tally(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, runs: u64) -> ClaimTally {
+    let all: Vec<SimulatedRun> =
+        (1..=runs).map(|seed| run(noise, order, pairs, truth, seed)).collect();
+    let share = |f: &dyn Fn(&SimulatedRun) -> bool| {
+        all.iter().filter(|r| f(r)).count() as f64 / runs as f64
+    };
+    ClaimTally {
         claims: share(&|r| claims(&r.arm, noise_floor(&r.control))),
         without_floor: share(&|r| claims(&r.arm, 1.0)),
         missed: share(&|r| r.arm.interval.is_some_and(|(low, high)| truth < low || truth > high)),
@@ -198,7 +202,7 @@ fn tally(noise: Noise, order: Order, pairs: Pairs, truth: f64, runs: u64) -> Tal
 
 /// False claims, without the floor, of somebody who looks at every planned look and stops at the
 /// first claim.
-fn impatient(noise: Noise, order: Order, runs: u64) -> f64 {
+fn impatient(noise: Noise, order: ArmOrder, runs: u64) -> f64 {
     let looks = AUTO.looks();
     let claim = |seed: &u64| {
         let times: Vec<_> = rounds(noise, order, 3, 1.0, *seed).take(AUTO.most()).collect();
@@ -225,7 +229,7 @@ fn bootstrap_claims(logs: &[f64], random: &mut Random) -> bool {
 
 /// False claims of the bootstrap after `pairs` pairs, or when it looks after each from the sixth
 /// on.
-fn bootstrap(noise: Noise, order: Order, pairs: usize, runs: u64, often: bool) -> f64 {
+fn bootstrap(noise: Noise, order: ArmOrder, pairs: usize, runs: u64, often: bool) -> f64 {
     let claim = |seed: &u64| {
         let logs: Vec<f64> =
             rounds(noise, order, 3, 1.0, *seed).take(pairs).map(|t| (t[1] / t[0]).ln()).collect();
@@ -241,7 +245,7 @@ fn bootstrap(noise: Noise, order: Order, pairs: usize, runs: u64, often: bool) -
 fn identical_arms_are_rarely_told_apart() {
     for (name, noise) in MACHINES {
         for (order_name, order) in ORDERS {
-            for pairs in [AUTO, Pairs::Fixed(6), Pairs::Fixed(20)] {
+            for pairs in [AUTO, PairCount::Fixed(6), PairCount::Fixed(20)] {
                 let tally = tally(noise, order, pairs, 1.0, 2000);
                 let context = format!("{name}, {order_name}, {pairs:?}: {tally:?}");
                 assert!(tally.claims <= 0.05, "{context}");
@@ -260,7 +264,7 @@ fn identical_arms_are_rarely_told_apart() {
 fn a_tenth_is_found() {
     for (name, noise, pairs, least) in [
         ("steady", steady as Noise, AUTO, 0.99),
-        ("steady, few pairs", steady, Pairs::Fixed(6), 0.95),
+        ("steady, few pairs", steady, PairCount::Fixed(6), 0.95),
         ("drifting", linear_drift, AUTO, 0.99),
         ("wandering", wandering, AUTO, 0.9),
         ("with bursts", bursts, AUTO, 0.9),
@@ -268,7 +272,8 @@ fn a_tenth_is_found() {
         for (order_name, order) in ORDERS {
             let tally = tally(noise, order, pairs, 1.1, 500);
             assert!(tally.claims >= least, "{name}, {order_name}: {tally:?}");
-            assert!(tally.missed <= 0.08, "{name}, {order_name}: {tally:?}"); // 5 % and 3 standard errors
+            // 5 % and 3 standard errors.
+            assert!(tally.missed <= 0.08, "{name}, {order_name}: {tally:?}");
         }
     }
 }
@@ -283,8 +288,8 @@ fn nothing_keeps_step_with_a_coin() {
         };
         (1..=500).filter(claim).count()
     };
-    assert_eq!(false_claims(Order::Abba), 500);
-    let random = false_claims(Order::Random { seed: 0 });
+    assert_eq!(false_claims(ArmOrder::Abba), 500);
+    let random = false_claims(ArmOrder::Random { seed: 0 });
     assert!(random <= 35, "{random} of 500; 4.1 % are meant"); // 3 standard errors
 }
 
@@ -295,16 +300,20 @@ fn full_tables() {
     const RUNS: u64 = 10_000;
     let percent = |x: f64| format!("{:.1} %", x * 100.0);
     println!(
-        "\n| machine | order | pairs | false claims | without the floor | stopped at the first claim | 6 pairs | 10 | 20 |"
+        "\n| machine | order | pairs | false claims | without the floor | stopped at the first \
+         claim | 6 pairs | 10 | 20 |"
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
     for (name, noise) in MACHINES {
         for (order_name, order) in ORDERS {
             let auto = tally(noise, order, AUTO, 1.0, RUNS);
-            let fixed = [6, 10, 20]
-                .map(|n| percent(tally(noise, order, Pairs::Fixed(n), 1.0, RUNS).without_floor));
-            let (claims, without) = (percent(auto.claims), percent(auto.without_floor));
-            let (pairs, first) = (auto.pairs, percent(impatient(noise, order, RUNS)));
+            let fixed = [6, 10, 20].map(|n| {
+                percent(tally(noise, order, PairCount::Fixed(n), 1.0, RUNS).without_floor)
+            });
+            let claims = percent(auto.claims);
+            let without = percent(auto.without_floor);
+            let pairs = auto.pairs;
+            let first = percent(impatient(noise, order, RUNS));
             println!(
                 "| {name} | {order_name} | {pairs:.1} | {claims} | {without} | {first} | {} |",
                 fixed.join(" | ")
@@ -314,16 +323,16 @@ fn full_tables() {
     println!("\n| machine | automatic | its pairs | 6 pairs | 8 | 10 | 15 | 20 | 30 | 40 | 80 |");
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (name, noise) in MACHINES {
-        let order = Order::Random { seed: 0 };
+        let order = ArmOrder::Random { seed: 0 };
         let auto = tally(noise, order, AUTO, 1.1, RUNS / 5);
-        let power = |n| percent(tally(noise, order, Pairs::Fixed(n), 1.1, RUNS / 5).claims);
+        let power = |n| percent(tally(noise, order, PairCount::Fixed(n), 1.1, RUNS / 5).claims);
         let fixed = [6, 8, 10, 15, 20, 30, 40, 80].map(power).join(" | ");
         println!("| {name} | {} | {:.1} | {fixed} |", percent(auto.claims), auto.pairs);
     }
     println!("\n| machine | 6 pairs | 10 | 20 | a look after each pair, 6 to 20 |");
     println!("|---|---:|---:|---:|---:|");
     for (name, noise) in MACHINES {
-        let order = Order::Random { seed: 0 };
+        let order = ArmOrder::Random { seed: 0 };
         let once =
             [6, 10, 20].map(|n| percent(bootstrap(noise, order, n, RUNS / 5, false))).join(" | ");
         println!("| {name} | {once} | {} |", percent(bootstrap(noise, order, 20, RUNS / 5, true)));

@@ -45,18 +45,21 @@ fn a_ratio_needs_times() {
     assert_eq!(at_the_end(&[]), None);
     assert_eq!(at_the_end(&[(1.0, 0.0)]), None);
     let five = at_the_end(&[(2.0, 1.0); 5]);
-    assert_eq!(five.map(|r| Finding::of(&r, 1.0)), Some(Finding::TooFewPairs));
+    assert_eq!(five.map(|r| RatioFinding::of(&r, 1.0)), Some(RatioFinding::TooFewPairs));
     let six = at_the_end(&[(2.0, 1.0); 6]);
     assert!(six.is_some_and(|r| (r.median - 2.0).abs() < 1e-12));
-    assert_eq!(six.map(|r| Finding::of(&r, 1.0)), Some(Finding::Slower));
-    assert_eq!(at_the_end(&[(1.0, 2.0); 6]).map(|r| Finding::of(&r, 1.0)), Some(Finding::Faster));
+    assert_eq!(six.map(|r| RatioFinding::of(&r, 1.0)), Some(RatioFinding::Slower));
+    assert_eq!(
+        at_the_end(&[(1.0, 2.0); 6]).map(|r| RatioFinding::of(&r, 1.0)),
+        Some(RatioFinding::Faster)
+    );
 }
 
 #[test]
 fn a_claim_must_clear_the_noise_of_identical_arms() {
     let r = Ratio { median: 1.05, interval: Some((1.02, 1.08)), pairs: 10 };
-    assert_eq!(Finding::of(&r, 1.0), Finding::Slower);
-    assert_eq!(Finding::of(&r, 1.03), Finding::NoDifferenceShown);
+    assert_eq!(RatioFinding::of(&r, 1.0), RatioFinding::Slower);
+    assert_eq!(RatioFinding::of(&r, 1.03), RatioFinding::NoDifferenceShown);
     let control = |median, low, high| Ratio { median, interval: Some((low, high)), pairs: 10 };
     assert_eq!(noise_floor(&control(1.25, 0.9, 1.3)), 1.25);
     assert_eq!(noise_floor(&control(0.8, 0.7, 1.1)), 1.25, "noise has no direction");

@@ -1,18 +1,18 @@
-//! What is odd about a series of measurements: a trend, and values far from the others.
+//! Anomalies of a series of measurements: a trend, and values far from the others.
 
 use super::median;
 
-/// Fewest values for which a trend is looked for: five in perfect order come by chance once in
-/// sixty.
+/// The fewest values for which a trend is tested: five values are in perfect order by chance once
+/// in sixty.
 const FEWEST: usize = 6;
 
-/// More values than these are thinned out.
+/// Longer series are thinned out to this length.
 const MOST: usize = 1000;
 
-/// Two-sided 1 % of the normal distribution.
+/// The two-sided 1 % quantile of the normal distribution.
 const Z: f64 = 2.576;
 
-/// A change over a series that chance alone rarely makes.
+/// A significant change over a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Trend {
     /// From the first value to the last, along the line of the median slope (Theil and Sen).
@@ -45,8 +45,8 @@ pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
     (z > Z).then_some(Trend { change: median(&slopes)? * span })
 }
 
-/// Which of `values` lie far from the others: more than 3.5 times the normal distribution's spread,
-/// found from the median absolute deviation (Iglewicz and Hoaglin 1993), and more than `least`.
+/// The outliers of `values`: farther from the median than 3.5 standard deviations, estimated from
+/// the median absolute deviation (Iglewicz and Hoaglin 1993), and farther than `least`.
 pub(crate) fn outliers(values: &[f64], least: f64) -> Vec<usize> {
     let Some(middle) = median(values) else { return Vec::new() };
     let far: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();

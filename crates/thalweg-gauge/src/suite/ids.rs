@@ -2,8 +2,8 @@
 
 use toml::de::DeValue;
 
-use super::Scalar;
-use super::node::{Problems, Table, expected, whole};
+use super::SettingValue;
+use super::toml_table::{Problems, TomlTable, expected, whole};
 use crate::schedule::SplitMix;
 
 /// Which reads of a file, in which order. Neither depends on the machine.
@@ -11,7 +11,8 @@ use crate::schedule::SplitMix;
 pub struct IdList {
     /// How many.
     pub many: Many,
-    /// This many neighbours of those chosen stay together, in file order; the runs are shuffled.
+    /// The length of a run: this many chosen neighbours stay together, in file order, and the runs
+    /// are shuffled.
     pub run: usize,
     /// The seed of the shuffle.
     pub seed: u64,
@@ -27,7 +28,7 @@ pub enum Many {
 }
 
 impl IdList {
-    pub(super) fn parse(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Self> {
+    pub(super) fn parse(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<Self> {
         let seed = table.read("seed", problems, |v| whole(v, 0)).map_or(1, |s| s.value);
         let run = table.read("run", problems, |v| whole(v, 1)).map_or(1, |r| r.value);
         let given = (table.has("count"), table.has("share"));
@@ -44,7 +45,7 @@ impl IdList {
         Some(Self { many, run: usize::try_from(run).ok()?, seed })
     }
 
-    /// The ids of the list, of all those of a file in its order.
+    /// Chooses the ids of the list from `all` ids of a file, which are in file order.
     pub fn of<'a>(&self, all: &[&'a str]) -> Vec<&'a str> {
         let count = match self.many {
             Many::Count(count) => count,
@@ -62,7 +63,7 @@ impl IdList {
         chosen.iter().filter_map(|i| all.get(*i).copied()).collect()
     }
 
-    /// A part of a file's name that says all of it.
+    /// A part of a file name that contains the whole recipe.
     pub(super) fn name(&self) -> String {
         let many = match self.many {
             Many::Count(count) => count.to_string(),
@@ -76,7 +77,7 @@ impl IdList {
 
 /// A number between 0 and 1, or a string like "20 %".
 fn share(value: &DeValue<'_>) -> Result<f64, String> {
-    let text = Scalar::from_toml(value).map(|scalar| scalar.to_string()).unwrap_or_default();
+    let text = SettingValue::from_toml(value).map(|scalar| scalar.to_string()).unwrap_or_default();
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
         None => text.parse(),

@@ -1,4 +1,4 @@
-//! From text to a [`Suite`].
+//! Parses the text of a suite.
 
 mod workload;
 
@@ -7,38 +7,39 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::check::references;
 use super::ids::IdList;
-use super::make::Synthetic;
-use super::node::{Problems, Table, Value, expected, listed, suggestion, whole};
+use super::references::check_references;
 use super::template::Template;
-use super::value::{KNOWN, Scalar, check, level};
+use super::test_files::{TestFileMaker, test_file};
+use super::toml_table::{Problems, TomlTable, Value, expected, listed, suggestion, whole};
+use super::value::{KNOWN, SettingValue, check, level};
 use super::{
-    ArmDecl, ComparisonDecl, FileDecl, FileSource, Located, PlaceDecl, Program, Settings, Suite,
-    Sweep,
+    ArmDecl, ComparisonDecl, FileDecl, FileSource, PlaceDecl, Program, Settings, Suite, Sweep,
+    WithSpan,
 };
-use crate::comparison::Pairs;
+use crate::comparison::PairCount;
 use crate::stats::MIN_PAIRS;
 use crate::units::parse_duration;
 use crate::{Error, Result};
 use workload::{command, peer, workload};
 
 impl Suite {
-    /// Reads the text of a suite. `source` is what messages call it: its path, as a rule.
+    /// Reads the text of a suite. Messages call it `source`, which is usually its path. `maker`
+    /// reads the recipes of test files.
     ///
     /// # Errors
     /// [`Error::Suite`] with every mistake that the text shows, each with its line and column.
-    pub fn parse(source: &str, text: &str) -> Result<Self> {
+    pub fn parse(source: &str, text: &str, maker: &dyn TestFileMaker) -> Result<Self> {
         let mut problems = Problems::default();
         let parsed = match DeTable::parse(text) {
-            Ok(table) => suite(&table, source, text, &mut problems),
+            Ok(table) => suite(&table, source, text, maker, &mut problems),
             Err(error) => {
                 problems.add(&error.span().unwrap_or(0..0), error.message());
                 None
             }
         };
         if let Some(suite) = &parsed {
-            references(suite, &mut problems);
+            check_references(suite, &mut problems);
         }
         match (problems.render(source, text), parsed) {
             (None, Some(suite)) => Ok(suite),
@@ -53,21 +54,23 @@ fn suite(
     table: &toml::Spanned<DeTable<'_>>,
     source: &str,
     text: &str,
+    maker: &dyn TestFileMaker,
     problems: &mut Problems,
 ) -> Option<Suite> {
-    let mut top = Table::new("a suite", table.get_ref(), 0..0);
+    let mut top = TomlTable::new("a suite", table.get_ref(), 0..0);
     let name = top.required("name", problems);
     let about = top.string("about", problems);
     let budget = top.read("budget", problems, duration);
     let pairs = pairs(&mut top, problems);
     let set = settings(&mut top, "set", problems);
     let mut places = named(&mut top, "place", "a place", problems, place);
-    // Most suites need no more than one, and it need not be named.
+    // Most suites need only the default place, and do not declare it.
     places.entry(DEFAULT_PLACE.into()).or_insert_with(|| {
-        let path = Template::new(&Located { value: "{cache}".into(), at: 0..0 });
+        let path = Template::new(&WithSpan { value: "{cache}".into(), at: 0..0 });
         PlaceDecl { at: 0..0, path: Some(path), optional: false }
     });
-    let files = named(&mut top, "file", "a file", problems, file);
+    let files =
+        named(&mut top, "file", "a file", problems, |table, problems| file(table, maker, problems));
     let workloads = named(&mut top, "workload", "a workload", problems, workload);
     let comparisons = list(&mut top, "comparison", problems);
     if comparisons.is_empty() {
@@ -91,24 +94,25 @@ fn suite(
     })
 }
 
-/// The place of arms that name none.
+/// The place of arms that do not name one.
 pub(super) const DEFAULT_PLACE: &str = "data";
 
 /// `[key.NAME]` tables.
 fn named<T>(
-    top: &mut Table<'_, '_>,
+    top: &mut TomlTable<'_, '_>,
     key: &'static str,
     what: &'static str,
     problems: &mut Problems,
-    one: impl Fn(Table<'_, '_>, &mut Problems) -> Option<T>,
+    one: impl Fn(TomlTable<'_, '_>, &mut Problems) -> Option<T>,
 ) -> BTreeMap<String, T> {
-    let Some(all) = top.get(key).and_then(|value| Table::of("a table of tables", value, problems))
+    let Some(all) =
+        top.get(key).and_then(|value| TomlTable::of("a table of tables", value, problems))
     else {
         return BTreeMap::new();
     };
     let mut found = BTreeMap::new();
     for (name, value) in all.entries() {
-        if let Some(table) = Table::of(what, value, problems)
+        if let Some(table) = TomlTable::of(what, value, problems)
             && let Some(one) = one(table.located(name.span()), problems)
         {
             found.insert(name.get_ref().to_string(), one);
@@ -119,7 +123,7 @@ fn named<T>(
 
 /// `[[key]]` tables, or a list of them.
 fn list<'a, 't>(
-    table: &mut Table<'a, 't>,
+    table: &mut TomlTable<'a, 't>,
     key: &'static str,
     problems: &mut Problems,
 ) -> Vec<&'a Value<'t>> {
@@ -133,7 +137,7 @@ fn list<'a, 't>(
     }
 }
 
-fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl> {
+fn place(mut table: TomlTable<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl> {
     table.string("about", problems);
     let path = table.string("path", problems).map(|path| Template::new(&path));
     let optional = table.flag("optional", problems).unwrap_or(false);
@@ -146,7 +150,11 @@ fn place(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<PlaceDecl>
     Some(PlaceDecl { at, path, optional })
 }
 
-fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
+fn file(
+    mut table: TomlTable<'_, '_>,
+    maker: &dyn TestFileMaker,
+    problems: &mut Problems,
+) -> Option<FileDecl> {
     table.string("about", problems);
     let place = table.string("place", problems);
     let sources = ["path", "synth", "ids", "command", "peer"];
@@ -162,9 +170,9 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
         );
     }
     let path = table.string("path", problems).map(|path| FileSource::Path(Template::new(&path)));
-    let synth = table.get("synth").and_then(|value| Table::of("`synth`", value, problems));
-    let synth = synth.and_then(|table| Synthetic::parse(table, problems)).map(FileSource::Synth);
-    let ids = table.get("ids").and_then(|value| Table::of("`ids`", value, problems));
+    let synth = table.get("synth").and_then(|value| TomlTable::of("`synth`", value, problems));
+    let synth = synth.and_then(|table| test_file(table, maker, problems)).map(FileSource::Synth);
+    let ids = table.get("ids").and_then(|value| TomlTable::of("`ids`", value, problems));
     let ids = ids.and_then(|table| ids_of(table, problems));
     let command =
         command(&mut table, "command", problems).map(|command| (Program::Command, command));
@@ -180,14 +188,15 @@ fn file(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileDecl> {
         .or(synth)
         .or(ids)
         .or(made.map(|(program, command)| FileSource::Command(program, command)));
-    // What is there but wrong has been complained of; it is not a file to ask for.
+    // A source with a mistake was reported already; the file is not one that the command line
+    // gives.
     if source.is_none() && !given.is_empty() {
         return None;
     }
-    Some(FileDecl { at, place, source: source.unwrap_or(FileSource::Asked) })
+    Some(FileDecl { at, place, source: source.unwrap_or(FileSource::CommandLine) })
 }
 
-fn ids_of(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
+fn ids_of(mut table: TomlTable<'_, '_>, problems: &mut Problems) -> Option<FileSource> {
     let of = table.required("of", problems);
     let list = IdList::parse(&mut table, problems);
     table.finish(problems);
@@ -199,25 +208,27 @@ fn duration(value: &DeValue<'_>) -> Result<Duration, String> {
     parse_duration(text)
 }
 
-/// More than anybody waits for.
+/// More pairs than this are taken for a mistake.
 const MOST_PAIRS: u64 = 10_000;
 
-/// What `pairs = "auto"` means: looks after 10, 15 and 20 rounds, and enough at +-5 %.
-pub const AUTO: Pairs = Pairs::Auto { least: 10, most: 20, half_width: 0.05 };
+/// The meaning of `pairs = "auto"`: looks after 10, 15 and 20 rounds, until intervals of +-5 % are
+/// reached.
+pub const AUTO: PairCount = PairCount::Auto { least: 10, most: 20, half_width: 0.05 };
 
-/// "auto", a number, or a table of what "auto" leaves open.
-fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
+/// "auto", a number, or a table with `least`, `most` and `half_width`.
+fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairCount> {
     let value = table.get("pairs")?;
     match value.get_ref() {
         DeValue::String(text) if text == "auto" => Some(AUTO),
         DeValue::Table(_) => {
-            let mut auto = Table::of("`pairs`", value, problems)?;
+            let mut auto = TomlTable::of("`pairs`", value, problems)?;
             let mut number =
                 |key, default| auto.read(key, problems, some_pairs).map_or(default, |n| n.value);
-            let (least, most) = (number("least", 10), number("most", 20));
+            let least = number("least", 10);
+            let most = number("most", 20);
             let half_width = auto.read("half_width", problems, |v| {
                 let share =
-                    Scalar::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
+                    SettingValue::from_toml(v).ok().and_then(|s| s.to_string().parse::<f64>().ok());
                 share
                     .filter(|x| *x > 0.0 && *x < 1.0)
                     .ok_or_else(|| expected("a share between 0 and 1, as in 0.05", v))
@@ -225,17 +236,21 @@ fn pairs(table: &mut Table<'_, '_>, problems: &mut Problems) -> Option<Pairs> {
             if least < MIN_PAIRS || most < least {
                 problems.add(
                     &auto.at,
-                    format!("`pairs`: an interval needs {MIN_PAIRS} at least, and `most` not below `least`"),
+                    format!(
+                        "`pairs`: an interval needs {MIN_PAIRS} at least, and `most` not \
+                         below `least`"
+                    ),
                 );
             }
             auto.finish(problems);
-            Some(Pairs::Auto { least, most, half_width: half_width.map_or(0.05, |h| h.value) })
+            Some(PairCount::Auto { least, most, half_width: half_width.map_or(0.05, |h| h.value) })
         }
         other => match some_pairs(other) {
-            Ok(n) => Some(Pairs::Fixed(n)),
+            Ok(n) => Some(PairCount::Fixed(n)),
             Err(_) => {
                 let what = format!(
-                    "\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and half_width"
+                    "\"auto\", a number from 1 to {MOST_PAIRS}, or a table with least, most and \
+                     half_width"
                 );
                 problems.add(&value.span(), format!("`pairs`: {}", expected(&what, other)));
                 None
@@ -250,20 +265,21 @@ fn some_pairs(value: &DeValue<'_>) -> Result<usize, String> {
 }
 
 /// Settings below `key`; the values of those that the harness knows are checked.
-fn settings(table: &mut Table<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
+fn settings(table: &mut TomlTable<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
     let Some(value) = table.get(key) else { return Settings::new() };
-    let set =
-        Table::of("`set`", value, problems).map(|set| set.settings(problems)).unwrap_or_default();
+    let set = TomlTable::of("`set`", value, problems)
+        .map(|set| set.settings(problems))
+        .unwrap_or_default();
     for (name, value) in &set {
-        complain(name, value, problems);
+        check_setting(name, value, problems);
     }
     set
 }
 
-fn complain(name: &str, value: &Located<Scalar>, problems: &mut Problems) {
+fn check_setting(name: &str, value: &WithSpan<SettingValue>, problems: &mut Problems) {
     if let Err(why) = check(name, &value.value) {
         let hint = match &value.value {
-            Scalar::Text(text) if name == "level" && level(&value.value).is_err() => {
+            SettingValue::Text(text) if name == "level" && level(&value.value).is_err() => {
                 suggestion(text, ["hot", "lukewarm", "client-cold", "cold", "unverified"])
             }
             _ => String::new(),
@@ -272,10 +288,33 @@ fn complain(name: &str, value: &Located<Scalar>, problems: &mut Problems) {
     }
 }
 
-fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
+/// The values that a sweep gives to the setting `name`. Doublings stay as they are, because they
+/// depend on the machine.
+fn swept_values(name: &str, items: &[&Value<'_>], problems: &mut Problems) -> Vec<SettingValue> {
+    let mut values = Vec::new();
+    for item in items {
+        match SettingValue::from_toml(item.get_ref()) {
+            Ok(value) => {
+                let doublings = match &value {
+                    SettingValue::Text(text) => super::sweep::doublings(text, 1),
+                    _ => None,
+                };
+                if doublings.is_none() {
+                    let value = WithSpan { value: value.clone(), at: item.span() };
+                    check_setting(name, &value, problems);
+                }
+                values.push(value);
+            }
+            Err(why) => problems.add(&item.span(), format!("sweep over `{name}`: {why}")),
+        }
+    }
+    values
+}
+
+fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
     let mut over = Vec::new();
-    let lists = table.get("sweep").and_then(|value| Table::of("`sweep`", value, problems));
-    for (key, value) in lists.iter().flat_map(Table::entries) {
+    let lists = table.get("sweep").and_then(|value| TomlTable::of("`sweep`", value, problems));
+    for (key, value) in lists.iter().flat_map(TomlTable::entries) {
         let name = key.get_ref().to_string();
         let items: Vec<&Value<'_>> = match value.get_ref() {
             DeValue::Array(items) if !items.is_empty() => items.iter().collect(),
@@ -287,39 +326,24 @@ fn sweep(table: &mut Table<'_, '_>, problems: &mut Problems) -> Sweep {
                 continue;
             }
         };
-        let mut values = Vec::new();
-        for item in items {
-            match Scalar::from_toml(item.get_ref()) {
-                Ok(scalar) => {
-                    let range = matches!(&scalar, Scalar::Text(t) if super::sweep::doublings(t, 1).is_some());
-                    if !range {
-                        complain(
-                            &name,
-                            &Located { value: scalar.clone(), at: item.span() },
-                            problems,
-                        );
-                    }
-                    values.push(scalar);
-                }
-                Err(why) => problems.add(&item.span(), format!("sweep over `{name}`: {why}")),
-            }
-        }
-        over.push((name, Located { value: values, at: key.span() }));
+        let values = swept_values(&name, &items, problems);
+        over.push((name, WithSpan { value: values, at: key.span() }));
     }
     let mut points = |key: &'static str| -> Vec<Settings> {
         let items = list(table, key, problems);
         let tables = items
             .into_iter()
-            .filter_map(|item| Table::of("a point of a sweep", item, problems))
+            .filter_map(|item| TomlTable::of("a point of a sweep", item, problems))
             .collect::<Vec<_>>();
         tables.iter().map(|table| table.settings(problems)).collect()
     };
-    let (exclude, include) = (points("exclude"), points("include"));
+    let exclude = points("exclude");
+    let include = points("include");
     Sweep { over, exclude, include }
 }
 
 fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDecl> {
-    let mut table = Table::of("a comparison", value, problems)?;
+    let mut table = TomlTable::of("a comparison", value, problems)?;
     let name = table.required("name", problems);
     let step = table.string("step", problems);
     let set = settings(&mut table, "set", problems);
@@ -349,10 +373,10 @@ fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDe
     })
 }
 
-/// The name of a workload, or a table that says more.
+/// The name of a workload, or a table with more settings.
 fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     if let Some(name) = value.get_ref().as_str() {
-        let workload = Located { value: name.to_owned(), at: value.span() };
+        let workload = WithSpan { value: name.to_owned(), at: value.span() };
         return Some(ArmDecl {
             at: value.span(),
             workload,
@@ -361,8 +385,11 @@ fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
             sweep: Sweep::default(),
         });
     }
-    let mut table =
-        Table::of("an arm (the name of a workload, or a table that names one)", value, problems)?;
+    let mut table = TomlTable::of(
+        "an arm (the name of a workload, or a table that names one)",
+        value,
+        problems,
+    )?;
     let workload = table.required("workload", problems);
     let name = table.string("name", problems).map(|name| Template::new(&name));
     let set = settings(&mut table, "set", problems);
@@ -373,12 +400,12 @@ fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
 }
 
 /// Settings that need not be set.
-pub(super) fn always_there(name: &str) -> bool {
+pub(super) fn is_always_set(name: &str) -> bool {
     matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place" | "thalweg")
         || name.starts_with("file:")
 }
 
-/// Whether the harness itself heeds a setting.
-pub(super) fn heeded(name: &str) -> bool {
+/// Whether the harness itself uses a setting.
+pub(super) fn is_known_setting(name: &str) -> bool {
     KNOWN.contains(&name)
 }

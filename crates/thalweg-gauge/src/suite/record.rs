@@ -1,40 +1,40 @@
-//! The first line of a suite's results: all that is needed to go on with it.
+//! The first line of a suite's results, with everything that is needed to resume it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Scalar;
-use crate::comparison::Pairs;
+use super::SettingValue;
+use crate::comparison::PairCount;
 
 /// Version of the line.
 const SUITE_SCHEMA: &str = "thalweg.suite/1";
 
-/// What was run: the suite itself, and what the command line added.
+/// The suite, and what the command line added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteRecord {
     /// "thalweg.suite/1".
     pub schema: String,
     /// The suite's name.
     pub name: String,
-    /// What its text is called in messages.
+    /// The name of its text in messages.
     pub source: String,
     /// Its text.
     pub text: String,
-    /// What relative paths in it are relative to.
+    /// The folder that relative paths start from.
     pub folder: PathBuf,
     /// Folders of places that the command line gave.
     pub places: BTreeMap<String, PathBuf>,
     /// Files that the command line gave.
     pub files: BTreeMap<String, PathBuf>,
     /// Settings that the command line gave.
-    pub set: Vec<(String, Scalar)>,
+    pub set: Vec<(String, SettingValue)>,
     /// Pairs that the command line gave.
-    pub pairs: Option<Pairs>,
+    pub pairs: Option<PairCount>,
     /// Seconds that the command line gave.
     pub budget_s: Option<f64>,
-    /// Only the comparisons with this in their names.
+    /// Text that the names of the selected comparisons contain.
     pub only: Option<String>,
     /// Seconds since 1970.
     pub started_unix_s: f64,

@@ -1,4 +1,5 @@
-//! From a suite to what runs on this machine: places become folders, peers programs, sweeps arms.
+//! Resolves a suite on this machine: places become folders, peers become programs, sweeps become
+//! arms.
 
 mod scope;
 
@@ -8,63 +9,64 @@ use std::path::PathBuf;
 use serde_json::Value;
 use thalweg_io::store::throttled::Limits;
 
-use super::make::Needed;
-use super::node::{Problems, suggestion};
+use super::files::NeededFile;
 use super::parse::DEFAULT_PLACE;
-use super::sweep::Point;
+use super::sweep::SweepPoint;
 use super::template::Template;
+use super::toml_table::{Problems, suggestion};
 use super::{
-    ArmDecl, ComparisonDecl, Guess, Located, Program, Scalar, Settings, Suite, WorkloadDecl, value,
+    ArmDecl, ComparisonDecl, Program, SettingValue, Settings, Suite, TimeEstimate, WithSpan,
+    WorkloadDecl, value,
 };
-use crate::comparison::{Arm, Counterfactuals, InSuite, Needs, Pairs, Plan};
-use crate::level::Level;
+use crate::cache_level::CacheLevel;
+use crate::comparison::{Arm, ComparisonPlan, Counterfactuals, InSuite, Needs, PairCount};
 use crate::limit::ProbeOptions;
 use crate::workload::Workload;
 use crate::{Error, Result, cache};
 use scope::{Scope, removal};
 
-/// What a suite does not say: this machine, and what the command line adds.
+/// The context of a suite: this machine, and what the command line adds.
 pub struct Context<'a> {
     /// The program that runs thalweg's own verbs.
     pub thalweg: String,
     /// Looks a peer up.
     pub peer: &'a dyn Fn(&str) -> Peer,
-    /// Folders of places, over those that the suite names.
+    /// Folders of places; they replace those of the suite.
     pub places: BTreeMap<String, PathBuf>,
-    /// Files, over those that the suite names.
+    /// Files; they replace those of the suite.
     pub files: BTreeMap<String, PathBuf>,
-    /// Settings, over those that the suite sets for all of its arms.
-    pub set: Vec<(String, Scalar)>,
-    /// How many pairs, over what the suite says.
-    pub pairs: Option<Pairs>,
-    /// Where `{cache}` is.
+    /// Settings; they replace those that the suite sets for all of its arms.
+    pub set: Vec<(String, SettingValue)>,
+    /// The number of pairs; it replaces that of the suite.
+    pub pairs: Option<PairCount>,
+    /// The folder that `{cache}` stands for.
     pub cache: PathBuf,
-    /// What relative paths in the suite are relative to.
+    /// The folder that relative paths of the suite start from.
     pub folder: PathBuf,
     /// Cores that this process may use.
     pub cores: usize,
-    /// Their numbers; none if they are not known, and then any will do.
+    /// The numbers of these cores. Empty if they are unknown; every number is then accepted.
     pub cpus: Vec<usize>,
 }
 
-/// What came of looking for a peer.
+/// The result of looking a peer up.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Peer {
     /// The program, and what comes before the arguments.
     Found(Vec<String>),
-    /// It is not on this machine, and how it could come here.
+    /// The peer is not on this machine; the text says how to install it.
     Absent(String),
-    /// Nobody has heard of it; these are known.
+    /// The name is unknown; these names are known.
     Unknown(Vec<String>),
 }
 
 /// One comparison of a suite, ready to be run.
 #[derive(Debug)]
-pub struct Job {
+pub struct ComparisonJob {
     /// What to compare.
-    pub plan: Plan,
+    pub plan: ComparisonPlan,
     /// The files that it needs, each after those that it is made from.
-    pub needed: Vec<Needed>,
+    pub needed: Vec<NeededFile>,
     /// Folders that its commands write to.
     pub folders: Vec<PathBuf>,
     /// Commands to run once before the first trial.
@@ -73,23 +75,24 @@ pub struct Job {
     pub cleanup: Vec<Workload>,
     /// Arms that can't run here, and why.
     pub absent: Vec<String>,
-    /// About how long it takes.
-    pub guess: Guess,
+    /// An estimate of its duration.
+    pub guess: TimeEstimate,
 }
 
 /// Longest that one trial may take, unless the suite says otherwise.
 const TIMEOUT_S: f64 = 600.0;
 
-/// Share of a file that counts, for a guess, where the arm itself says how much it read.
+/// The estimated divisor of the file's size where the arm itself reports how much it read.
 const PART: u64 = 20;
 
 impl Suite {
     /// Resolves the suite on this machine. Nothing is run, made or changed.
     ///
     /// # Errors
-    /// [`Error::Suite`] with all that is absent or makes no sense here; [`Error::Usage`] for a
-    /// place, file or setting of the command line that the suite does not have.
-    pub fn plan(&self, context: &Context<'_>) -> Result<Vec<Job>> {
+    /// [`Error::Suite`] with everything that is absent or impossible on this machine;
+    /// [`Error::Usage`] for a place, file or setting of the command line that the suite does not
+    /// have.
+    pub fn plan(&self, context: &Context<'_>) -> Result<Vec<ComparisonJob>> {
         let set = self.checked_set(context)?;
         let mut resolver = Resolver { suite: self, context, set, problems: Problems::default() };
         let mut jobs = Vec::new();
@@ -133,7 +136,7 @@ impl Suite {
                 return unknown("setting", name, known);
             }
             set.retain(|(n, _)| n != name);
-            set.push((name.clone(), Located { value: scalar.clone(), at: 0..0 }));
+            set.push((name.clone(), WithSpan { value: scalar.clone(), at: 0..0 }));
         }
         Ok(set)
     }
@@ -146,94 +149,38 @@ struct Resolver<'a> {
     problems: Problems,
 }
 
+/// The parts of a job while its arms are resolved.
+#[derive(Default)]
+struct JobParts {
+    arms: Vec<Arm>,
+    needed: Vec<NeededFile>,
+    folders: Vec<PathBuf>,
+    setup: Vec<Workload>,
+    cleanup: Vec<Workload>,
+    absent: Vec<String>,
+}
+
 impl Resolver<'_> {
-    fn job(&mut self, comparison: &ComparisonDecl, point: &Point) -> Option<Job> {
+    /// Resolves a comparison at one point of its sweep. `None` if nothing of it can be resolved;
+    /// the problems then say why.
+    fn job(&mut self, comparison: &ComparisonDecl, point: &SweepPoint) -> Option<ComparisonJob> {
         let settings = self.settings(&[&self.set, &comparison.set], point);
         let shown = self.resolved(point, &settings);
         let name = titled(&comparison.name, &self.named(&settings), &shown);
-        let (mut arms, mut absent) = (Vec::<Arm>::new(), Vec::new());
-        let mut folders = Vec::new();
-        let (mut setup, mut cleanup, mut needed) = (Vec::new(), Vec::new(), Vec::<Needed>::new());
+        let mut parts = JobParts::default();
         for decl in &comparison.arms {
-            let Some(workload) = self.suite.workloads.get(&decl.workload.value) else { continue };
             for arm_point in decl.sweep.points(self.context.cores) {
-                let layers = [&self.set, &comparison.set];
-                let mut settings = self.settings(&layers, point);
-                settings.extend(self.settings(&[&decl.set], &arm_point));
-                let own: Point = decl
-                    .set
-                    .iter()
-                    .map(|(n, v)| (n.clone(), v.value.clone()))
-                    .chain(arm_point.clone())
-                    .collect();
-                let own = self.resolved(&own, &settings);
-                let arm_name = match &decl.name {
-                    Some(template) => titled(
-                        template,
-                        &self.named(&settings),
-                        &self.resolved(&arm_point, &settings),
-                    ),
-                    None => untitled(&decl.workload.value, &self.resolved(&arm_point, &settings)),
-                };
-                if let Some(why) = self.not_given(&settings) {
-                    absent.push(why);
-                    continue;
-                }
-                if let Some(why) = self.not_made(&settings) {
-                    absent.push(format!("{arm_name}: {why}"));
-                    continue;
-                }
-                let program = match self.program(&workload.program) {
-                    Ok(program) => program,
-                    Err(Some(why)) => {
-                        absent.push(format!("{arm_name}: {why}"));
-                        continue;
-                    }
-                    Err(None) => continue,
-                };
-                if arms.iter().any(|arm| arm.name == arm_name) {
-                    self.problems.add(
-                        &decl.at,
-                        format!("two arms of {name:?} are called {arm_name:?}; give a `name`"),
-                    );
-                    continue;
-                }
-                let mut scope = self.scope(settings, decl, &format!("{name}\0{arm_name}"))?;
-                let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
-                arm.settings = own.into_iter().map(|(name, value)| (name, json(&value))).collect();
-                if self.suite.places.len() > 1 && !arm.files.is_empty() {
-                    arm.settings
-                        .entry("place".into())
-                        .or_insert_with(|| scope.place.clone().into());
-                }
-                for (command, list) in
-                    [(&workload.setup, &mut setup), (&workload.cleanup, &mut cleanup)]
-                {
-                    let made =
-                        command.as_ref().and_then(|command| self.command(command, &[], &mut scope));
-                    list.extend(made.filter(|made| !list.contains(made)));
-                }
-                if scope.out_used {
-                    cleanup.push(removal(&scope.out));
-                    folders.push(scope.folder.clone());
-                }
-                for file in scope.needed {
-                    if !needed.contains(&file) {
-                        needed.push(file);
-                    }
-                }
-                arms.push(arm);
+                self.add_arm(&name, comparison, decl, [point, &arm_point], &mut parts)?;
             }
         }
+        let JobParts { arms, needed, folders, setup, cleanup, absent } = parts;
         if arms.is_empty() && absent.is_empty() {
-            return None; // what is wrong has been said
+            return None; // the problems say what is wrong
         }
         let pairs = self.context.pairs.or(comparison.pairs).unwrap_or(self.suite.pairs);
-        let first: BTreeSet<_> = arms.iter().filter_map(|arm| arm.files.first().cloned()).collect();
-        let probed = if comparison.probe { first.len() } else { 0 };
-        let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, &needed)).collect();
+        let guess = estimate(comparison, &arms, &needed, pairs);
         let throttle = arms.iter().find_map(|arm| throttle(&arm.workload.argv));
-        let mut plan = Plan::new(&name, arms).control(comparison.control).pairs(pairs);
+        let mut plan = ComparisonPlan::new(&name, arms).control(comparison.control).pairs(pairs);
         plan.budget = comparison.budget;
         if comparison.probe {
             plan = plan.probe(ProbeOptions { throttle, ..ProbeOptions::default() });
@@ -243,14 +190,96 @@ impl Resolver<'_> {
             step: comparison.step.clone(),
             settings: shown.into_iter().map(|(name, value)| (name, json(&value))).collect(),
         });
-        let control = bytes.first().filter(|_| comparison.control).copied();
-        let bytes: Vec<u64> = bytes.into_iter().chain(control).collect();
-        let guess = Guess::new(&bytes, pairs.most(), &needed, probed);
-        Some(Job { plan, needed, folders, setup, cleanup, absent, guess })
+        Some(ComparisonJob { plan, needed, folders, setup, cleanup, absent, guess })
     }
 
-    /// The later layers over the earlier ones, and the point over all.
-    fn settings(&self, layers: &[&Settings], point: &Point) -> BTreeMap<String, Scalar> {
+    /// Resolves one arm at one point of its own sweep, and adds it to `parts`; an arm that cannot
+    /// run here goes to the absent ones. `points` are those of the comparison and of the arm.
+    /// `None` if a mistake ends the whole comparison.
+    fn add_arm(
+        &mut self,
+        comparison_name: &str,
+        comparison: &ComparisonDecl,
+        decl: &ArmDecl,
+        points: [&SweepPoint; 2],
+        parts: &mut JobParts,
+    ) -> Option<()> {
+        let Some(workload) = self.suite.workloads.get(&decl.workload.value) else {
+            return Some(());
+        };
+        let [point, arm_point] = points;
+        let mut settings = self.settings(&[&self.set, &comparison.set], point);
+        settings.extend(self.settings(&[&decl.set], arm_point));
+        let arm_name = self.arm_name(decl, arm_point, &settings);
+        if let Some(why) = self.not_given(&settings) {
+            parts.absent.push(why);
+            return Some(());
+        }
+        if let Some(why) = self.not_made(&settings) {
+            parts.absent.push(format!("{arm_name}: {why}"));
+            return Some(());
+        }
+        let program = match self.program(&workload.program) {
+            Ok(program) => program,
+            Err(why) => {
+                parts.absent.extend(why.map(|why| format!("{arm_name}: {why}")));
+                return Some(());
+            }
+        };
+        if parts.arms.iter().any(|arm| arm.name == arm_name) {
+            let what =
+                format!("two arms of {comparison_name:?} are called {arm_name:?}; give a `name`");
+            self.problems.add(&decl.at, what);
+            return Some(());
+        }
+        let set = decl.set.iter().map(|(name, value)| (name.clone(), value.value.clone()));
+        let own: SweepPoint = set.chain(arm_point.clone()).collect();
+        let own = self.resolved(&own, &settings);
+        let identity = format!("{comparison_name}\0{arm_name}");
+        let mut scope = self.scope(settings, decl, &identity)?;
+        let mut arm = self.arm(&arm_name, decl, workload, program, &mut scope)?;
+        arm.settings = own.into_iter().map(|(name, value)| (name, json(&value))).collect();
+        if self.suite.places.len() > 1 && !arm.files.is_empty() {
+            arm.settings.entry("place".into()).or_insert_with(|| scope.place.clone().into());
+        }
+        self.add_commands(workload, &mut scope, parts);
+        for file in scope.needed {
+            if !parts.needed.contains(&file) {
+                parts.needed.push(file);
+            }
+        }
+        parts.arms.push(arm);
+        Some(())
+    }
+
+    /// Adds the commands that run once before and after the trials.
+    fn add_commands(&mut self, workload: &WorkloadDecl, scope: &mut Scope, parts: &mut JobParts) {
+        let lists = [(&workload.setup, &mut parts.setup), (&workload.cleanup, &mut parts.cleanup)];
+        for (command, list) in lists {
+            let made = command.as_ref().and_then(|command| self.command(command, &[], scope));
+            list.extend(made.filter(|made| !list.contains(made)));
+        }
+        if scope.out_used {
+            parts.cleanup.push(removal(&scope.out));
+            parts.folders.push(scope.folder.clone());
+        }
+    }
+
+    fn arm_name(
+        &self,
+        decl: &ArmDecl,
+        arm_point: &SweepPoint,
+        settings: &BTreeMap<String, SettingValue>,
+    ) -> String {
+        let point = self.resolved(arm_point, settings);
+        match &decl.name {
+            Some(template) => titled(template, &self.named(settings), &point),
+            None => untitled(&decl.workload.value, &point),
+        }
+    }
+
+    /// Merges layers of settings: later layers replace earlier ones, and the point replaces all.
+    fn settings(&self, layers: &[&Settings], point: &SweepPoint) -> BTreeMap<String, SettingValue> {
         let set = layers
             .iter()
             .flat_map(|layer| layer.iter())
@@ -258,29 +287,35 @@ impl Resolver<'_> {
         set.chain(point.iter().cloned()).collect()
     }
 
-    /// A point as people read it: `all` threads are a number.
-    fn resolved(&self, point: &Point, settings: &BTreeMap<String, Scalar>) -> Point {
+    /// A point with `all` threads replaced by their number.
+    fn resolved(
+        &self,
+        point: &SweepPoint,
+        settings: &BTreeMap<String, SettingValue>,
+    ) -> SweepPoint {
         let all = self.all_threads(settings);
-        let one = |(name, scalar): &(String, Scalar)| {
+        let one = |(name, scalar): &(String, SettingValue)| {
             let number = value::threads(scalar, all).ok().filter(|_| name == "threads");
-            let number = number.and_then(|n| i64::try_from(n).ok()).map(Scalar::Integer);
+            let number = number.and_then(|n| i64::try_from(n).ok()).map(SettingValue::Integer);
             (name.clone(), number.unwrap_or_else(|| scalar.clone()))
         };
         point.iter().map(one).collect()
     }
 
-    /// The settings as names show them, those included that need not be set.
-    fn named(&self, settings: &BTreeMap<String, Scalar>) -> BTreeMap<String, Scalar> {
+    /// The settings that names may show, with the defaults of `threads` and `place`.
+    fn named(&self, settings: &BTreeMap<String, SettingValue>) -> BTreeMap<String, SettingValue> {
         let mut named = settings.clone();
-        let threads =
-            named.entry("threads".into()).or_insert_with(|| Scalar::Text("all".into())).clone();
+        let threads = named
+            .entry("threads".into())
+            .or_insert_with(|| SettingValue::Text("all".into()))
+            .clone();
         named.extend(self.resolved(&vec![("threads".into(), threads)], settings));
-        named.entry("place".into()).or_insert_with(|| Scalar::Text(DEFAULT_PLACE.into()));
+        named.entry("place".into()).or_insert_with(|| SettingValue::Text(DEFAULT_PLACE.into()));
         named
     }
 
-    /// How many `all` threads are: as many as there are CPUs to run on.
-    fn all_threads(&self, settings: &BTreeMap<String, Scalar>) -> usize {
+    /// The number of `all` threads: as many as there are CPUs to run on.
+    fn all_threads(&self, settings: &BTreeMap<String, SettingValue>) -> usize {
         let pinned = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
         pinned.map_or(self.context.cores, |cpus| cpus.len())
     }
@@ -295,7 +330,7 @@ impl Resolver<'_> {
                 Peer::Unknown(known) => {
                     let known: Vec<&str> = known.iter().map(String::as_str).collect();
                     let hint = suggestion(&name.value, known.iter().copied());
-                    let all = super::node::listed(&known);
+                    let all = super::toml_table::listed(&known);
                     self.problems.add(
                         &name.at,
                         format!("no peer is called {:?}{hint} (known: {all})", name.value),
@@ -348,8 +383,8 @@ impl Resolver<'_> {
         }
         let level = match scope.settings.get("level").map(value::level) {
             Some(Ok(level)) => level,
-            _ if files.is_empty() => Level::Lukewarm,
-            _ => Level::Cold,
+            _ if files.is_empty() => CacheLevel::Lukewarm,
+            _ => CacheLevel::Cold,
         };
         let mut arm =
             Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
@@ -366,7 +401,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What `thalweg read` holds its store to; the probe is held to the same.
+/// The limits of `--throttle` in a command line. The probe uses the same limits.
 fn throttle(argv: &[String]) -> Option<Limits> {
     argv.windows(2).find_map(|pair| match pair {
         [option, limits] if option == "--throttle" => limits.parse().ok(),
@@ -374,16 +409,34 @@ fn throttle(argv: &[String]) -> Option<Limits> {
     })
 }
 
-/// How `thalweg read` runs without a stage; other verbs and programs have no way to.
+/// The arguments with which `thalweg read` runs without a stage; `None` for other verbs and
+/// programs.
 fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals> {
     let has = |word: &str| argv.iter().any(|arg| arg == word);
     (matches!(program, Program::Thalweg) && has("read") && has("--json"))
         .then(Counterfactuals::of_thalweg)
 }
 
-fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
+/// How long the trials, the probes and making the files may take.
+fn estimate(
+    comparison: &ComparisonDecl,
+    arms: &[Arm],
+    needed: &[NeededFile],
+    pairs: PairCount,
+) -> TimeEstimate {
+    let first_files: BTreeSet<_> = arms.iter().filter_map(|arm| arm.files.first()).collect();
+    let probed = if comparison.probe { first_files.len() } else { 0 };
+    let bytes: Vec<u64> = arms.iter().map(|arm| about_bytes(arm, needed)).collect();
+    let control = bytes.first().filter(|_| comparison.control).copied();
+    let bytes: Vec<u64> = bytes.into_iter().chain(control).collect();
+    TimeEstimate::new(&bytes, pairs.most(), needed, probed)
+}
+
+/// About how many bytes of its files an arm reads.
+fn about_bytes(arm: &Arm, needed: &[NeededFile]) -> u64 {
     let of = |path: &PathBuf| {
-        let known = needed.iter().find(|needed| needed.path == *path).and_then(Needed::about_bytes);
+        let known =
+            needed.iter().find(|needed| needed.path == *path).and_then(NeededFile::about_bytes);
         known.or_else(|| Some(cache::state_of(path).ok()?.0)).unwrap_or(0)
     };
     let all = arm.files.iter().map(of).sum::<u64>();
@@ -394,25 +447,31 @@ fn about_bytes(arm: &Arm, needed: &[Needed]) -> u64 {
     }
 }
 
-/// The name with settings in it, and those of `point` that it does not mention behind it.
-fn titled(template: &Template, settings: &BTreeMap<String, Scalar>, point: &Point) -> String {
+/// Fills the template of a name, and appends the settings of `point` that it does not mention.
+fn titled(
+    template: &Template,
+    settings: &BTreeMap<String, SettingValue>,
+    point: &SweepPoint,
+) -> String {
     let value = |name: &str| {
         let swept = point.iter().find(|(n, _)| n == name).map(|(_, v)| v);
-        Ok::<_, ()>(swept.or_else(|| settings.get(name)).map(Scalar::to_string).unwrap_or_default())
+        Ok::<_, ()>(
+            swept.or_else(|| settings.get(name)).map(SettingValue::to_string).unwrap_or_default(),
+        )
     };
     let name = template.fill(value).unwrap_or_default();
-    let said: Vec<&str> = template.names().collect();
-    let unsaid: Point =
-        point.iter().filter(|(n, _)| !said.contains(&n.as_str())).cloned().collect();
-    untitled(&name, &unsaid)
+    let mentioned: Vec<&str> = template.names().collect();
+    let unmentioned: SweepPoint =
+        point.iter().filter(|(n, _)| !mentioned.contains(&n.as_str())).cloned().collect();
+    untitled(&name, &unmentioned)
 }
 
-fn untitled(name: &str, point: &Point) -> String {
+fn untitled(name: &str, point: &SweepPoint) -> String {
     point
         .iter()
         .fold(name.to_owned(), |name, (setting, value)| format!("{name}, {setting}={value}"))
 }
 
-fn json(scalar: &Scalar) -> Value {
+fn json(scalar: &SettingValue) -> Value {
     serde_json::to_value(scalar).unwrap_or_default()
 }

@@ -1,29 +1,30 @@
-//! From lists of values to points.
+//! Expands sweeps to points.
 
-use super::{Scalar, Settings, Sweep, value};
+use super::{SettingValue, Settings, Sweep, value};
 
-/// More points than anybody waits for: a mistake.
+/// More points than this are taken for a mistake.
 pub(super) const MOST_POINTS: usize = 10_000;
 
 /// One value for each swept setting.
-pub(super) type Point = Vec<(String, Scalar)>;
+pub(super) type SweepPoint = Vec<(String, SettingValue)>;
 
 impl Sweep {
-    /// The names of the settings that it goes through.
+    /// The names of the swept settings.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.over.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Every combination, the last setting changing fastest, less those that an `exclude` matches,
-    /// plus the `include`s. One empty point if nothing is swept. `all` is the number of cores.
-    pub(super) fn points(&self, all: usize) -> Vec<Point> {
-        let mut points: Vec<Point> = vec![Vec::new()];
+    /// Every combination, with the last setting changing fastest, without those that an `exclude`
+    /// matches, with the `include`s at the end. One empty point if nothing is swept. `all` is the
+    /// number of cores.
+    pub(super) fn points(&self, all: usize) -> Vec<SweepPoint> {
+        let mut points: Vec<SweepPoint> = vec![Vec::new()];
         for (name, values) in &self.over {
             let values = expanded(&values.value, all);
             points = points
                 .into_iter()
                 .flat_map(|point| {
-                    let with = |value: &Scalar| {
+                    let with = |value: &SettingValue| {
                         [point.as_slice(), &[(name.clone(), value.clone())]].concat()
                     };
                     values.iter().map(with).collect::<Vec<_>>()
@@ -36,16 +37,16 @@ impl Sweep {
             settings
                 .iter()
                 .map(|(name, value)| (name.clone(), value.value.clone()))
-                .collect::<Point>()
+                .collect::<SweepPoint>()
         });
         points.extend(included);
         points
     }
 }
 
-fn matches(settings: &Settings, point: &Point, all: usize) -> bool {
+fn matches(settings: &Settings, point: &SweepPoint, all: usize) -> bool {
     settings.iter().all(|(name, wanted)| {
-        let same = |value: &Scalar| {
+        let same = |value: &SettingValue| {
             *value == wanted.value
                 || (name == "threads"
                     && value::threads(value, all) == value::threads(&wanted.value, all))
@@ -55,11 +56,11 @@ fn matches(settings: &Settings, point: &Point, all: usize) -> bool {
 }
 
 /// Values with `"1..all"` replaced by 1, 2, 4, ... and the end itself; no value twice.
-fn expanded(values: &[Scalar], all: usize) -> Vec<Scalar> {
-    let mut out: Vec<Scalar> = Vec::new();
+fn expanded(values: &[SettingValue], all: usize) -> Vec<SettingValue> {
+    let mut out: Vec<SettingValue> = Vec::new();
     for value in values {
         let these = match value {
-            Scalar::Text(text) => doublings(text, all).unwrap_or_else(|| vec![value.clone()]),
+            SettingValue::Text(text) => doublings(text, all).unwrap_or_else(|| vec![value.clone()]),
             other => vec![other.clone()],
         };
         for value in these {
@@ -71,45 +72,49 @@ fn expanded(values: &[Scalar], all: usize) -> Vec<Scalar> {
     out
 }
 
-/// The values of a text like "1..all" or "4..64"; none if it is not of this form.
-pub(super) fn doublings(text: &str, all: usize) -> Option<Vec<Scalar>> {
+/// The values of a text like "1..all" or "4..64"; `None` for another form.
+pub(super) fn doublings(text: &str, all: usize) -> Option<Vec<SettingValue>> {
     let (first, last) = text.split_once("..")?;
     let first: i64 = first.parse().ok().filter(|n| *n > 0)?;
     let last: i64 = if last == "all" { i64::try_from(all).ok()? } else { last.parse().ok()? };
     let mut values = Vec::new();
     let mut next = Some(first);
     while let Some(n) = next.filter(|n| *n < last) {
-        values.push(Scalar::Integer(n));
+        values.push(SettingValue::Integer(n));
         next = n.checked_mul(2);
     }
-    values.push(Scalar::Integer(last));
+    values.push(SettingValue::Integer(last));
     Some(values)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Located;
+    use crate::suite::WithSpan;
 
     fn sweep(over: &[(&str, &[&str])]) -> Sweep {
-        let scalar = |s: &&str| s.parse().unwrap_or(Scalar::Flag(false));
+        let scalar = |s: &&str| s.parse().unwrap_or(SettingValue::Flag(false));
         let over = over.iter().map(|(name, values)| {
             (
                 (*name).to_owned(),
-                Located { value: values.iter().map(scalar).collect::<Vec<_>>(), at: 0..0 },
+                WithSpan { value: values.iter().map(scalar).collect::<Vec<_>>(), at: 0..0 },
             )
         });
         Sweep { over: over.collect(), ..Sweep::default() }
     }
 
     fn shown(sweep: &Sweep, all: usize) -> Vec<String> {
-        let text = |p: &Point| p.iter().map(|(_, v)| v.to_string()).collect::<Vec<_>>().join(" ");
+        let text =
+            |p: &SweepPoint| p.iter().map(|(_, v)| v.to_string()).collect::<Vec<_>>().join(" ");
         sweep.points(all).iter().map(text).collect()
     }
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
         let one = |(n, v): &(&str, &str)| {
-            ((*n).to_owned(), Located { value: v.parse().unwrap_or(Scalar::Flag(false)), at: 0..0 })
+            (
+                (*n).to_owned(),
+                WithSpan { value: v.parse().unwrap_or(SettingValue::Flag(false)), at: 0..0 },
+            )
         };
         pairs.iter().map(one).collect()
     }

@@ -3,10 +3,10 @@
 //! Only a lower-case name directly within braces counts, so that shell and awk keep theirs:
 //! `${HOME}`, `{print $1}`. `{{name}}` stands for `{name}`.
 
-use super::{Located, Span};
+use super::{Span, WithSpan};
 
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     Name(String),
 }
@@ -14,13 +14,13 @@ enum Piece {
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Template {
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePart>,
     pub(super) at: Span,
 }
 
 fn is_name(s: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
-    // What follows a colon is the name of a file, and the suite may call that as it likes.
+    // The text after a colon is the name of a file, which may contain any character.
     let (word, rest) = s.split_once(':').unwrap_or((s, "x"));
     word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.chars().all(plain)
@@ -29,15 +29,15 @@ fn is_name(s: &str) -> bool {
 }
 
 impl Template {
-    pub(super) fn new(text: &Located<String>) -> Self {
+    pub(super) fn new(text: &WithSpan<String>) -> Self {
         Self { pieces: pieces(&text.value), at: text.at.clone() }
     }
 
     /// The names in it.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Name(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            TemplatePart::Name(name) => Some(name.as_str()),
+            TemplatePart::Text(_) => None,
         })
     }
 
@@ -49,15 +49,15 @@ impl Template {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Name(name) => out.push_str(&value(name)?),
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Name(name) => out.push_str(&value(name)?),
             }
         }
         Ok(out)
     }
 }
 
-fn pieces(text: &str) -> Vec<Piece> {
+fn pieces(text: &str) -> Vec<TemplatePart> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -76,9 +76,9 @@ fn pieces(text: &str) -> Vec<Piece> {
             inside(from, "{", "}").filter(|_| !before.ends_with('$'))
         {
             if !plain.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(TemplatePart::Text(std::mem::take(&mut plain)));
             }
-            pieces.push(Piece::Name(name));
+            pieces.push(TemplatePart::Name(name));
             length
         } else {
             plain.push('{');
@@ -88,7 +88,7 @@ fn pieces(text: &str) -> Vec<Piece> {
     }
     plain.push_str(rest);
     if !plain.is_empty() {
-        pieces.push(Piece::Text(plain));
+        pieces.push(TemplatePart::Text(plain));
     }
     pieces
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn template(text: &str) -> Template {
-        Template::new(&Located { value: text.into(), at: 0..text.len() })
+        Template::new(&WithSpan { value: text.into(), at: 0..text.len() })
     }
 
     fn filled(text: &str) -> String {

@@ -1,11 +1,12 @@
-//! The parser and the planner together: what a user writes, and what comes of it.
+//! Tests of the parser and the resolver together.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
+use crate::cache_level::CacheLevel;
 use crate::comparison::Arm;
-use crate::level::Level;
+use crate::testing::StubFiles;
 
 const TWO: &str = r#"
 name = "two"
@@ -43,7 +44,9 @@ peer = ["pod5", "{file}"]
 name = "at {place}"
 sweep = { place = ["near", "far"] }
 arms = [
-    { workload = "ours", set = { level = "hot" }, sweep = { store = ["mmap", "direct"], threads = "1..all" } },
+    { workload = "ours", set = { level = "hot" }, sweep = { store = [
+        "mmap", "direct",
+    ], threads = "1..all" } },
     "theirs",
     "gone",
 ]
@@ -78,15 +81,17 @@ fn context() -> Context<'static> {
     }
 }
 
-fn resolved(text: &str, context: &Context<'_>) -> Vec<Job> {
+fn resolved(text: &str, context: &Context<'_>) -> Vec<ComparisonJob> {
     planned(text, context).unwrap_or_else(|message| panic!("{message}"))
 }
 
-fn planned(text: &str, context: &Context<'_>) -> Result<Vec<Job>, String> {
-    Suite::parse("s.toml", text).and_then(|suite| suite.plan(context)).map_err(|e| e.to_string())
+fn planned(text: &str, context: &Context<'_>) -> Result<Vec<ComparisonJob>, String> {
+    Suite::parse("s.toml", text, &StubFiles)
+        .and_then(|suite| suite.plan(context))
+        .map_err(|e| e.to_string())
 }
 
-fn arms(job: &Job) -> Vec<&str> {
+fn arms(job: &ComparisonJob) -> Vec<&str> {
     job.plan.arms.iter().map(|arm| arm.name.as_str()).collect()
 }
 
@@ -113,25 +118,25 @@ fn a_suite_becomes_comparisons() {
         ]
     );
     assert_eq!(near.absent, ["gone: not built"]);
-    assert_eq!(near.plan.pairs, Pairs::Fixed(7));
-    let file = "/cache/near/synth-2M-zstd-svb-zd-v1.blow5";
+    assert_eq!(near.plan.pairs, PairCount::Fixed(7));
+    let file = "/cache/near/synth-2000000-seed1-gzip-false.blow5";
     assert_eq!(
         argv(&near.plan.arms[1]),
         format!("/bin/thalweg read {file} --threads 2 --store mmap")
     );
-    assert_eq!(near.plan.arms[1].level, Level::Hot);
+    assert_eq!(near.plan.arms[1].level, CacheLevel::Hot);
     assert_eq!(near.plan.arms[1].files, [PathBuf::from(file)]);
     let settings = serde_json::to_string(&near.plan.arms[1].settings).unwrap_or_default();
     assert_eq!(settings, r#"{"level":"hot","place":"near","store":"mmap","threads":2}"#);
     let theirs = &near.plan.arms[6];
     assert!(
-        argv(theirs).starts_with(&format!("/peers/slow5 get {file} --ids /cache/synth-2M")),
+        argv(theirs).starts_with(&format!("/peers/slow5 get {file} --ids /cache/synth-2000000")),
         "{}",
         argv(theirs)
     );
     assert!(argv(theirs).ends_with(".10.ids --batch 1000"));
     assert_eq!(theirs.files, [PathBuf::from(file), PathBuf::from(format!("{file}.idx"))]);
-    assert_eq!((theirs.needs, theirs.level), (Needs::Reported, Level::Cold));
+    assert_eq!((theirs.needs, theirs.level), (Needs::Reported, CacheLevel::Cold));
     let kinds: Vec<bool> = near.needed.iter().map(|n| matches!(n.make, Make::Synth(_))).collect();
     assert_eq!(kinds, [true, false], "the list comes after the reads that it is made from");
 }
@@ -142,7 +147,7 @@ fn commands_get_quoted_paths_and_leave_nothing_behind() {
     let packing = &jobs[2];
     assert_eq!(arms(packing), ["any", "peer, 3 threads"]);
     let any = &packing.plan.arms[0];
-    let file = r"'/it'\''s far/synth-2M-zstd-svb-zd-v1.blow5'";
+    let file = r"'/it'\''s far/synth-2000000-seed1-gzip-false.blow5'";
     assert!(argv(any).starts_with(&format!("sh -c gzip -c {file} > '/it'")), "{}", argv(any));
     assert_eq!(any.workload.timeout_s, Some(120.0));
     assert_eq!(any.workload.cpus, Some(vec![0, 1, 2]));
@@ -162,13 +167,16 @@ fn commands_get_quoted_paths_and_leave_nothing_behind() {
 #[test]
 fn the_command_line_overrides_the_suite() {
     let mut c = context();
-    c.set = vec![("batch".into(), Scalar::Integer(5)), ("threads".into(), Scalar::Integer(2))];
+    c.set = vec![
+        ("batch".into(), SettingValue::Integer(5)),
+        ("threads".into(), SettingValue::Integer(2)),
+    ];
     c.pairs = Some(AUTO);
     let jobs = resolved(TWO, &c);
     assert!(argv(&jobs[2].plan.arms[1]).ends_with("--batch 5"));
     assert_eq!(jobs[2].plan.arms[1].name, "peer, 2 threads");
     assert_eq!(jobs[2].plan.pairs, AUTO);
-    c.set = vec![("bacth".into(), Scalar::Integer(5))];
+    c.set = vec![("bacth".into(), SettingValue::Integer(5))];
     assert_eq!(
         planned(TWO, &c).err().as_deref(),
         Some(r#"the suite "two" has no setting "bacth"; did you mean "batch"?"#)
@@ -216,9 +224,11 @@ fn what_is_absent_here_is_said_before_anything_runs() {
 
 #[test]
 fn lists_of_reads_are_chosen_by_a_setting() {
-    let text = TWO.replace("{file:list}", "{ids}").replace("batch = 1000", "batch = 1000\nids = \"list\"").replace(
+    let text = TWO.replace("{file:list}", "{ids}");
+    let text = text.replace("batch = 1000", "batch = 1000\nids = \"list\"").replace(
         "[workload.ours]",
-        "[file.some]\nids = { of = \"reads\", share = \"20 %\", run = 4, seed = 2 }\n[workload.ours]",
+        "[file.some]\nids = { of = \"reads\", share = \"20 %\", run = 4, seed = 2 }\n\
+         [workload.ours]",
     );
     let text = text.replace(
         "{ workload = \"theirs\", name",
@@ -255,7 +265,8 @@ fn lists_of_reads_are_shuffled_alone_or_in_runs() {
 fn mistakes_are_shown_where_they_are() {
     let minimal = |more: &str| {
         format!(
-            "name = \"n\"\n[workload.w]\ncommand = \"cat {{file}}\"\n[[comparison]]\nname = \"c\"\narms = [\"w\"]\n{more}"
+            "name = \"n\"\n[workload.w]\ncommand = \"cat {{file}}\"\n\
+             [[comparison]]\nname = \"c\"\narms = [\"w\"]\n{more}"
         )
     };
     for (more, at, words) in [
@@ -290,27 +301,7 @@ fn mistakes_are_shown_where_they_are() {
         (
             "[file.x]\nsynth = { kind = \"bam\" }",
             "8:18",
-            "expected \"blow5\", \"pod5\", \"fastq\", \"nexus-live\" or \"neuroglial\", found \"bam\"",
-        ),
-        (
-            "[file.x]\nsynth = { kind = \"nexus-live\", order = \"alive\" }",
-            "8:40",
-            "live, interleaved or ordered",
-        ),
-        (
-            "[file.x]\nsynth = { kind = \"nexus-live\", size = 3 }",
-            "8:39",
-            "expected a string, found the number 3",
-        ),
-        (
-            "[file.x]\nsynth = { kind = \"nexus-live\", chunk = \"contiguous\", filter = \"gzip\" }",
-            "8:9",
-            "only chunks have filters",
-        ),
-        (
-            "[file.x]\nsynth = { kind = \"neuroglial\", neurons = 1000, astrocytes = 65 }",
-            "8:9",
-            "there is room for 64",
+            "expected \"blow5\" or \"fastq\", found \"bam\"",
         ),
         ("[file.x]\npath = \"a\"\nids = { of = \"x\", count = 3 }", "7:7", "not from path and ids"),
         ("[file.x]\nids = { of = \"x\" }", "8:7", "needs a `count` or a `share`"),
@@ -351,68 +342,20 @@ fn mistakes_are_shown_where_they_are() {
         ("[place.p]\npath = 1", "8:8", "expected a string, found the number 1"),
         ("[[comparison]]\nname = \"d\"\narms = []", "8:8", "at least one arm"),
     ] {
-        let message =
-            Suite::parse("s.toml", &minimal(more)).err().map(|e| e.to_string()).unwrap_or_default();
+        let message = Suite::parse("s.toml", &minimal(more), &StubFiles)
+            .err()
+            .map(|e| e.to_string())
+            .unwrap_or_default();
         let found = message
             .lines()
             .any(|line| line.starts_with(&format!("s.toml:{at}: ")) && line.contains(words));
         assert!(found, "{more}\nexpected {at}: {words}\n{message}");
     }
-    let several = Suite::parse("s.toml", &minimal("lvl = 3\nprob = 1"))
+    let several = Suite::parse("s.toml", &minimal("lvl = 3\nprob = 1"), &StubFiles)
         .err()
         .map(|e| e.to_string())
         .unwrap_or_default();
     assert_eq!(several.lines().count(), 2, "{several}");
-}
-
-#[test]
-fn events_are_named_by_their_recipe() {
-    let context = Context { places: BTreeMap::new(), ..context() };
-    let name = |more: &str| {
-        let head = "name = \"n\"\nset = { file = \"x\" }\n[workload.w]\ncommand = \"cat {file}\"\n[[comparison]]\nname = \"c\"\n";
-        let text =
-            format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"nexus-live\"{more} }}");
-        let path = resolved(&text, &context)[0].needed[0].path.clone();
-        path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-    };
-    let names = [
-        ("", "synth-200000000-events-40-banks-2048-live-v1.nxs"),
-        (
-            ", size = \"8MB\", banks = 2, seed = 7",
-            "synth-1000000-events-2-banks-2048-live-seed7-v1.nxs",
-        ),
-        (
-            ", chunk = \"1Mi\", order = \"ordered\", filter = \"shuffle+gzip\", libver = \"latest\", weights = \"even\"",
-            "synth-200000000-events-40-banks-1048576-ordered-shuffle+gzip4-even-latest-v1.nxs",
-        ),
-        (", chunk = \"contiguous\"", "synth-200000000-events-40-banks-contiguous-v1.nxs"),
-        (
-            ", chunk = 512, order = \"interleaved\"",
-            "synth-200000000-events-40-banks-512-interleaved-v1.nxs",
-        ),
-    ];
-    for (more, expected) in names {
-        assert_eq!(name(more), expected);
-    }
-}
-
-#[test]
-fn networks_are_named_by_their_recipe() {
-    let context = Context { places: BTreeMap::new(), ..context() };
-    for (more, expected) in [
-        ("", "synth-14086-astrocytes-219422-neurons-v1.h5"),
-        (", astrocytes = 1000, seed = 2", "synth-1000-astrocytes-219422-neurons-seed2-v1.h5"),
-        (", neurons = 1000", "synth-64-astrocytes-1000-neurons-v1.h5"),
-    ] {
-        let head = "name = \"n\"\nset = { file = \"x\" }\n[workload.w]\ncommand = \"cat {file}\"\n[[comparison]]\nname = \"c\"\n";
-        let text =
-            format!("{head}arms = [\"w\"]\n[file.x]\nsynth = {{ kind = \"neuroglial\"{more} }}");
-        let path = resolved(&text, &context)[0].needed[0].path.clone();
-        assert_eq!(
-            path.file_name().map(|name| name.to_string_lossy().into_owned()).as_deref(),
-            Some(expected)
-        );
-    }
 }
 
 #[test]
@@ -436,9 +379,10 @@ arms = ["w"]
     assert_eq!(names.len(), 2);
     assert!(names[0].starts_with("/cache/plain-") && names[0].ends_with(".txt"), "{names:?}");
     assert!(names[1].starts_with("/cache/packed-") && names[1].ends_with(".gz"), "{names:?}");
-    assert!(
-        matches!(&jobs[0].needed[0].make, Make::Command { partial, .. } if partial.display().to_string().contains("partial-"))
-    );
+    assert!(matches!(
+        &jobs[0].needed[0].make,
+        Make::Command { partial, .. } if partial.display().to_string().contains("partial-")
+    ));
     // A peer makes it, too; without the peer, the arms that want its file are left out, and said to
     // be.
     let by_peer = |peer: &str| {

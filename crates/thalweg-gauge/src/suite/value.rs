@@ -1,4 +1,4 @@
-//! Plain values of settings, and what the known settings may be.
+//! Values of settings, and checks of the known settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
-use super::node::expected;
-use crate::level::Level;
+use super::toml_table::expected;
+use crate::cache_level::CacheLevel;
 use crate::units::parse_duration;
 
 /// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Scalar {
+pub enum SettingValue {
     /// A whole number.
     Integer(i64),
     /// Any other number.
@@ -25,7 +25,7 @@ pub enum Scalar {
     Text(String),
 }
 
-impl fmt::Display for Scalar {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(i) => i.fmt(f),
@@ -36,10 +36,10 @@ impl fmt::Display for Scalar {
     }
 }
 
-impl FromStr for Scalar {
+impl FromStr for SettingValue {
     type Err = std::convert::Infallible;
 
-    /// A number or a truth value if it looks like one.
+    /// Parses a whole number, true or false; any other text stays text.
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         Ok(match (s.parse(), s.parse()) {
             (Ok(i), _) => Self::Integer(i),
@@ -49,7 +49,7 @@ impl FromStr for Scalar {
     }
 }
 
-impl Scalar {
+impl SettingValue {
     pub(super) fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
         let wrong = || expected("a string, a number, true or false", value);
         match value {
@@ -70,17 +70,17 @@ impl Scalar {
     }
 }
 
-/// Settings that mean something to the harness, whether or not a command mentions them.
+/// Settings that the harness itself uses, whether or not a command mentions them.
 pub(super) const KNOWN: [&str; 6] = ["threads", "cpus", "level", "place", "file", "timeout"];
 
 /// Most threads that make sense: a typing mistake must not start a million.
 const MOST_THREADS: i64 = 1024;
 
 /// A number of threads; `all` stands for every core that this process may use.
-pub(super) fn threads(value: &Scalar, all: usize) -> Result<usize, String> {
+pub(super) fn threads(value: &SettingValue, all: usize) -> Result<usize, String> {
     match value {
-        Scalar::Integer(n @ 1..=MOST_THREADS) => Ok(usize::try_from(*n).unwrap_or(1)),
-        Scalar::Text(word) if word == "all" => Ok(all),
+        SettingValue::Integer(n @ 1..=MOST_THREADS) => Ok(usize::try_from(*n).unwrap_or(1)),
+        SettingValue::Text(word) if word == "all" => Ok(all),
         other => Err(format!(
             "threads: {other} is neither \"all\" nor a number from 1 to {MOST_THREADS}"
         )),
@@ -91,7 +91,7 @@ pub(super) fn threads(value: &Scalar, all: usize) -> Result<usize, String> {
 const MOST_CPUS: usize = 8192;
 
 /// A list of CPUs as in "0-3,8".
-pub(super) fn cpus(value: &Scalar) -> Result<Vec<usize>, String> {
+pub(super) fn cpus(value: &SettingValue) -> Result<Vec<usize>, String> {
     let text = value.to_string();
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -105,20 +105,20 @@ pub(super) fn cpus(value: &Scalar) -> Result<Vec<usize>, String> {
 }
 
 /// A level of the caches.
-pub(super) fn level(value: &Scalar) -> Result<Level, String> {
+pub(super) fn level(value: &SettingValue) -> Result<CacheLevel, String> {
     value.to_string().parse().map_err(|e: crate::Error| format!("level: {e}"))
 }
 
 /// The time limit of a trial.
-pub(super) fn timeout(value: &Scalar) -> Result<Duration, String> {
+pub(super) fn timeout(value: &SettingValue) -> Result<Duration, String> {
     match value {
-        Scalar::Text(text) => parse_duration(text).map_err(|e| format!("timeout: {e}")),
+        SettingValue::Text(text) => parse_duration(text).map_err(|e| format!("timeout: {e}")),
         other => Err(format!("timeout: {other} has no unit, expected a duration as in \"90 s\"")),
     }
 }
 
 /// Checks the value of a known setting, as far as the text alone can tell.
-pub(super) fn check(name: &str, value: &Scalar) -> Result<(), String> {
+pub(super) fn check(name: &str, value: &SettingValue) -> Result<(), String> {
     match name {
         "threads" => threads(value, 1).map(|_| ()),
         "cpus" => cpus(value).map(|_| ()),
@@ -134,19 +134,19 @@ mod tests {
 
     #[test]
     fn lists_of_cpus() {
-        let list = |s: &str| cpus(&Scalar::Text(s.into())).ok();
+        let list = |s: &str| cpus(&SettingValue::Text(s.into())).ok();
         assert_eq!(list("0-2,5"), Some(vec![0, 1, 2, 5]));
         assert_eq!(list("2-1"), None);
         assert_eq!(list(""), None);
         assert_eq!(list("0-99999999"), None);
-        assert_eq!(cpus(&Scalar::Integer(3)).ok(), Some(vec![3]));
+        assert_eq!(cpus(&SettingValue::Integer(3)).ok(), Some(vec![3]));
     }
 
     #[test]
     fn words_of_the_command_line_keep_their_kind() {
-        let of = |s: &str| s.parse::<Scalar>().ok();
-        assert_eq!(of("8"), Some(Scalar::Integer(8)));
-        assert_eq!(of("true"), Some(Scalar::Flag(true)));
-        assert_eq!(of("0-3"), Some(Scalar::Text("0-3".into())));
+        let of = |s: &str| s.parse::<SettingValue>().ok();
+        assert_eq!(of("8"), Some(SettingValue::Integer(8)));
+        assert_eq!(of("true"), Some(SettingValue::Flag(true)));
+        assert_eq!(of("0-3"), Some(SettingValue::Text("0-3".into())));
     }
 }

@@ -1,11 +1,11 @@
-//! Empties a child's pipe in the background and keeps its end.
+//! Drains a child's pipe in the background and keeps its end.
 
 use std::io::Read;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The end of what a child writes to one of its pipes.
+/// The last bytes that a child writes to a pipe.
 pub(super) struct Tail {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: Receiver<()>,
@@ -36,8 +36,8 @@ impl Tail {
         Self { kept, ended }
     }
 
-    /// What was kept once the pipe has closed, or after `patience` (a runaway descendant may hold
-    /// it open).
+    /// The kept bytes, once the pipe has closed, or after `patience` (a descendant may hold the
+    /// pipe open).
     pub(super) fn finish(self, patience: Duration) -> String {
         let _ = self.ended.recv_timeout(patience);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

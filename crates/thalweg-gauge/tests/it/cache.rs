@@ -79,8 +79,10 @@ fn a_mapping_keeps_the_file_and_its_holder_is_named() {
         return;
     }
     let script = "import mmap,sys\n\
-                  f=open(sys.argv[1],'rb'); m=mmap.mmap(f.fileno(),0,access=mmap.ACCESS_READ); f.close()\n\
-                  s=sum(m[i] for i in range(0,len(m),4096)); print('ready',flush=True); sys.stdin.read()";
+                  f=open(sys.argv[1],'rb')\n\
+                  m=mmap.mmap(f.fileno(),0,access=mmap.ACCESS_READ); f.close()\n\
+                  s=sum(m[i] for i in range(0,len(m),4096))\n\
+                  print('ready',flush=True); sys.stdin.read()";
     let spawned = Command::new("python3")
         .args(["-c", script])
         .arg(&path)
@@ -179,8 +181,8 @@ fn a_file_in_memory_is_told_to_stay_there() {
     let Some(memory) = Mounted::new("tmpfs", "size=4m", dir.path().join("memory")) else { return };
     let path = memory.0.join("f");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let prepared = thalweg_gauge::level::prepare(
-        thalweg_gauge::level::Level::Cold,
+    let prepared = thalweg_gauge::cache_level::prepare(
+        thalweg_gauge::cache_level::CacheLevel::Cold,
         std::slice::from_ref(&path),
         EvictOptions::default(),
     );
@@ -192,7 +194,7 @@ fn a_file_in_memory_is_told_to_stay_there() {
 /// a word.
 #[test]
 fn a_full_disk_is_told() {
-    use thalweg_gauge::comparison::{Arm, Plan, run};
+    use thalweg_gauge::comparison::{Arm, ComparisonPlan, run};
     let dir = scratch();
     let Some(full) = Mounted::new("tmpfs", "size=64k", dir.path().join("full")) else { return };
     let filler = std::fs::write(full.0.join("filler"), vec![0; 1 << 20]);
@@ -203,7 +205,7 @@ fn a_full_disk_is_told() {
         .append(true)
         .open(full.0.join("results.jsonl"))
         .unwrap();
-    let plan = Plan::new("full", vec![Arm::new("a", ["true"], &file).foreign()]);
+    let plan = ComparisonPlan::new("full", vec![Arm::new("a", ["true"], &file).foreign()]);
     let error = run(&plan, &mut out, &std::sync::atomic::AtomicBool::new(false), &mut |_| {})
         .unwrap_err()
         .to_string();

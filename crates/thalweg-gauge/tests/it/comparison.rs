@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use thalweg_gauge::comparison::{Arm, Clock, Comparison, Ended, Plan, Progress, Trial, read, run};
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::CacheLevel;
+use thalweg_gauge::comparison::{
+    Arm, Clock, Comparison, ComparisonPlan, ComparisonProgress, EndReason, Trial, read, run,
+};
 use thalweg_gauge::limit::ProbeOptions;
-use thalweg_gauge::stats::Finding;
+use thalweg_gauge::stats::RatioFinding;
 
 use super::common::{data_file, scratch};
 
@@ -14,12 +16,13 @@ use super::common::{data_file, scratch};
 fn arm(name: &str, file: &std::path::Path, seconds: f64, digest: &str) -> Arm {
     let script = format!(
         "cat \"$1\" > /dev/null; sleep {seconds}; \
-         echo '{{\"open_to_last_s\":{seconds},\"digest\":\"{digest}\",\"samples\":1000,\"stages\":{{\"fetch\":0.004}}}}'"
+         echo '{{\"open_to_last_s\":{seconds},\"digest\":\"{digest}\",\
+         \"samples\":1000,\"stages\":{{\"fetch\":0.004}}}}'"
     );
     Arm::new(name, ["sh", "-c", &script, "sh", "{file}"], file)
 }
 
-fn go(plan: &Plan) -> (Comparison, Vec<u8>) {
+fn go(plan: &ComparisonPlan) -> (Comparison, Vec<u8>) {
     let mut lines = Vec::new();
     let comparison = run(plan, &mut lines, &AtomicBool::new(false), &mut |_| {}).unwrap();
     (comparison, lines)
@@ -27,7 +30,7 @@ fn go(plan: &Plan) -> (Comparison, Vec<u8>) {
 
 /// The first run in which the system left the files in the page cache, or out of it, as a trial
 /// needs them; after some attempts, whatever there is. Where memory is short, pages leave at once.
-fn unspoilt(plan: &Plan, is_fine: impl Fn(&Comparison) -> bool) -> (Comparison, Vec<u8>) {
+fn unspoilt(plan: &ComparisonPlan, is_fine: impl Fn(&Comparison) -> bool) -> (Comparison, Vec<u8>) {
     (0..5).map(|_| go(plan)).find(|(c, _)| is_fine(c)).unwrap_or_else(|| go(plan))
 }
 
@@ -45,10 +48,10 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     let dir = scratch();
     let file = data_file(&dir, "f", 2 << 20);
     let arms = vec![
-        arm("slow", &file, 0.03, "d").level(Level::Hot),
-        arm("fast", &file, 0.01, "d").level(Level::Hot),
+        arm("slow", &file, 0.03, "d").level(CacheLevel::Hot),
+        arm("fast", &file, 0.01, "d").level(CacheLevel::Hot),
     ];
-    let plan = Plan::new("hot", arms).rounds(6);
+    let plan = ComparisonPlan::new("hot", arms).rounds(6);
     let (c, lines) = unspoilt(&plan, |c| c.trials.iter().all(|t| t.rejected.is_none()));
     assert_eq!(c.session.clock, Clock::TimeToSamples);
     assert!(c.refused.is_none() && !c.stopped());
@@ -57,7 +60,7 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     let fast = &c.summaries[1];
     assert_eq!(
         (fast.level, fast.trials, fast.finding),
-        (Some(Level::Hot), 6, Some(Finding::Faster))
+        (Some(CacheLevel::Hot), 6, Some(RatioFinding::Faster))
     );
     assert!((fast.ratio.unwrap().median - 1.0 / 3.0).abs() < 1e-9);
     assert!(c.noise.is_some());
@@ -87,7 +90,7 @@ fn different_values_are_refused_at_once() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let arms = vec![arm("a", &file, 0.01, "one"), arm("b", &file, 0.01, "two")];
-    let (c, _) = go(&Plan::new("refused", arms));
+    let (c, _) = go(&ComparisonPlan::new("refused", arms));
     let why = c.refused.clone().unwrap();
     assert!(why.contains("one") && why.contains("two"), "{why}");
     assert_eq!(c.trials.len(), 2, "the warm-ups showed it");
@@ -104,11 +107,13 @@ fn cold_trials_prove_their_bytes_and_cheats_are_rejected() {
     let mut cheat = arm("cheat", &file, 0.01, "d");
     cheat.workload.argv[2] =
         cheat.workload.argv[2].replace("cat \"$1\" > /dev/null", "head -c 9000 \"$1\" >/dev/null");
-    let plan =
-        Plan { retries: 1, ..Plan::new("cold", vec![honest, cheat]).rounds(2).control(false) };
+    let plan = ComparisonPlan {
+        retries: 1,
+        ..ComparisonPlan::new("cold", vec![honest, cheat]).rounds(2).control(false)
+    };
     let (c, _) = unspoilt(&plan, first_is_sound);
     let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
-    if first.level != Some(Level::Cold) {
+    if first.level != Some(CacheLevel::Cold) {
         eprintln!("skipped: cold can't be verified here: {:?} {:?}", first.level, first.rejected);
         return;
     }
@@ -143,13 +148,15 @@ fn a_store_is_as_cold_as_all_of_its_files() {
     };
     let (all, part) =
         (reads("all", "\"$1\"/log \"$1\"/segments/*"), reads("part", "\"$1\"/segments/*"));
-    let plan =
-        Plan { retries: 0, ..Plan::new("store", vec![all.clone(), part]).rounds(2).control(false) };
+    let plan = ComparisonPlan {
+        retries: 0,
+        ..ComparisonPlan::new("store", vec![all.clone(), part]).rounds(2).control(false)
+    };
     let (c, _) = unspoilt(&plan, first_is_sound);
     assert_eq!(c.session.places[0].bytes, 6 << 20, "all of its files");
     let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
     assert_eq!(first.prepared.as_ref().unwrap().evictions.len(), 4);
-    if first.level == Some(Level::Cold) {
+    if first.level == Some(CacheLevel::Cold) {
         assert_eq!((c.summaries[0].trials, c.summaries[0].rejected), (2, 0));
         assert_eq!((c.summaries[1].trials, c.summaries[1].rejected), (0, 2), "a file was left out");
     } else {
@@ -157,7 +164,10 @@ fn a_store_is_as_cold_as_all_of_its_files() {
     }
     let quick =
         ProbeOptions { window: Duration::from_millis(10), windows: 1, ..ProbeOptions::default() };
-    let hot = Plan::new("hot", vec![all.level(Level::Hot)]).rounds(1).control(false).probe(quick);
+    let hot = ComparisonPlan::new("hot", vec![all.level(CacheLevel::Hot)])
+        .rounds(1)
+        .control(false)
+        .probe(quick);
     let (c, _) = unspoilt(&hot, first_is_sound);
     assert_eq!(c.summaries[0].trials, 1, "{:?}", c.trials);
     assert_eq!(c.probes[0].file, store.display().to_string());
@@ -167,12 +177,13 @@ fn a_store_is_as_cold_as_all_of_its_files() {
 fn an_arm_that_fails_is_out_and_the_others_go_on() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let works = arm("works", &file, 0.01, "d").level(Level::Lukewarm);
+    let works = arm("works", &file, 0.01, "d").level(CacheLevel::Lukewarm);
     let breaks = Arm::new("breaks", ["sh", "-c", "echo broken >&2; exit 1"], &file);
     let mute = Arm::new("mute", ["true"], &file);
     let liar = Arm::new("liar", ["echo", "{\"open_to_last_s\":1000,\"digest\":\"d\"}"], &file);
-    let (c, _) =
-        go(&Plan::new("failing", vec![works, breaks, mute, liar]).rounds(2).control(false));
+    let (c, _) = go(&ComparisonPlan::new("failing", vec![works, breaks, mute, liar])
+        .rounds(2)
+        .control(false));
     assert_eq!(c.summaries[0].trials, 2);
     assert!(c.any_failed());
     for (i, word) in [(1, "broken"), (2, "open_to_last_s"), (3, "1000")] {
@@ -190,10 +201,11 @@ fn foreign_commands_are_timed_by_the_wall() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let cat =
-        |name: &str| Arm::new(name, ["cat", "{file}"], &file).level(Level::Lukewarm).foreign();
-    let (c, _) = go(&Plan::new("foreign", vec![cat("x"), cat("y")]).rounds(2).control(false));
+        |name: &str| Arm::new(name, ["cat", "{file}"], &file).level(CacheLevel::Lukewarm).foreign();
+    let (c, _) =
+        go(&ComparisonPlan::new("foreign", vec![cat("x"), cat("y")]).rounds(2).control(false));
     assert_eq!(c.session.clock, Clock::Wall);
-    assert_eq!(c.summaries[1].finding, Some(Finding::TooFewPairs));
+    assert_eq!(c.summaries[1].finding, Some(RatioFinding::TooFewPairs));
     assert!(c.summaries[1].time_s.is_some());
 }
 
@@ -201,12 +213,12 @@ fn foreign_commands_are_timed_by_the_wall() {
 fn what_decodes_nothing_needs_no_digest_and_is_timed_by_its_own_word() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let decodes = arm("decodes", &file, 0.004, "d").level(Level::Lukewarm);
+    let decodes = arm("decodes", &file, 0.004, "d").level(CacheLevel::Lukewarm);
     let report = "cat \"$0\" > /dev/null; echo '{\"open_to_last_s\":1e-6}'";
     let mut device =
-        Arm::new("device", ["sh", "-c", report, "{file}"], &file).level(Level::Lukewarm);
+        Arm::new("device", ["sh", "-c", report, "{file}"], &file).level(CacheLevel::Lukewarm);
     device.values = Some(Arm::NO_VALUES.into());
-    let (c, _) = go(&Plan::new("device", vec![decodes, device]).rounds(2).control(false));
+    let (c, _) = go(&ComparisonPlan::new("device", vec![decodes, device]).rounds(2).control(false));
     assert_eq!((c.refused.as_ref(), c.session.clock), (None, Clock::TimeToSamples));
     assert_eq!((c.summaries[1].trials, c.summaries[1].failed.as_ref()), (2, None));
 }
@@ -217,18 +229,19 @@ fn a_stop_keeps_what_has_finished() {
     let file = data_file(&dir, "f", 1 << 16);
     let stop = AtomicBool::new(false);
     let mut lines = Vec::new();
-    let plan = Plan::new("stopped", vec![arm("a", &file, 0.01, "d").level(Level::Hot)])
-        .control(false)
-        .rounds(50);
+    let plan =
+        ComparisonPlan::new("stopped", vec![arm("a", &file, 0.01, "d").level(CacheLevel::Hot)])
+            .control(false)
+            .rounds(50);
     let mut finished: Vec<Trial> = Vec::new();
     let c = run(&plan, &mut lines, &stop, &mut |p| {
-        if let Progress::Finished(trial) = p {
+        if let ComparisonProgress::Finished(trial) = p {
             finished.push(trial.clone());
             stop.store(finished.len() == 4, Ordering::Relaxed);
         }
     })
     .unwrap();
-    assert_eq!((c.ended, c.look), (Ended::Stopped, None));
+    assert_eq!((c.ended, c.look), (EndReason::Stopped, None));
     assert_eq!(c.trials, finished);
     assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 1 + 4);
 }
@@ -247,7 +260,8 @@ fn the_limit_is_probed_in_the_same_session() {
     };
     let mut a = arm("a", &file, 0.05, "d");
     a.sample_bytes = Some(2);
-    let (c, lines) = go(&Plan::new("limit", vec![a]).rounds(1).control(false).probe(quick));
+    let (c, lines) =
+        go(&ComparisonPlan::new("limit", vec![a]).rounds(1).control(false).probe(quick));
     let probe = &c.probes[0];
     assert_eq!(probe.points.len(), 6, "two by two in order, two scattered");
     assert!(probe.best().unwrap().bytes_per_s > 0.0 && probe.requests_per_s().unwrap() > 0.0);
@@ -266,15 +280,19 @@ fn the_limit_is_probed_in_the_same_session() {
 fn plans_that_make_no_sense_are_told_so() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1);
-    let refuses =
-        |plan: &Plan| run(plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).is_err();
-    assert!(refuses(&Plan::new("none", Vec::new())));
-    assert!(refuses(&Plan::new(
+    let refuses = |plan: &ComparisonPlan| {
+        run(plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).is_err()
+    };
+    assert!(refuses(&ComparisonPlan::new("none", Vec::new())));
+    assert!(refuses(&ComparisonPlan::new(
         "twice",
         vec![arm("a", &file, 0.0, "d"), arm("a", &file, 0.0, "d")]
     )));
-    assert!(refuses(&Plan::new("no rounds", vec![arm("a", &file, 0.0, "d")]).rounds(0)));
-    assert!(refuses(&Plan::new("no file", vec![arm("a", &dir.path().join("absent"), 0.0, "d")])));
+    assert!(refuses(&ComparisonPlan::new("no rounds", vec![arm("a", &file, 0.0, "d")]).rounds(0)));
+    assert!(refuses(&ComparisonPlan::new(
+        "no file",
+        vec![arm("a", &dir.path().join("absent"), 0.0, "d")]
+    )));
 }
 
 /// Whatever a peer does, its arm is out with the reason, and the others go on.
@@ -284,7 +302,7 @@ fn bad_peers_are_out_and_told() {
     let file = data_file(&dir, "f", 1 << 16);
     let peer = |name: &str, script: &str| Arm::new(name, ["sh", "-c", script], &file);
     let arms = vec![
-        arm("works", &file, 0.01, "d").level(Level::Lukewarm),
+        arm("works", &file, 0.01, "d").level(CacheLevel::Lukewarm),
         peer("crashes", "kill -SEGV $$"),
         peer("hangs", "sleep 60").timeout(Duration::from_millis(300)),
         peer("garbage", "head -c 5000 /dev/urandom"),
@@ -292,7 +310,7 @@ fn bad_peers_are_out_and_told() {
         peer("negative", "echo '{\"open_to_last_s\":-1,\"digest\":\"d\"}'"),
         peer("absent", "no-such-program-here"),
     ];
-    let (c, _) = go(&Plan::new("bad peers", arms).rounds(2).control(false));
+    let (c, _) = go(&ComparisonPlan::new("bad peers", arms).rounds(2).control(false));
     assert_eq!((c.summaries[0].trials, c.refused.as_ref()), (2, None));
     let words = [
         "killed by",

@@ -1,5 +1,4 @@
-//! Real processes on a real file system, and what the project publishes. One program, so that it
-//! links once.
+//! Real processes on a real file system. One test program, so that it is linked once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +13,6 @@ mod comparison;
 #[path = "../../../thalweg/tests/it/corpus.rs"]
 mod corpus;
 mod fuzz_corpus;
-mod published;
 mod report;
 mod resume;
 mod trial;

@@ -4,8 +4,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use thalweg_gauge::comparison::{Arm, Comparison, Plan, run};
-use thalweg_gauge::level::Level;
+use thalweg_gauge::cache_level::CacheLevel;
+use thalweg_gauge::comparison::{Arm, Comparison, ComparisonPlan, run};
 use thalweg_gauge::limit::ProbeOptions;
 use thalweg_gauge::report::{html, machine, markdown, text};
 
@@ -16,7 +16,8 @@ fn comparison() -> Comparison {
     let file = data_file(&dir, "f", 4 << 20);
     let script = |read: &str, s: f64| {
         format!(
-            "{read} \"$1\" > /dev/null; sleep {s}; echo '{{\"open_to_last_s\":{s},\"digest\":\"d\",\"samples\":2000000,\
+            "{read} \"$1\" > /dev/null; sleep {s}; \
+             echo '{{\"open_to_last_s\":{s},\"digest\":\"d\",\"samples\":2000000,\
              \"version\":\"cat 9\",\"build\":{{\"compiler\":\"cc 13\",\"allocator\":\"glibc\"}},\
              \"stages\":{{\"fetch\":{{\"busy_s\":0.02,\"exposed_s\":0.01}},\"decode\":0.03}}}}'"
         )
@@ -34,7 +35,7 @@ fn comparison() -> Comparison {
         a.sample_bytes = Some(2);
     }
     if let Some(a) = arms.last_mut() {
-        a.level = Level::Hot;
+        a.level = CacheLevel::Hot;
         a.label = Some("runs an interpreter".into());
     }
     let probe = ProbeOptions {
@@ -45,8 +46,10 @@ fn comparison() -> Comparison {
         single_stream_bytes: 4 << 20,
         throttle: None,
     };
-    let plan =
-        Plan { retries: 0, ..Plan::new("everything <at> once", arms).rounds(6).probe(probe) };
+    let plan = ComparisonPlan {
+        retries: 0,
+        ..ComparisonPlan::new("everything <at> once", arms).rounds(6).probe(probe)
+    };
     run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap()
 }
 

@@ -6,12 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use thalweg_gauge::cache_level::CacheLevel;
 use thalweg_gauge::comparison::{
-    Arm, Comparison, Ended, Flag, Pairs, Plan, Progress, read, reopen, run,
+    Arm, Comparison, ComparisonPlan, ComparisonProgress, EndReason, Flag, PairCount, read, reopen,
+    run,
 };
-use thalweg_gauge::level::Level;
 use thalweg_gauge::limit::ProbeOptions;
-use thalweg_gauge::stats::Finding;
+use thalweg_gauge::stats::RatioFinding;
 
 use super::common::{data_file, scratch};
 
@@ -21,30 +22,31 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Says that it took `seconds`, whatever it took.
 fn arm(name: &str, file: &Path, seconds: f64) -> Arm {
     let script = format!("sleep 0.004; echo '{{\"open_to_last_s\":{seconds},\"digest\":\"d\"}}'");
-    Arm::new(name, ["sh", "-c", &script], file).level(Level::Lukewarm)
+    Arm::new(name, ["sh", "-c", &script], file).level(CacheLevel::Lukewarm)
 }
 
 /// Runs each of `plans`, going on with what `results` holds.
 fn go(
-    plans: &[Plan],
+    plans: &[ComparisonPlan],
     results: &Path,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(ComparisonProgress<'_>),
 ) -> Vec<Comparison> {
     let (mut out, earlier) = reopen(results).unwrap();
-    let resumed = |plan: &Plan| match earlier.iter().find(|e| e.session.name == plan.name) {
+    let resumed = |plan: &ComparisonPlan| match earlier.iter().find(|e| e.session.name == plan.name)
+    {
         Some(earlier) => plan.clone().resume(earlier.clone()),
         None => plan.clone(),
     };
     plans.iter().map(|plan| run(&resumed(plan), &mut out, stop, progress).unwrap()).collect()
 }
 
-fn quietly(plans: &[Plan], results: &Path) -> Vec<Comparison> {
+fn quietly(plans: &[ComparisonPlan], results: &Path) -> Vec<Comparison> {
     go(plans, results, &AtomicBool::new(false), &mut |_| {})
 }
 
 /// Two comparisons of five arms and five rounds: 50 trials.
-fn fifty(file: &Path) -> Vec<Plan> {
+fn fifty(file: &Path) -> Vec<ComparisonPlan> {
     let arms: Vec<Arm> = ["a", "b", "c", "d", "e"]
         .map(|name| {
             let mut arm = arm(name, file, 0.001);
@@ -52,7 +54,7 @@ fn fifty(file: &Path) -> Vec<Plan> {
             arm
         })
         .into();
-    let plan = |name| Plan::new(name, arms.clone()).rounds(5).control(false);
+    let plan = |name| ComparisonPlan::new(name, arms.clone()).rounds(5).control(false);
     vec![plan("one"), plan("two")]
 }
 
@@ -112,7 +114,7 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
     assert_eq!(all.len(), 2);
     let mut trials = 0;
     for c in &all {
-        assert_eq!((c.ended, c.rounds), (Ended::AllRounds, 5), "seed {seed}");
+        assert_eq!((c.ended, c.rounds), (EndReason::AllRounds, 5), "seed {seed}");
         for (arm, round) in c.session.arms.iter().flat_map(|a| (0..6).map(move |r| (a, r))) {
             let round = (round < 5).then_some(round); // and the warm-up
             let found = c.trials.iter().filter(|t| t.arm == arm.name && t.round == round).count();
@@ -146,8 +148,9 @@ fn every_end_of_a_file_can_be_gone_on_with() {
         &file,
     );
     let fails = Arm::new("fails", ["sh", "-c", &format!("test -e {}.flag", file.display())], &file);
-    let arms = vec![arm("a", &file, 0.001), cheat.clone(), fails.level(Level::Lukewarm)];
-    let plans = [Plan { retries: 1, ..Plan::new("n", arms).rounds(2).control(false) }];
+    let arms = vec![arm("a", &file, 0.001), cheat.clone(), fails.level(CacheLevel::Lukewarm)];
+    let plans =
+        [ComparisonPlan { retries: 1, ..ComparisonPlan::new("n", arms).rounds(2).control(false) }];
     let slots = |c: &Comparison| -> BTreeSet<_> {
         let slot = |t: &thalweg_gauge::comparison::Trial| {
             (t.round, t.position, t.arm.clone(), t.attempt, t.failed.is_some())
@@ -178,18 +181,18 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
     unsteady.workload.argv[2] =
         "sleep 0.004; echo '{\"open_to_last_s\":0.001'$(date +%N | cut -c 4-9)',\"digest\":\"d\"}'"
             .into();
-    let plans = [Plan::new("n", vec![unsteady, arm("slow", &file, 0.0039)])
+    let plans = [ComparisonPlan::new("n", vec![unsteady, arm("slow", &file, 0.0039)])
         .control(false)
-        .pairs(Pairs::Auto { least: 8, most: 20, half_width: 1e-6 })];
+        .pairs(PairCount::Auto { least: 8, most: 20, half_width: 1e-6 })];
     let stop = AtomicBool::new(false);
     let c = &go(&plans, &results, &stop, &mut |p| {
-        if let Progress::Finished(t) = p
+        if let ComparisonProgress::Finished(t) = p
             && t.round == Some(9)
         {
             stop.store(true, Ordering::Relaxed);
         }
     })[0];
-    assert_eq!((c.ended, c.rounds, c.look.map(|l| l.rounds)), (Ended::Stopped, 9, Some(8)));
+    assert_eq!((c.ended, c.rounds, c.look.map(|l| l.rounds)), (EndReason::Stopped, 9, Some(8)));
     let slow = &c.summaries[1];
     assert_eq!(slow.ratio.map(|r| r.pairs), Some(8), "what came after the look is not used");
     assert!(slow.ratio.unwrap().interval.is_some() && slow.finding.is_some());
@@ -198,7 +201,7 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
     let before = std::fs::read(&results).unwrap();
     let again = &quietly(&plans, &results)[0];
     assert!(std::fs::read(&results).unwrap().starts_with(&before));
-    assert_eq!((again.ended, again.rounds, again.trials.len()), (Ended::AllRounds, 20, 2 + 40));
+    assert_eq!((again.ended, again.rounds, again.trials.len()), (EndReason::AllRounds, 20, 2 + 40));
     assert!(
         again
             .flags
@@ -222,7 +225,7 @@ fn a_stop_in_the_middle_of_a_trial_ends_it_at_once() {
     let mut slow = arm("slow", &file, 0.001);
     slow.workload.argv[2]
         .insert_str(0, &format!("test -e {flag} && touch {flag}.2 && sleep 900; touch {flag}; "));
-    let plans = [Plan::new("n", vec![slow]).control(false).rounds(3)];
+    let plans = [ComparisonPlan::new("n", vec![slow]).control(false).rounds(3)];
     let stop = AtomicBool::new(false);
     let start = Instant::now();
     let c = std::thread::scope(|scope| {
@@ -238,7 +241,7 @@ fn a_stop_in_the_middle_of_a_trial_ends_it_at_once() {
     assert!(start.elapsed() < PATIENCE, "it waited for the trial");
     assert_eq!(
         (c.ended, c.trials.len(), c.look),
-        (Ended::Stopped, 1, None),
+        (EndReason::Stopped, 1, None),
         "the warm-up had ended"
     );
     assert!(c.summaries[0].finding.is_none());
@@ -249,16 +252,16 @@ fn a_budget_ends_a_run_and_the_next_one_goes_on() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let results = dir.path().join("results.jsonl");
-    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)])
+    let plan = ComparisonPlan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)])
         .rounds(6)
         .control(false);
     let c = &quietly(&[plan.clone().budget(Duration::from_millis(1))], &results)[0];
-    assert_eq!((c.ended, c.trials.len()), (Ended::Budget, 2), "only the warm-up");
+    assert_eq!((c.ended, c.trials.len()), (EndReason::Budget, 2), "only the warm-up");
     assert!(c.stopped() && read(&results).unwrap()[0].stopped());
     let c = &quietly(&[plan.budget(Duration::from_secs(3600))], &results)[0];
     assert_eq!(
         (c.ended, c.trials.len(), c.summaries[1].finding),
-        (Ended::AllRounds, 14, Some(Finding::Slower))
+        (EndReason::AllRounds, 14, Some(RatioFinding::Slower))
     );
 }
 
@@ -276,13 +279,13 @@ fn preparing_may_take_from_the_reserve() {
         throttle: None,
     };
     let arms = vec![arm("a", &file, 0.001), arm("b", &file, 0.002)];
-    let mut plan = Plan::new("n", arms)
+    let mut plan = ComparisonPlan::new("n", arms)
         .rounds(2)
         .control(false)
         .probe(probe)
         .budget(Duration::from_millis(700));
     let alone = &quietly(&[plan.clone()], &dir.path().join("alone.jsonl"))[0];
-    assert_eq!((alone.ended, alone.rounds), (Ended::Budget, 0));
+    assert_eq!((alone.ended, alone.rounds), (EndReason::Budget, 0));
     plan.reserve = PATIENCE;
     let shared = &quietly(&[plan], &dir.path().join("shared.jsonl"))[0];
     assert!(shared.rounds > 0, "{:?}", shared.ended);
@@ -292,15 +295,19 @@ fn preparing_may_take_from_the_reserve() {
 fn a_run_ends_when_its_intervals_are_narrow() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let plan = Plan::new(
+    let plan = ComparisonPlan::new(
         "n",
         vec![arm("a", &file, 0.001), arm("b", &file, 0.002), Arm::new("out", ["false"], &file)],
     )
-    .pairs(Pairs::Auto { least: 8, most: 100, half_width: 0.05 });
+    .pairs(PairCount::Auto { least: 8, most: 100, half_width: 0.05 });
     let c = &quietly(&[plan], &dir.path().join("results.jsonl"))[0];
-    assert_eq!((c.ended, c.rounds), (Ended::Precise, 9), "an arm that is out is not waited for");
-    assert_eq!(c.summaries[1].finding, Some(Finding::Slower));
-    assert_eq!(c.summaries[3].finding, Some(Finding::NoDifferenceShown));
+    assert_eq!(
+        (c.ended, c.rounds),
+        (EndReason::Precise, 9),
+        "an arm that is out is not waited for"
+    );
+    assert_eq!(c.summaries[1].finding, Some(RatioFinding::Slower));
+    assert_eq!(c.summaries[3].finding, Some(RatioFinding::NoDifferenceShown));
 }
 
 #[test]
@@ -308,12 +315,12 @@ fn another_run_is_not_gone_on_with() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let results = dir.path().join("results.jsonl");
-    let plan = Plan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)])
+    let plan = ComparisonPlan::new("n", vec![arm("a", &file, 0.001), arm("b", &file, 0.002)])
         .control(false)
         .rounds(2);
     quietly(std::slice::from_ref(&plan), &results);
     let (_, earlier) = reopen(&results).unwrap();
-    let refusal = |plan: Plan| {
+    let refusal = |plan: ComparisonPlan| {
         let plan = plan.resume(earlier[0].clone());
         let error = run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).err();
         error.map(|e| e.to_string()).unwrap_or_default()

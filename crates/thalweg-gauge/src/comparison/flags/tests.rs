@@ -1,14 +1,14 @@
 use super::*;
-use crate::comparison::{Clock, Earlier, Plan, TRIAL_SCHEMA, summarise};
+use crate::cache_level::CacheLevel;
+use crate::comparison::{Clock, ComparisonPlan, Earlier, TRIAL_SCHEMA, summarise};
 use crate::host::Host;
-use crate::level::Level;
 use crate::trial::{Outcome, Usage};
 
 const ROUNDS: usize = 12;
 
 fn session() -> Session {
     let arms = vec![Arm::new("a", ["a"], "f"), Arm::new("b", ["b"], "f")];
-    let plan = Plan::new("n", arms).rounds(ROUNDS);
+    let plan = ComparisonPlan::new("n", arms).rounds(ROUNDS);
     Session {
         schema: "thalweg.session/1".into(),
         id: "s".into(),
@@ -43,8 +43,8 @@ fn trial(arm: &str, round: usize, time_s: f64) -> Trial {
         attempt: 0,
         started_unix_s: 0.0,
         command: arm.into(),
-        level_asked: Level::Lukewarm,
-        level: Some(Level::Lukewarm),
+        level_asked: CacheLevel::Lukewarm,
+        level: Some(CacheLevel::Lukewarm),
         rejected: None,
         failed: None,
         time_s: Some(time_s),
@@ -82,7 +82,7 @@ fn slow(trial: &mut Trial, factor: f64) {
     trial.time_s = trial.time_s.map(|t| t * factor);
 }
 
-fn load(trial: &mut Trial) -> &mut Load {
+fn load(trial: &mut Trial) -> &mut MachineLoad {
     &mut trial.outcome.get_or_insert_default().load
 }
 
@@ -114,7 +114,10 @@ fn a_machine_that_slows_down_is_told_from_a_ratio_that_moves() {
 fn outliers_are_named() {
     let flags = flagged(|round, _, b| slow(b, if round == 3 || round == 7 { 1.5 } else { 1.0 }));
     assert!(
-        matches!(&flags[..], [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]),
+        matches!(
+            &flags[..],
+            [Flag::Outliers { arm, rounds, .. }] if arm == "b" && rounds == &[3, 7]
+        ),
         "{flags:?}"
     );
     assert!(flags[0].to_string().contains("b in rounds 4, 8, up to 1.49 times"), "{}", flags[0]);

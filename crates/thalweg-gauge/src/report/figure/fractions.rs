@@ -1,14 +1,15 @@
-//! How near each run came to what its own machine allows.
+//! The fraction of its own machine's limit that each run reached.
 
 use serde_json::{Value, json};
 
 use super::{Figure, bars, plain, rows_axis};
-use crate::compare::Compared;
+use crate::cross_run::Compared;
 use crate::units::digits;
 
-/// A bar a run in every row that has a limit in two runs at least; none if there is no such row.
+/// A bar for each run, in every row that has a limit in at least two runs; `None` without such a
+/// row.
 pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
-    let known = |r: &crate::compare::Row| {
+    let known = |r: &crate::cross_run::ComparedRow| {
         r.cells.iter().flatten().filter(|e| e.fraction().is_some()).count()
     };
     let with: Vec<_> = c.rows.iter().filter(|r| known(r) > 1).collect();
@@ -20,7 +21,7 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         .iter()
         .enumerate()
         .map(|(i, run)| {
-            let of = |(row, r): (usize, &&crate::compare::Row)| {
+            let of = |(row, r): (usize, &&crate::cross_run::ComparedRow)| {
                 let fraction = r.cells.get(i)?.as_ref()?.fraction()?;
                 Some((
                     row,
@@ -34,7 +35,7 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         })
         .collect();
     let names: Vec<String> = with.iter().map(|r| format!("{}: {}", r.experiment, r.arm)).collect();
-    let said: Vec<String> = with
+    let in_words: Vec<String> = with
         .iter()
         .map(|r| {
             let each = r
@@ -47,9 +48,9 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         .collect();
     Some(Figure {
         title: "How near to its own machine's limit".into(),
-        alt: format!("Bars of the fraction of each machine's limit. {}.", said.join("; ")),
-        note: "Limit over median time; 100 % is the best that device and memory allow. This compares programs across machines \
-               that are not equally fast."
+        alt: format!("Bars of the fraction of each machine's limit. {}.", in_words.join("; ")),
+        note: "Limit over median time; 100 % is the best that device and memory allow. This \
+             compares programs across machines that are not equally fast."
             .into(),
         height: 96 + names.len() * (14 + 20 * c.runs.len()),
         data,

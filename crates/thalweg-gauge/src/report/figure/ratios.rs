@@ -4,22 +4,23 @@ use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis};
 use crate::comparison::{Comparison, pairs};
-use crate::stats::{Finding, Ratio};
+use crate::stats::{Ratio, RatioFinding};
+use crate::units::digits;
 
 /// One row of the figure.
 #[derive(Debug, Clone)]
 pub(in crate::report) struct Interval {
     pub(in crate::report) name: String,
     pub(in crate::report) ratio: Ratio,
-    pub(in crate::report) finding: Option<Finding>,
-    /// By which factor identical arms differed; none if that was not measured.
+    pub(in crate::report) finding: Option<RatioFinding>,
+    /// The factor by which identical arms differed; `None` if it was not measured.
     pub(in crate::report) noise: Option<f64>,
     /// Each pair: its round from 0, and its ratio.
     pub(in crate::report) pairs: Vec<(usize, f64)>,
 }
 
-/// The rows of one comparison. Beside others they carry its name, and the control is left to the
-/// noise.
+/// The rows of one comparison. Beside other comparisons they contain its name, and the control
+/// appears as noise only.
 pub(in crate::report) fn of_comparison(c: &Comparison, beside_others: bool) -> Vec<Interval> {
     let Some(baseline) = c.session.arms.first().filter(|_| c.refused.is_none()) else {
         return Vec::new();
@@ -47,7 +48,7 @@ pub(in crate::report) fn of_comparison(c: &Comparison, beside_others: bool) -> V
         .collect()
 }
 
-/// The figure; none without rows. `against` is what 1 stands for.
+/// The figure; `None` without rows. `against` names the baseline, whose ratio is 1.
 pub(in crate::report) fn ratios(
     rows: &[Interval],
     title: &str,
@@ -73,49 +74,52 @@ pub(in crate::report) fn ratios(
     for (finding, name, symbol, colour) in KINDS {
         data.extend(medians(rows, *finding, name, symbol, colour));
     }
-    let said: Vec<String> = rows
-        .iter()
-        .map(|r| {
-            format!(
-                "{} {}{}",
-                r.name,
-                r.ratio,
-                r.finding.map_or(String::new(), |f| format!(" ({f})"))
-            )
-        })
-        .collect();
+    let in_words: Vec<String> = rows.iter().map(in_words).collect();
     Some(Figure {
         title: title.into(),
-        alt: format!("Ratios of time, 1 being {against}: {}.", said.join(", ")),
+        alt: format!("Ratios of time, 1 being {against}: {}.", in_words.join(", ")),
         note: note.into(),
         height: height(rows.len()),
         data,
         layout: json!({
             "yaxis": rows_axis(&names),
             "xaxis": {
-                "type": "log", "range": [low.log10(), high.log10()], "tickmode": "array", "tickvals": values,
-                "ticktext": labels, "title": { "text": format!("← less time · times as long as {} · more time →", plain(against)) },
+                "type": "log", "range": [low.log10(), high.log10()], "tickmode": "array",
+                "tickvals": values,
+                "ticktext": labels,
+                "title": {
+                    "text": format!(
+                        "← less time · times as long as {} · more time →",
+                        plain(against)
+                    ),
+                },
             },
             "shapes": [{
-                "type": "line", "xref": "x", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "layer": "below",
+                "type": "line", "xref": "x", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
+                "layer": "below",
                 "line": { "color": "var(--soft)", "width": 1 },
             }],
         }),
     })
 }
 
-/// How each finding is drawn. Shape and colour both tell.
-const KINDS: &[(Option<Finding>, &str, &str, &str)] = &[
-    (Some(Finding::Faster), "faster", "triangle-left", "var(--c0)"),
-    (Some(Finding::Slower), "slower", "triangle-right", "var(--c5)"),
-    (Some(Finding::NoDifferenceShown), "no difference shown", "circle-open", "var(--soft)"),
-    (Some(Finding::TooFewPairs), "too few for an interval", "x-thin-open", "var(--soft)"),
+fn in_words(r: &Interval) -> String {
+    let finding = r.finding.map_or(String::new(), |f| format!(" ({f})"));
+    format!("{} {}{finding}", r.name, r.ratio)
+}
+
+/// The symbol and the colour of each finding.
+const KINDS: &[(Option<RatioFinding>, &str, &str, &str)] = &[
+    (Some(RatioFinding::Faster), "faster", "triangle-left", "var(--c0)"),
+    (Some(RatioFinding::Slower), "slower", "triangle-right", "var(--c5)"),
+    (Some(RatioFinding::NoDifferenceShown), "no difference shown", "circle-open", "var(--soft)"),
+    (Some(RatioFinding::TooFewPairs), "too few for an interval", "x-thin-open", "var(--soft)"),
     (None, "nothing concluded", "x-thin-open", "var(--soft)"),
 ];
 
 fn medians(
     rows: &[Interval],
-    finding: Option<Finding>,
+    finding: Option<RatioFinding>,
     name: &str,
     symbol: &str,
     colour: &str,
@@ -144,9 +148,13 @@ fn medians(
             "y": mine.iter().map(|(i, _)| *i).collect::<Vec<_>>(),
             "error_x": {
                 "type": "data", "symmetric": false, "thickness": 2.5, "width": 6, "color": colour,
-                "array": end(&|r| Some(r.interval?.1 - r.median)), "arrayminus": end(&|r| Some(r.median - r.interval?.0)),
+                "array": end(&|r| Some(r.interval?.1 - r.median)),
+                "arrayminus": end(&|r| Some(r.median - r.interval?.0)),
             },
-            "marker": { "symbol": symbol, "color": colour, "size": 11, "line": { "width": 2, "color": colour } },
+            "marker": {
+                "symbol": symbol, "color": colour, "size": 11,
+                "line": { "width": 2, "color": colour },
+            },
         })
     })
 }
@@ -156,14 +164,17 @@ fn noise(rows: &[Interval]) -> Option<Value> {
     let mut y: Vec<Option<f64>> = Vec::new();
     for (i, r) in rows.iter().enumerate() {
         let Some(n) = r.noise else { continue };
-        let (top, bottom) = (Some(i as f64 - 0.5), Some(i as f64 + 0.5));
+        let top = Some(i as f64 - 0.5);
+        let bottom = Some(i as f64 + 0.5);
         x.extend([Some(1.0 / n), Some(n), Some(n), Some(1.0 / n), Some(1.0 / n), None]);
         y.extend([top, top, bottom, bottom, top, None]);
     }
     (!x.is_empty()).then(|| {
         json!({
-            "type": "scatter", "mode": "lines", "fill": "toself", "name": "noise between identical arms", "x": x, "y": y,
-            "fillcolor": "var(--noise)", "opacity": 0.55, "line": { "width": 0 }, "hoverinfo": "skip",
+            "type": "scatter", "mode": "lines", "fill": "toself",
+            "name": "noise between identical arms", "x": x, "y": y,
+            "fillcolor": "var(--noise)", "opacity": 0.55, "line": { "width": 0 },
+            "hoverinfo": "skip",
         })
     })
 }
@@ -175,11 +186,15 @@ fn pair_points(rows: &[Interval]) -> Option<Value> {
         .flat_map(|(i, r)| r.pairs.iter().map(move |p| (i, p.0, p.1)))
         .collect();
     let rounds = all.iter().map(|p| p.1 + 1).max()? as f64;
+    // Rounds from top to bottom of the row, so that a drift shows as a slope.
+    let height =
+        |row: usize, round: usize| row as f64 + 0.56 * ((round as f64 + 0.5) / rounds - 0.5);
+    let hover = |round: usize, ratio: f64| format!("round {}: {}x", round + 1, digits(ratio));
     Some(json!({
         "type": "scatter", "mode": "markers", "name": "a pair",
         "x": all.iter().map(|p| p.2).collect::<Vec<_>>(),
-        "y": all.iter().map(|p| p.0 as f64 + 0.56 * ((p.1 as f64 + 0.5) / rounds - 0.5)).collect::<Vec<_>>(),
-        "text": all.iter().map(|p| format!("round {}: {}x", p.1 + 1, crate::units::digits(p.2))).collect::<Vec<_>>(),
+        "y": all.iter().map(|p| height(p.0, p.1)).collect::<Vec<_>>(),
+        "text": all.iter().map(|p| hover(p.1, p.2)).collect::<Vec<_>>(),
         "hovertemplate": "%{text}<extra></extra>",
         "marker": { "symbol": "circle", "color": "var(--c6)", "size": 4 },
     }))

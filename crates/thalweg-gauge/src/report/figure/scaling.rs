@@ -1,27 +1,28 @@
-//! How time or bandwidth changes along a variable that was swept: threads, ranks, batch, size.
+//! Curves of time or bandwidth over a swept variable: threads, ranks, batch, size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::{Figure, colour, grouped, plain};
-use crate::results::Entry;
+use crate::comparison::Spread;
+use crate::results::ResultEntry;
 use crate::units::{bandwidth, seconds};
 
 /// A point of a curve.
-struct Point<'a> {
+struct ScalingPoint<'a> {
     x: f64,
-    entry: &'a Entry,
+    entry: &'a ResultEntry,
 }
 
-/// One figure a variable and group of comparisons.
-pub(in crate::report) fn scaling(entries: &[Entry]) -> Vec<Figure> {
+/// One figure for each variable and group of comparisons.
+pub(in crate::report) fn scaling(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.time_s.is_some());
     let groups = grouped(timed, |e| e.suite.clone().unwrap_or_else(|| e.experiment.clone()));
     groups.iter().flat_map(|(suite, entries)| of_group(suite, entries)).collect()
 }
 
-fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
+fn of_group(suite: &str, entries: &[&ResultEntry]) -> Vec<Figure> {
     let names: BTreeSet<&String> = entries.iter().flat_map(|e| e.settings.keys()).collect();
     let varies = |name: &&&String| {
         entries.iter().map(|e| e.settings.get(**name).map(text)).collect::<BTreeSet<_>>().len() > 1
@@ -31,8 +32,8 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
         .iter()
         .copied()
         .filter_map(|variable| {
-            // A curve is what remains the same when the variable changes.
-            let mut curves: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
+            // A curve joins the entries that differ in this variable only.
+            let mut curves: BTreeMap<String, Vec<ScalingPoint<'_>>> = BTreeMap::new();
             for entry in entries {
                 let Some(x) =
                     entry.settings.get(variable).and_then(Value::as_f64).filter(|x| *x > 0.0)
@@ -42,7 +43,7 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
                 curves
                     .entry(curve(entry, variable, &variables))
                     .or_default()
-                    .push(Point { x, entry });
+                    .push(ScalingPoint { x, entry });
             }
             for points in curves.values_mut() {
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -50,14 +51,14 @@ fn of_group(suite: &str, entries: &[&Entry]) -> Vec<Figure> {
             curves.retain(|_, points| {
                 points.iter().map(|p| p.x.to_bits()).collect::<BTreeSet<_>>().len() > 1
             });
-            (!curves.is_empty()).then(|| draw(suite, variable, &curves))
+            (!curves.is_empty()).then(|| draw(suite, &Curves::new(variable, curves)))
         })
         .collect()
 }
 
-/// The name of an entry without the variable: its experiment, its arm, and what else varies that
-/// they do not say.
-fn curve(e: &Entry, variable: &str, varying: &[&String]) -> String {
+/// The name of an entry's curve: its experiment, its arm, and the other varying settings that these
+/// do not contain.
+fn curve(e: &ResultEntry, variable: &str, varying: &[&String]) -> String {
     let value = e.settings.get(variable).map(text).unwrap_or_default();
     let strip = |name: &str| {
         let mut name = name.to_owned();
@@ -93,87 +94,138 @@ fn text(v: &Value) -> String {
     v.as_str().map_or_else(|| v.to_string(), str::to_owned)
 }
 
-fn draw(suite: &str, variable: &str, curves: &BTreeMap<String, Vec<Point<'_>>>) -> Figure {
-    let all = || curves.values().flatten();
-    // Bandwidth where every point knows its bytes, else time.
-    let rates = all().all(|p| p.entry.rate().is_some());
-    let y = |e: &Entry| if rates { e.rate() } else { e.time_s.map(|t| t.median) }.unwrap_or(0.0);
-    let ends = |e: &Entry| {
-        let t = e.time_s.unwrap_or(crate::comparison::Spread { median: 0.0, min: 0.0, max: 0.0 });
-        match (rates, e.stored_bytes) {
+/// The curves of one figure.
+struct Curves<'a> {
+    by_name: BTreeMap<String, Vec<ScalingPoint<'a>>>,
+    variable: &'a str,
+    /// Whether bandwidth is drawn: every point knows its bytes. Else time is drawn.
+    rates: bool,
+    /// The values of the variable, in ascending order.
+    at: Vec<f64>,
+}
+
+/// Symbols of the curves, from the first again when they run out.
+const SYMBOLS: [&str; 7] =
+    ["circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon"];
+
+impl<'a> Curves<'a> {
+    fn new(variable: &'a str, by_name: BTreeMap<String, Vec<ScalingPoint<'a>>>) -> Self {
+        let rates = by_name.values().flatten().all(|p| p.entry.rate().is_some());
+        let mut at: Vec<f64> = by_name.values().flatten().map(|p| p.x).collect();
+        at.sort_by(f64::total_cmp);
+        at.dedup();
+        Self { by_name, variable, rates, at }
+    }
+
+    /// Bandwidth or time of an entry.
+    fn value(&self, e: &ResultEntry) -> f64 {
+        if self.rates { e.rate() } else { e.time_s.map(|t| t.median) }.unwrap_or(0.0)
+    }
+
+    /// The values of the slowest and of the fastest trial, the smaller value first.
+    fn range(&self, e: &ResultEntry) -> (f64, f64) {
+        let t = e.time_s.unwrap_or(Spread { median: 0.0, min: 0.0, max: 0.0 });
+        match (self.rates, e.stored_bytes) {
             (true, Some(b)) => (b as f64 / t.max, b as f64 / t.min),
             _ => (t.min, t.max),
         }
-    };
-    let mut at: Vec<f64> = all().map(|p| p.x).collect();
-    at.sort_by(f64::total_cmp);
-    at.dedup();
-    let symbols = ["circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon"];
-    let data: Vec<Value> = curves
-        .iter()
-        .enumerate()
-        .map(|(i, (name, points))| {
-            let hover = |p: &Point<'_>| {
-                let e = p.entry;
-                let rate = e.rate().map_or(String::new(), |r| format!("<br>{} stored", bandwidth(r)));
-                let time = e.time_s.map_or(String::new(), |t| seconds(t.median));
-                format!("<b>{}</b><br>{} {variable}<br>{time}{rate}<br>{} trials", plain(name), p.x, e.times.len())
-            };
-            json!({
-                "type": "scatter", "mode": "lines+markers", "name": plain(name),
-                "x": points.iter().map(|p| p.x).collect::<Vec<_>>(), "y": points.iter().map(|p| y(p.entry)).collect::<Vec<_>>(),
-                "error_y": {
-                    "type": "data", "symmetric": false, "thickness": 1, "width": 4, "color": colour(i),
-                    "array": points.iter().map(|p| ends(p.entry).1 - y(p.entry)).collect::<Vec<_>>(),
-                    "arrayminus": points.iter().map(|p| y(p.entry) - ends(p.entry).0).collect::<Vec<_>>(),
-                },
-                "text": points.iter().map(hover).collect::<Vec<_>>(), "hovertemplate": "%{text}<extra></extra>",
-                "line": { "color": colour(i) }, "marker": { "symbol": symbols.get(i % symbols.len()), "size": 8 },
-            })
+    }
+
+    fn hover(&self, name: &str, p: &ScalingPoint<'_>) -> String {
+        let e = p.entry;
+        let rate = e.rate().map_or(String::new(), |r| format!("<br>{} stored", bandwidth(r)));
+        let time = e.time_s.map_or(String::new(), |t| seconds(t.median));
+        let variable = self.variable;
+        let trials = e.times.len();
+        format!("<b>{}</b><br>{} {variable}<br>{time}{rate}<br>{trials} trials", plain(name), p.x)
+    }
+
+    /// The Plotly trace of curve number `i`.
+    fn trace(&self, i: usize, name: &str, points: &[ScalingPoint<'_>]) -> Value {
+        let above = |p: &ScalingPoint<'_>| self.range(p.entry).1 - self.value(p.entry);
+        let below = |p: &ScalingPoint<'_>| self.value(p.entry) - self.range(p.entry).0;
+        json!({
+            "type": "scatter", "mode": "lines+markers", "name": plain(name),
+            "x": points.iter().map(|p| p.x).collect::<Vec<_>>(),
+            "y": points.iter().map(|p| self.value(p.entry)).collect::<Vec<_>>(),
+            "error_y": {
+                "type": "data", "symmetric": false, "thickness": 1, "width": 4,
+                "color": colour(i),
+                "array": points.iter().map(above).collect::<Vec<_>>(),
+                "arrayminus": points.iter().map(below).collect::<Vec<_>>(),
+            },
+            "text": points.iter().map(|p| self.hover(name, p)).collect::<Vec<_>>(),
+            "hovertemplate": "%{text}<extra></extra>",
+            "line": { "color": colour(i) },
+            "marker": { "symbol": SYMBOLS.get(i % SYMBOLS.len()), "size": 8 },
         })
-        .chain(all().next().and_then(|p| p.entry.limit_s.zip(p.entry.stored_bytes)).filter(|_| rates).map(|(s, b)| {
-            let rate = b as f64 / s;
-            json!({
-                "type": "scatter", "mode": "lines", "name": "this machine's limit", "x": [at.first(), at.last()], "y": [rate, rate],
-                "hovertemplate": format!("this machine's limit: {}<extra></extra>", bandwidth(rate)),
-                "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },
-            })
+    }
+
+    /// The machine's limit as a dashed line; `None` where time is drawn or the limit is unknown.
+    fn limit(&self) -> Option<Value> {
+        let first = self.by_name.values().flatten().next().filter(|_| self.rates)?;
+        let (limit_s, bytes) = first.entry.limit_s.zip(first.entry.stored_bytes)?;
+        let rate = bytes as f64 / limit_s;
+        let hover = format!("this machine's limit: {}<extra></extra>", bandwidth(rate));
+        Some(json!({
+            "type": "scatter", "mode": "lines", "name": "this machine's limit",
+            "x": [self.at.first(), self.at.last()], "y": [rate, rate], "hovertemplate": hover,
+            "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },
         }))
-        .collect();
-    let what = if rates { "stored bytes a second" } else { "time" };
-    let said: Vec<String> = curves
-        .iter()
-        .map(|(name, points)| {
-            let show = |p: &Point<'_>| {
-                let value = if rates { bandwidth(y(p.entry)) } else { seconds(y(p.entry)) };
-                format!("{value} at {}", p.x)
-            };
+    }
+
+    /// The first and the last value of each curve, in words.
+    fn in_words(&self) -> String {
+        let show = |p: &ScalingPoint<'_>| {
+            let value = self.value(p.entry);
+            let value = if self.rates { bandwidth(value) } else { seconds(value) };
+            format!("{value} at {}", p.x)
+        };
+        let curve = |(name, points): (&String, &Vec<ScalingPoint<'_>>)| {
             let ends: Vec<String> =
                 [points.first(), points.last()].into_iter().flatten().map(show).collect();
             format!("{name}: {}", ends.join(", "))
+        };
+        self.by_name.iter().map(curve).collect::<Vec<_>>().join("; ")
+    }
+
+    fn layout(&self, what: &str) -> Value {
+        let (suffix, format) = if self.rates { ("B/s", "~s") } else { (" s", "~g") };
+        // Beyond a factor of eight the small values would lie on the axis.
+        let low = self.at.first().copied().unwrap_or(1.0);
+        let wide_x = self.at.last().copied().unwrap_or(1.0) / low > 8.0;
+        let values = self.by_name.values().flatten().map(|p| self.value(p.entry));
+        let values: Vec<f64> = values.filter(|v| *v > 0.0).collect();
+        let wide_y = values.iter().copied().fold(0.0, f64::max)
+            > 30.0 * values.iter().copied().fold(f64::MAX, f64::min);
+        let scale = |wide: bool| if wide { "log" } else { "linear" };
+        let labels: Vec<String> = self.at.iter().map(f64::to_string).collect();
+        json!({
+            "xaxis": {
+                "type": scale(wide_x), "tickmode": "array", "tickvals": self.at,
+                "ticktext": labels, "title": { "text": plain(self.variable) },
+            },
+            "yaxis": {
+                "type": scale(wide_y), "rangemode": "tozero", "tickformat": format,
+                "ticksuffix": suffix, "title": { "text": what },
+            },
         })
-        .collect();
-    let (suffix, format) = if rates { ("B/s", "~s") } else { (" s", "~g") };
-    // Beyond a factor of eight the small values would lie on the axis.
-    let low = at.first().copied().unwrap_or(1.0);
-    let kind = if at.last().copied().unwrap_or(1.0) / low > 8.0 { "log" } else { "linear" };
-    let extremes: Vec<f64> = all().map(|p| y(p.entry)).filter(|v| *v > 0.0).collect();
-    let wide = extremes.iter().copied().fold(0.0, f64::max)
-        > 30.0 * extremes.iter().copied().fold(f64::MAX, f64::min);
-    let labels: Vec<String> = at.iter().map(f64::to_string).collect();
-    let lines = curves.len().div_ceil(3);
+    }
+}
+
+fn draw(suite: &str, curves: &Curves<'_>) -> Figure {
+    let what = if curves.rates { "stored bytes a second" } else { "time" };
+    let traces = curves.by_name.iter().enumerate();
+    let traces = traces.map(|(i, (name, points))| curves.trace(i, name, points));
+    let variable = curves.variable;
+    // The legend holds about three names a line.
+    let lines = curves.by_name.len().div_ceil(3);
     Figure {
         title: format!("{suite}: {what} by {variable}"),
-        alt: format!("Curves of {what} over {variable}. {}.", said.join("; ")),
+        alt: format!("Curves of {what} over {variable}. {}.", curves.in_words()),
         note: "Points: medians, with the slowest and the fastest trial.".into(),
         height: 330 + 22 * lines,
-        data,
-        layout: json!({
-            "xaxis": { "type": kind, "tickmode": "array", "tickvals": at, "ticktext": labels, "title": { "text": plain(variable) } },
-            "yaxis": {
-                "type": if wide { "log" } else { "linear" }, "rangemode": "tozero", "tickformat": format, "ticksuffix": suffix,
-                "title": { "text": what },
-            },
-        }),
+        data: traces.chain(curves.limit()).collect(),
+        layout: curves.layout(what),
     }
 }

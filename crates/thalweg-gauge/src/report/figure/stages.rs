@@ -1,16 +1,16 @@
-//! Where the time went, by stage.
+//! Time by stage.
 
 use serde_json::{Value, json};
 
 use super::times::limits;
 use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis};
-use crate::comparison::{Comparison, Summary};
+use crate::comparison::{ArmSummary, Comparison};
 use crate::units::seconds;
-use crate::workload::Stage;
+use crate::workload::StageTimes;
 
-/// Time on the clock, split by what the consumer waited for, against the limit.
+/// Elapsed time, split by the stages that the consumer waited for, beside the limit.
 pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
-    let with: Vec<&Summary> =
+    let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.exposed_s.is_some())).collect();
     let figure = stacked(&with, |g| g.exposed_s, "waited for")?;
     let mut data = figure.data;
@@ -19,34 +19,39 @@ pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
     data.extend(limits(with.iter().copied()));
     Some(Figure {
         title: "On the clock: what the consumer waited for".into(),
-        note: "Medians. The rest is time in which the consumer was not waiting, or which the arm does not tell apart; in an \
-               arm that overlaps its stages it is nearly everything."
+        note: "Medians. The rest is time in which the consumer was not waiting, or which the arm \
+             does not tell apart; in an arm that overlaps its stages it is nearly everything."
             .into(),
         data,
         ..figure
     })
 }
 
-fn rest(s: &Summary) -> f64 {
+fn rest(s: &ArmSummary) -> f64 {
     let exposed: f64 = s.stages.iter().filter_map(|g| g.exposed_s).sum();
     s.time_s.map_or(0.0, |t| (t.median - exposed).max(0.0))
 }
 
 /// Work by stage, summed over workers: it may exceed the time on the clock.
 pub(in crate::report) fn busy(c: &Comparison) -> Option<Figure> {
-    let with: Vec<&Summary> =
+    let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.busy_s.is_some())).collect();
     let figure = stacked(&with, |g| g.busy_s, "busy for")?;
     Some(Figure {
         title: "Work: busy time by stage, summed over workers".into(),
-        note: "Medians. It may exceed the time on the clock: stages overlap, workers are many, and a request in flight counts \
-               as work of fetching. An arm shows the stages that its program tells."
+        note: "Medians. It may exceed the time on the clock: stages overlap, workers are many, \
+             and a request in flight counts as work of fetching. An arm shows the stages that \
+             its program tells."
             .into(),
         ..figure
     })
 }
 
-fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str) -> Option<Figure> {
+fn stacked(
+    with: &[&ArmSummary],
+    value: impl Fn(&StageTimes) -> Option<f64>,
+    verb: &str,
+) -> Option<Figure> {
     let mut names: Vec<&str> = Vec::new();
     for stage in with.iter().flat_map(|s| &s.stages) {
         if value(stage).is_some_and(|v| v > 0.0) && !names.contains(&stage.name.as_str()) {
@@ -60,7 +65,7 @@ fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str)
         .iter()
         .enumerate()
         .map(|(i, name)| {
-            let of = |s: &&Summary| {
+            let of = |s: &&ArmSummary| {
                 s.stages.iter().find(|g| g.name == *name).and_then(&value).unwrap_or(0.0)
             };
             let values: Vec<f64> = with.iter().map(of).collect();
@@ -68,24 +73,27 @@ fn stacked(with: &[&Summary], value: impl Fn(&Stage) -> Option<f64>, verb: &str)
         })
         .collect();
     let arms: Vec<String> = with.iter().map(|s| s.arm.clone()).collect();
-    let said: Vec<String> = with
+    let in_words: Vec<String> = with
         .iter()
         .map(|s| {
-            let told: Vec<String> = s
+            let stages: Vec<String> = s
                 .stages
                 .iter()
                 .filter_map(|g| Some(format!("{} {}", g.name, seconds(value(g)?))))
                 .collect();
-            format!("{}: {}", s.arm, told.join(", "))
+            format!("{}: {}", s.arm, stages.join(", "))
         })
         .collect();
     Some(Figure {
         title: String::new(),
-        alt: format!("Stacked bars by arm. {}.", said.join("; ")),
+        alt: format!("Stacked bars by arm. {}.", in_words.join("; ")),
         note: String::new(),
         height: height(with.len()),
         data,
-        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&arms), "barmode": "stack", "legend": { "traceorder": "normal" } }),
+        layout: json!({
+            "xaxis": seconds_axis(""), "yaxis": rows_axis(&arms), "barmode": "stack",
+            "legend": { "traceorder": "normal" },
+        }),
     })
 }
 
@@ -97,7 +105,7 @@ fn hue(names: &[&str], i: usize) -> usize {
     names.get(i).and_then(|n| of(n)).unwrap_or(known.len() + before)
 }
 
-/// One stage in every row; without a hue, what is left of the time.
+/// The bars of one stage, one in each row. Without a hue they show the rest of the time.
 fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
     let text: Vec<String> =
@@ -105,7 +113,8 @@ fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     // Colours that repeat are hatched.
     let pattern = hatch(hue.is_some_and(|h| h >= COLOURS));
     json!({
-        "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text, "textposition": "none",
+        "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text,
+        "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
         "marker": {
             "color": hue.map_or("var(--rest)".into(), colour), "pattern": pattern,

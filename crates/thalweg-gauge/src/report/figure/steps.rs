@@ -1,13 +1,13 @@
-//! A pipeline step by step: bars of every arm, the speed-up beside them, and the whole.
+//! A pipeline step by step: bars of every arm with the speed-up, and the sum of all steps.
 
 use serde_json::{Value, json};
 
 use super::{Figure, bars, grouped, lane, plain, rows_axis, seconds_axis};
-use crate::results::Entry;
-use crate::units::{digits, seconds};
+use crate::results::ResultEntry;
+use crate::units::{bandwidth, digits, seconds};
 
-/// One figure a suite that has steps.
-pub(in crate::report) fn steps(entries: &[Entry]) -> Vec<Figure> {
+/// One figure for each suite that has steps.
+pub(in crate::report) fn steps(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.step.is_some() && e.time_s.is_some());
     let groups = grouped(timed, |e| {
         let suite = e.suite.clone().unwrap_or_default();
@@ -22,85 +22,132 @@ pub(in crate::report) fn steps(entries: &[Entry]) -> Vec<Figure> {
     groups.iter().filter_map(|(suite, entries)| draw(suite, entries)).collect()
 }
 
-fn draw(suite: &str, entries: &[&Entry]) -> Option<Figure> {
-    let mut names: Vec<&str> = Vec::new();
-    let mut arms: Vec<&str> = Vec::new();
-    for e in entries {
-        let step = e.step.as_deref().unwrap_or_default();
-        if !names.contains(&step) {
-            names.push(step);
+/// The rows and the arms of one pipeline.
+struct Pipeline<'a> {
+    entries: &'a [&'a ResultEntry],
+    /// The steps, in the order of the entries.
+    steps: Vec<&'a str>,
+    /// The arms; the first is the baseline.
+    arms: Vec<&'a str>,
+    /// The steps, and "all steps" where every arm has a time for each.
+    rows: Vec<String>,
+}
+
+impl<'a> Pipeline<'a> {
+    fn new(entries: &'a [&'a ResultEntry]) -> Self {
+        let mut steps: Vec<&str> = Vec::new();
+        let mut arms: Vec<&str> = Vec::new();
+        for e in entries {
+            let step = e.step.as_deref().unwrap_or_default();
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+            if !arms.contains(&e.arm.as_str()) {
+                arms.push(&e.arm);
+            }
         }
-        if !arms.contains(&e.arm.as_str()) {
-            arms.push(&e.arm);
+        let rows = steps.iter().map(|s| (*s).to_owned()).collect();
+        let mut pipeline = Self { entries, steps, arms, rows };
+        let complete = pipeline.arms.iter().all(|arm| pipeline.total(arm).is_some());
+        if complete && pipeline.steps.len() > 1 {
+            pipeline.rows.push("all steps".into());
+        }
+        pipeline
+    }
+
+    fn entry(&self, step: &str, arm: &str) -> Option<&'a ResultEntry> {
+        let mut entries = self.entries.iter();
+        entries.find(|e| e.step.as_deref() == Some(step) && e.arm == arm).copied()
+    }
+
+    fn time(&self, step: &str, arm: &str) -> Option<f64> {
+        Some(self.entry(step, arm)?.time_s?.median)
+    }
+
+    fn total(&self, arm: &str) -> Option<f64> {
+        self.steps.iter().map(|step| self.time(step, arm)).sum()
+    }
+
+    /// The time of an arm in row number `row`.
+    fn value(&self, row: usize, arm: &str) -> Option<f64> {
+        match self.steps.get(row) {
+            Some(step) => self.time(step, arm),
+            None => self.total(arm),
         }
     }
-    let of = |step: &str, arm: &str| {
-        entries.iter().find(|e| e.step.as_deref() == Some(step) && e.arm == arm)
-    };
-    let time = |step: &str, arm: &str| of(step, arm).and_then(|e| Some(e.time_s?.median));
-    let baseline = *arms.first()?;
-    let total = |arm: &str| names.iter().map(|s| time(s, arm)).sum::<Option<f64>>();
-    let mut rows: Vec<String> = names.iter().map(|s| (*s).to_owned()).collect();
-    let whole = arms.iter().all(|a| total(a).is_some()) && names.len() > 1;
-    if whole {
-        rows.push("all steps".into());
+
+    fn hover(&self, row: usize, arm: &str, time_s: f64) -> String {
+        let step = self.steps.get(row).copied();
+        let entry = step.and_then(|step| self.entry(step, arm));
+        let rate = entry.and_then(ResultEntry::rate);
+        let rate = rate.map_or(String::new(), |r| format!("<br>{}", bandwidth(r)));
+        let paired = entry.and_then(|e| e.ratio);
+        let paired = paired.map_or(String::new(), |r| format!("<br>{r}, paired"));
+        let step = plain(step.unwrap_or("all steps"));
+        format!("<b>{}, {step}</b><br>{}{rate}{paired}", plain(arm), seconds(time_s))
     }
-    let value = |i: usize, arm: &str| match names.get(i) {
-        Some(step) => time(step, arm),
-        None => total(arm),
-    };
-    let mut data: Vec<Value> = Vec::new();
-    let mut labels: Vec<Value> = Vec::new();
-    for (a, arm) in arms.iter().enumerate() {
-        let hover = |i: usize, t: f64| {
-            let step = names.get(i).copied().unwrap_or("all steps");
-            let entry = names.get(i).and_then(|s| of(s, arm));
-            let rate = entry
-                .and_then(|e| e.rate())
-                .map_or(String::new(), |r| format!("<br>{}", crate::units::bandwidth(r)));
-            let paired =
-                entry.and_then(|e| e.ratio).map_or(String::new(), |r| format!("<br>{r}, paired"));
-            format!("<b>{}, {}</b><br>{}{rate}{paired}", plain(arm), plain(step), seconds(t))
+
+    /// The bars of arm number `i`.
+    fn bars(&self, i: usize, arm: &str) -> Value {
+        let row = |row: usize| {
+            let time_s = self.value(row, arm)?;
+            Some((row, time_s, self.hover(row, arm, time_s)))
         };
-        let with: Vec<(usize, f64, String)> =
-            (0..rows.len()).filter_map(|i| value(i, arm).map(|t| (i, t, hover(i, t)))).collect();
-        let (offset, _) = lane(a, arms.len());
-        for (i, t, _) in &with {
-            let speed = value(*i, baseline)
-                .filter(|_| a > 0)
-                .map(|b| format!("  {}x as fast", digits(b / t)));
-            labels.push(json!({
-                "x": t, "y": *i as f64 + offset, "xanchor": "left", "xshift": 4, "showarrow": false,
-                "text": format!("{}{}", seconds(*t), speed.unwrap_or_default()), "font": { "size": 11 },
-            }));
-        }
-        data.push(bars(arm, a, arms.len(), &with));
+        let rows: Vec<_> = (0..self.rows.len()).filter_map(row).collect();
+        bars(arm, i, self.arms.len(), &rows)
     }
-    let said: Vec<String> = rows
-        .iter()
-        .enumerate()
-        .map(|(i, row)| {
-            let each: Vec<String> = arms
-                .iter()
-                .filter_map(|a| Some(format!("{a} {}", seconds(value(i, a)?))))
-                .collect();
+
+    /// The times of arm number `i` beside its bars, and how many times as fast as the baseline.
+    fn labels(&self, i: usize, arm: &str, baseline: &str) -> Vec<Value> {
+        let (offset, _) = lane(i, self.arms.len());
+        let label = |row: usize| {
+            let time_s = self.value(row, arm)?;
+            let speed = self.value(row, baseline).filter(|_| i > 0);
+            let speed = speed.map(|b| format!("  {}x as fast", digits(b / time_s)));
+            Some(json!({
+                "x": time_s, "y": row as f64 + offset, "xanchor": "left", "xshift": 4,
+                "showarrow": false, "font": { "size": 11 },
+                "text": format!("{}{}", seconds(time_s), speed.unwrap_or_default()),
+            }))
+        };
+        (0..self.rows.len()).filter_map(label).collect()
+    }
+
+    fn in_words(&self) -> String {
+        let row = |(i, row): (usize, &String)| {
+            let arm = |a: &&str| Some(format!("{a} {}", seconds(self.value(i, a)?)));
+            let each: Vec<String> = self.arms.iter().filter_map(arm).collect();
             format!("{row}: {}", each.join(", "))
-        })
-        .collect();
-    let largest = (0..rows.len())
-        .flat_map(|i| arms.iter().filter_map(move |a| value(i, a)))
-        .fold(0.0, f64::max);
+        };
+        self.rows.iter().enumerate().map(row).collect::<Vec<_>>().join("; ")
+    }
+
+    fn largest(&self) -> f64 {
+        let values = (0..self.rows.len())
+            .flat_map(|i| self.arms.iter().filter_map(move |a| self.value(i, a)));
+        values.fold(0.0, f64::max)
+    }
+}
+
+fn draw(suite: &str, entries: &[&ResultEntry]) -> Option<Figure> {
+    let pipeline = Pipeline::new(entries);
+    let baseline = *pipeline.arms.first()?;
+    let arms = || pipeline.arms.iter().enumerate();
+    let labels: Vec<Value> = arms().flat_map(|(i, a)| pipeline.labels(i, a, baseline)).collect();
     let mut axis = seconds_axis("");
     if let Some(axis) = axis.as_object_mut() {
         // Room for the figures behind the longest bar.
-        axis.insert("range".into(), json!([0, largest * 1.3]));
+        axis.insert("range".into(), json!([0, pipeline.largest() * 1.3]));
     }
     Some(Figure {
         title: format!("{suite}: step by step"),
-        alt: format!("Bars of the time of each step by arm. {}.", said.join("; ")),
+        alt: format!("Bars of the time of each step by arm. {}.", pipeline.in_words()),
         note: format!("Medians; as fast as {baseline} is 1x. \"All steps\" is their sum."),
-        height: 80 + rows.len() * (16 + 24 * arms.len()),
-        data,
-        layout: json!({ "xaxis": axis, "yaxis": rows_axis(&rows), "barmode": "overlay", "annotations": labels }),
+        height: 80 + pipeline.rows.len() * (16 + 24 * pipeline.arms.len()),
+        data: arms().map(|(i, arm)| pipeline.bars(i, arm)).collect(),
+        layout: json!({
+            "xaxis": axis, "yaxis": rows_axis(&pipeline.rows), "barmode": "overlay",
+            "annotations": labels,
+        }),
     })
 }

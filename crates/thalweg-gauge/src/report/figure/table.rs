@@ -1,18 +1,20 @@
-//! A published table as bars, with what it says of reading, and of the link that its bytes came
-//! over.
+//! A published table as bars: the share of reading, and the bandwidth beside that of the network
+//! link.
 
 use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis, seconds_axis};
 use crate::results::Published;
+use crate::results::published::PublishedFigure;
 use crate::units::{bandwidth, seconds};
 
 /// Bandwidth of the rows that read over a network link beside the link itself, and times split
-/// where reading was told apart from the rest.
+/// where reading was reported apart.
 pub(in crate::report) fn table(p: &Published) -> Vec<Figure> {
     [split(p), link(p)].into_iter().flatten().collect()
 }
 
+/// Times split into reading and the rest, on machines where reading was reported apart.
 fn split(p: &Published) -> Option<Figure> {
     let machines: Vec<&String> = p
         .figures
@@ -32,33 +34,14 @@ fn split(p: &Published) -> Option<Figure> {
         .iter()
         .map(|f| format!("{}: {}", f.machine.clone().unwrap_or_default(), f.arm))
         .collect();
-    let y: Vec<usize> = (0..rows.len()).collect();
-    let bar = |name: &str, colour: &str, x: Vec<f64>| {
-        let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
-        json!({
-            "type": "bar", "orientation": "h", "name": name, "x": x, "y": y, "text": text, "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>", "width": 0.6, "marker": { "color": colour },
-        })
-    };
-    let stream = |f: &&&crate::results::published::Figure| f.one_stream;
-    let data: Vec<Value> = vec![
-        bar(
-            "reading",
-            "var(--c0)",
-            rows.iter()
-                .map(|f| if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) })
-                .collect(),
-        ),
-        bar(
-            "all else, or not told apart",
-            "var(--rest)",
-            rows.iter()
-                .map(|f| if f.one_stream { 0.0 } else { f.time_s - f.fetch_s.unwrap_or(0.0) })
-                .collect(),
-        ),
+    let reading = rows.iter().map(|f| reading_s(f)).collect();
+    let rest = rows.iter().map(|f| f.time_s - reading_s(f)).collect();
+    let data = vec![
+        bar("reading", "var(--c0)", reading),
+        bar("all else, or not told apart", "var(--rest)", rest),
     ];
-    let streams = rows.iter().filter(stream).count();
-    let said: Vec<String> = rows
+    let streams = rows.iter().filter(|f| f.one_stream).count();
+    let in_words: Vec<String> = rows
         .iter()
         .zip(&names)
         .map(|(f, n)| {
@@ -69,22 +52,39 @@ fn split(p: &Published) -> Option<Figure> {
         .collect();
     Some(Figure {
         title: "Where the time went".into(),
-        alt: format!("Bars of time, split into reading and the rest. {}.", said.join("; ")),
+        alt: format!("Bars of time, split into reading and the rest. {}.", in_words.join("; ")),
         note: format!(
-            "An arm that is shorter in all than another's reading on the same machine shows that this reading was not at the \
-             device's limit.{}",
+            "An arm that is shorter in all than another's reading on the same machine shows that \
+             this reading was not at the device's limit.{}",
             if streams > 0 { " One sequential reader (cat) is all reading." } else { "" }
         ),
         height: height(rows.len()) * 3 / 4,
         data,
-        layout: json!({ "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack", "legend": { "traceorder": "normal" } }),
+        layout: json!({
+            "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack",
+            "legend": { "traceorder": "normal" },
+        }),
     })
 }
 
+/// Seconds of reading: all of them where one sequential reader did nothing else.
+fn reading_s(f: &PublishedFigure) -> f64 {
+    if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) }
+}
+
+fn bar(name: &str, colour: &str, x: Vec<f64>) -> Value {
+    let y: Vec<usize> = (0..x.len()).collect();
+    let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
+    json!({
+        "type": "bar", "orientation": "h", "name": name, "x": x, "y": y, "text": text,
+        "textposition": "none", "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
+        "marker": { "color": colour },
+    })
+}
+
+/// Bandwidth of the rows that read from S3, beside that of the machine's network link.
 fn link(p: &Published) -> Option<Figure> {
-    let over = |f: &&crate::results::published::Figure| {
-        f.store.as_deref() == Some("S3") && f.bytes.is_some()
-    };
+    let over = |f: &&PublishedFigure| f.store.as_deref() == Some("S3") && f.bytes.is_some();
     let rows: Vec<_> = p.figures.iter().filter(over).collect();
     let machine = rows.first().and_then(|f| p.source.machines.get(f.machine.as_ref()?))?;
     let link = machine.network_bytes_per_s?;
@@ -95,14 +95,14 @@ fn link(p: &Published) -> Option<Figure> {
     let rates: Vec<f64> = rows.iter().map(|f| f.bytes.unwrap_or(0) as f64 / f.time_s).collect();
     let colours: Vec<&str> =
         rates.iter().map(|r| if *r > link { "var(--c5)" } else { "var(--bar)" }).collect();
-    let said: Vec<String> =
+    let in_words: Vec<String> =
         names.iter().zip(&rates).map(|(n, r)| format!("{n} {}", bandwidth(*r))).collect();
     Some(Figure {
         title: "Bytes a second that had to come over the link".into(),
         alt: format!(
             "Bars of bandwidth beside the link's {}. {}.",
             bandwidth(link),
-            said.join("; ")
+            in_words.join("; ")
         ),
         note: format!(
             "Stored bytes over time. Dashed: the link, {}. Beyond it (orange) a cache answered.",
@@ -110,12 +110,15 @@ fn link(p: &Published) -> Option<Figure> {
         ),
         height: height(rows.len()) * 3 / 4,
         data: vec![json!({
-            "type": "bar", "orientation": "h", "x": rates, "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
-            "text": said.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>", "showlegend": false, "marker": { "color": colours },
+            "type": "bar", "orientation": "h", "x": rates,
+            "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
+            "text": in_words.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
+            "hovertemplate": "%{text}<extra></extra>", "showlegend": false,
+            "marker": { "color": colours },
         })],
         layout: json!({
-            "xaxis": { "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s" }, "yaxis": rows_axis(&names),
+            "xaxis": { "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s" },
+            "yaxis": rows_axis(&names),
             "shapes": [{
                 "type": "line", "x0": link, "x1": link, "yref": "paper", "y0": 0, "y1": 1,
                 "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },

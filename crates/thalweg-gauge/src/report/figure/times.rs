@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{Figure, height, plain, rows_axis, seconds_axis};
-use crate::comparison::{Comparison, Flag, Summary, Trial};
-use crate::report::facts;
+use crate::comparison::{ArmSummary, Comparison, Flag, Trial};
 use crate::units::{digits, seconds};
 
-/// A bar an arm (its median), a point a trial, rejected ones hollow, a line for the limit.
+/// A bar for each arm (its median), a point for each trial (hollow if rejected), and a line for the
+/// limit.
 pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     let mut points: Vec<(f64, f64, String)> = Vec::new();
-    let (mut rejected, mut outlying) = (points.clone(), points.clone());
+    let mut rejected = points.clone();
+    let mut outlying = points.clone();
     for (i, s) in c.summaries.iter().enumerate() {
         for t in c.trials.iter().filter(|t| t.arm == s.arm) {
             let (Some(time), Some(round)) = (t.time_s, t.round) else { continue };
@@ -28,7 +29,7 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
         return None;
     }
     let names: Vec<String> = c.summaries.iter().map(|s| s.arm.clone()).collect();
-    let clock = facts::clock(c);
+    let clock = c.session.clock.name();
     let mut data = vec![medians(c)];
     data.push(scatter("a trial", "circle", "var(--dot)", &points));
     if !outlying.is_empty() {
@@ -39,16 +40,19 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     }
     data.extend(limits(&c.summaries));
     let labels: Vec<Value> = c.summaries.iter().enumerate().map(|(i, s)| label(i, s)).collect();
-    let said: Vec<String> = c
+    let in_words: Vec<String> = c
         .summaries
         .iter()
         .filter_map(|s| Some(format!("{} {}", s.arm, seconds(s.time_s?.median))))
         .collect();
     Some(Figure {
         title: format!("{}, every trial", capital(clock)),
-        alt: format!("Bars of the median {clock} by arm, with every trial as a point: {}.", said.join(", ")),
-        note: "Bar: median. Points: trials, the first round on top; point at one for its round, level and load. Dashed line: \
-               what this machine's device and memory allow at best."
+        alt: format!(
+            "Bars of the median {clock} by arm, with every trial as a point: {}.",
+            in_words.join(", ")
+        ),
+        note: "Bar: median. Points: trials, the first round on top; point at one for its round, \
+             level and load. Dashed line: what this machine's device and memory allow at best."
             .into(),
         height: height(names.len()),
         data,
@@ -85,35 +89,40 @@ fn medians(c: &Comparison) -> Value {
     let colours: Vec<&str> =
         with.iter().map(|(i, _)| if *i == 0 { "var(--base)" } else { "var(--bar)" }).collect();
     json!({
-        "type": "bar", "orientation": "h", "name": "median", "hoverinfo": "skip", "width": 0.7, "showlegend": false,
-        "x": with.iter().map(|w| w.1).collect::<Vec<_>>(), "y": with.iter().map(|w| w.0).collect::<Vec<_>>(),
+        "type": "bar", "orientation": "h", "name": "median", "hoverinfo": "skip", "width": 0.7,
+        "showlegend": false,
+        "x": with.iter().map(|w| w.1).collect::<Vec<_>>(),
+        "y": with.iter().map(|w| w.0).collect::<Vec<_>>(),
         "marker": { "color": colours },
     })
 }
 
-/// The median in figures, or why there is none, at the right end of the row.
-fn label(i: usize, s: &Summary) -> Value {
+/// The median in figures, or the reason for its absence, at the right end of the row.
+fn label(i: usize, s: &ArmSummary) -> Value {
     let text = match (&s.time_s, &s.failed) {
         (_, Some(_)) => "failed".into(),
         (Some(t), _) => seconds(t.median),
         (None, _) => "no trial".into(),
     };
     json!({
-        "xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "yref": "y", "y": i, "text": text, "showarrow": false,
+        "xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "yref": "y", "y": i,
+        "text": text, "showarrow": false,
     })
 }
 
 fn scatter(name: &str, symbol: &str, colour: &str, points: &[(f64, f64, String)]) -> Value {
     json!({
         "type": "scatter", "mode": "markers", "name": name,
-        "x": points.iter().map(|p| p.0).collect::<Vec<_>>(), "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
-        "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(), "hovertemplate": "%{text}<extra></extra>",
+        "x": points.iter().map(|p| p.0).collect::<Vec<_>>(),
+        "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
+        "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(),
+        "hovertemplate": "%{text}<extra></extra>",
         "marker": { "symbol": symbol, "color": colour, "size": 6 },
     })
 }
 
 /// The limit as a dashed line through each row that has one.
-pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a Summary>) -> Option<Value> {
+pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a ArmSummary>) -> Option<Value> {
     let mut x: Vec<Option<f64>> = Vec::new();
     let mut y: Vec<Option<f64>> = Vec::new();
     for (i, s) in rows.into_iter().enumerate() {
@@ -130,7 +139,7 @@ pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a Summary>) -> Option<
     })
 }
 
-/// What is known of one trial, for whoever points at it.
+/// The hover text of a trial.
 fn hover(t: &Trial) -> String {
     let mut lines = vec![format!("<b>{}</b>", plain(&t.arm))];
     let round = t.round.map_or(0, |r| r + 1);
@@ -154,7 +163,7 @@ fn hover(t: &Trial) -> String {
     lines.join("<br>")
 }
 
-/// A reason in lines that fit into the box.
+/// Breaks a text into lines that fit into the hover box.
 fn broken(text: &str) -> String {
     let mut out = String::new();
     let mut length = 0;

@@ -3,9 +3,9 @@
 use toml::de::DeValue;
 
 use crate::comparison::Needs;
-use crate::suite::node::{Problems, Table, expected, listed, string, whole};
 use crate::suite::template::Template;
-use crate::suite::{Command, Located, Program, WorkloadDecl};
+use crate::suite::toml_table::{Problems, TomlTable, expected, listed, string, whole};
+use crate::suite::{Command, Program, WithSpan, WorkloadDecl};
 use crate::units::parse_bytes;
 
 impl Command {
@@ -19,14 +19,14 @@ impl Command {
 
 /// A string for the shell, or a list of program and arguments.
 pub(super) fn command(
-    table: &mut Table<'_, '_>,
+    table: &mut TomlTable<'_, '_>,
     key: &'static str,
     problems: &mut Problems,
 ) -> Option<Command> {
     let value = table.get(key)?;
     match value.get_ref() {
         DeValue::String(text) if !text.trim().is_empty() => {
-            Some(Command::Shell(Template::new(&Located {
+            Some(Command::Shell(Template::new(&WithSpan {
                 value: text.to_string(),
                 at: value.span(),
             })))
@@ -35,7 +35,9 @@ pub(super) fn command(
             let mut argv = Vec::new();
             for item in items.iter() {
                 match string(item.get_ref()) {
-                    Ok(text) => argv.push(Template::new(&Located { value: text, at: item.span() })),
+                    Ok(text) => {
+                        argv.push(Template::new(&WithSpan { value: text, at: item.span() }));
+                    }
                     Err(why) => problems.add(&item.span(), format!("`{key}`: {why}")),
                 }
             }
@@ -49,7 +51,10 @@ pub(super) fn command(
     }
 }
 
-pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Option<WorkloadDecl> {
+pub(super) fn workload(
+    mut table: TomlTable<'_, '_>,
+    problems: &mut Problems,
+) -> Option<WorkloadDecl> {
     table.string("about", problems);
     let kinds = ["thalweg", "peer", "command"];
     let given: Vec<&str> = kinds.into_iter().filter(|key| table.has(key)).collect();
@@ -66,24 +71,7 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
     let prepare = command(&mut table, "prepare", problems);
     let check = command(&mut table, "check", problems);
     let cleanup = command(&mut table, "cleanup", problems);
-    let env = table.get("env").and_then(|value| Table::of("`env`", value, problems)).map(|env| {
-        let mut variables = Vec::new();
-        for (key, value) in env.entries() {
-            let name = key.get_ref().to_string();
-            match string(value.get_ref()) {
-                _ if name.is_empty() || name.contains(['=', '\0']) => {
-                    problems.add(
-                        &key.span(),
-                        format!("{name:?} can't be the name of an environment variable"),
-                    );
-                }
-                Ok(text) => variables
-                    .push((name, Template::new(&Located { value: text, at: value.span() }))),
-                Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
-            }
-        }
-        variables
-    });
+    let env = environment(&mut table, problems);
     let also = arguments(&mut table, "also", problems).unwrap_or_default();
     let needs = table.read("needs", problems, needs);
     let report = table.flag("report", problems);
@@ -100,7 +88,7 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
         prepare,
         check,
         cleanup,
-        env: env.unwrap_or_default(),
+        env,
         also,
         needs: needs.map_or(Needs::WholeFiles, |n| n.value),
         values: values.map(|v| v.value),
@@ -109,9 +97,30 @@ pub(super) fn workload(mut table: Table<'_, '_>, problems: &mut Problems) -> Opt
     })
 }
 
-/// A peer's name, and its arguments.
+/// Environment variables with their values, in the order of the text.
+fn environment(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Vec<(String, Template)> {
+    let mut variables = Vec::new();
+    let env = table.get("env").and_then(|value| TomlTable::of("`env`", value, problems));
+    for (key, value) in env.iter().flat_map(TomlTable::entries) {
+        let name = key.get_ref().to_string();
+        match string(value.get_ref()) {
+            _ if name.is_empty() || name.contains(['=', '\0']) => {
+                let what = format!("{name:?} can't be the name of an environment variable");
+                problems.add(&key.span(), what);
+            }
+            Ok(text) => {
+                let template = Template::new(&WithSpan { value: text, at: value.span() });
+                variables.push((name, template));
+            }
+            Err(why) => problems.add(&value.span(), format!("`env`: {why}")),
+        }
+    }
+    variables
+}
+
+/// The name of a peer, and its arguments.
 pub(super) fn peer(
-    table: &mut Table<'_, '_>,
+    table: &mut TomlTable<'_, '_>,
     problems: &mut Problems,
 ) -> Option<(Program, Command)> {
     let mut argv = arguments(table, "peer", problems)?;
@@ -119,12 +128,12 @@ pub(super) fn peer(
     let name = first.fill(|name| Err(name.to_owned()));
     let name =
         name.map_err(|_| problems.add(&first.at, "the name of a peer must be plain")).ok()?;
-    Some((Program::Peer(Located { value: name, at: first.at }), Command::Argv(argv)))
+    Some((Program::Peer(WithSpan { value: name, at: first.at }), Command::Argv(argv)))
 }
 
 /// A list of strings.
 fn arguments(
-    table: &mut Table<'_, '_>,
+    table: &mut TomlTable<'_, '_>,
     key: &'static str,
     problems: &mut Problems,
 ) -> Option<Vec<Template>> {

@@ -1,18 +1,18 @@
-//! What the templates of one arm stand for, and where its files lie.
+//! The values of the names in one arm's templates, and the paths of its files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Peer, Resolver};
-use crate::suite::make::{Make, Needed};
+use crate::suite::files::{Make, NeededFile};
 use crate::suite::parse::DEFAULT_PLACE;
 use crate::suite::template::{Template, quoted};
-use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, Scalar, Span, value};
+use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, SettingValue, Span, value};
 use crate::workload::Workload;
 
-/// What the templates of one arm may use.
+/// The values that the templates of one arm may use.
 pub(super) struct Scope {
-    pub(super) settings: BTreeMap<String, Scalar>,
+    pub(super) settings: BTreeMap<String, SettingValue>,
     pub(super) threads: usize,
     pub(super) cpus: Option<Vec<usize>>,
     /// Name of the place.
@@ -20,8 +20,8 @@ pub(super) struct Scope {
     pub(super) folder: PathBuf,
     pub(super) out: PathBuf,
     pub(super) out_used: bool,
-    /// Files that were resolved on the way.
-    pub(super) needed: Vec<Needed>,
+    /// Files that were resolved for this arm.
+    pub(super) needed: Vec<NeededFile>,
     /// Their paths by name.
     pub(super) files: BTreeMap<String, PathBuf>,
 }
@@ -29,15 +29,15 @@ pub(super) struct Scope {
 impl Resolver<'_> {
     pub(super) fn scope(
         &mut self,
-        settings: BTreeMap<String, Scalar>,
+        settings: BTreeMap<String, SettingValue>,
         decl: &ArmDecl,
         identity: &str,
     ) -> Option<Scope> {
         let place =
-            settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), Scalar::to_string);
+            settings.get("place").map_or_else(|| DEFAULT_PLACE.to_owned(), SettingValue::to_string);
         let folder = self.folder(&place, &decl.at)?;
         let threads =
-            settings.get("threads").cloned().unwrap_or_else(|| Scalar::Text("all".into()));
+            settings.get("threads").cloned().unwrap_or_else(|| SettingValue::Text("all".into()));
         let threads = value::threads(&threads, self.all_threads(&settings));
         let threads = threads.map_err(|why| self.problems.add(&decl.at, why)).ok()?;
         let cpus = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
@@ -64,8 +64,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// Why arms with these settings have nowhere to go, though nothing is wrong.
-    pub(super) fn not_given(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+    /// Why arms with these settings are left out: their optional place has no folder.
+    pub(super) fn not_given(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let place = settings.get("place")?.to_string();
         let optional =
             self.suite.places.get(&place)?.optional && !self.context.places.contains_key(&place);
@@ -74,8 +74,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// Why the arms' file can't be made here, though nothing is wrong.
-    pub(super) fn not_made(&self, settings: &BTreeMap<String, Scalar>) -> Option<String> {
+    /// Why arms with these settings are left out: the peer that makes their file is absent.
+    pub(super) fn not_made(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let file = settings.get("file")?.to_string();
         let given = self.context.files.contains_key(&file);
         match &self.suite.files.get(&file)?.source {
@@ -125,7 +125,7 @@ impl Resolver<'_> {
         Some(Workload::new(argv))
     }
 
-    /// The template with its names replaced; for a shell, as one word each.
+    /// Replaces the names of a template. For a shell, each value is quoted as one word.
     pub(super) fn fill(
         &mut self,
         template: &Template,
@@ -134,17 +134,22 @@ impl Resolver<'_> {
     ) -> Option<String> {
         let filled = template.fill(|name| {
             let value = self.value(name, scope, &template.at)?;
-            Ok::<_, Missing>(if shell { quoted(&value) } else { value })
+            Ok::<_, AlreadyReported>(if shell { quoted(&value) } else { value })
         });
         filled.ok()
     }
 
-    fn value(&mut self, name: &str, scope: &mut Scope, at: &Span) -> Result<String, Missing> {
+    fn value(
+        &mut self,
+        name: &str,
+        scope: &mut Scope,
+        at: &Span,
+    ) -> Result<String, AlreadyReported> {
         let shown = |path: &Path| path.display().to_string();
         match name {
-            "file" => Ok(shown(&self.main_file(scope, at).ok_or(Missing)?)),
+            "file" => Ok(shown(&self.main_file(scope, at).ok_or(AlreadyReported)?)),
             "ids" if scope.settings.contains_key("ids") => {
-                Ok(shown(&self.named_file("ids", scope).ok_or(Missing)?))
+                Ok(shown(&self.named_file("ids", scope).ok_or(AlreadyReported)?))
             }
             "folder" => Ok(shown(&scope.folder)),
             "thalweg" => Ok(self.context.thalweg.clone()),
@@ -156,10 +161,12 @@ impl Resolver<'_> {
                 Ok(shown(&scope.out))
             }
             _ => match name.strip_prefix("file:") {
-                Some(file) => Ok(shown(&self.file(file, scope, &mut Vec::new()).ok_or(Missing)?)),
-                None => scope.settings.get(name).map(Scalar::to_string).ok_or_else(|| {
+                Some(file) => {
+                    Ok(shown(&self.file(file, scope, &mut Vec::new()).ok_or(AlreadyReported)?))
+                }
+                None => scope.settings.get(name).map(SettingValue::to_string).ok_or_else(|| {
                     self.problems.add(at, format!("{{{name}}} is not set"));
-                    Missing
+                    AlreadyReported
                 }),
             },
         }
@@ -178,25 +185,26 @@ impl Resolver<'_> {
         self.file(&name, scope, &mut Vec::new())
     }
 
-    /// Where a file lies for an arm; what it needs goes on the list of the scope.
+    /// The path of a file for an arm. The scope collects the files that it needs.
+    /// `being_resolved` holds the names of the files that lead to this one.
     fn file(
         &mut self,
         name: &str,
         scope: &mut Scope,
-        on_the_way: &mut Vec<String>,
+        being_resolved: &mut Vec<String>,
     ) -> Option<PathBuf> {
         if let Some(path) = scope.files.get(name) {
             return Some(path.clone());
         }
         let suite = self.suite;
         let decl = suite.files.get(name)?;
-        if on_the_way.iter().any(|n| n == name) {
+        if being_resolved.iter().any(|n| n == name) {
             self.problems.add(&decl.at, format!("the file {name:?} is made from itself"));
             return None;
         }
-        on_the_way.push(name.to_owned());
-        let needed = self.needed(name, decl, scope, on_the_way);
-        on_the_way.pop();
+        being_resolved.push(name.to_owned());
+        let needed = self.needed(name, decl, scope, being_resolved);
+        being_resolved.pop();
         let needed = needed?;
         let path = needed.path.clone();
         if !scope.needed.contains(&needed) {
@@ -211,8 +219,8 @@ impl Resolver<'_> {
         name: &str,
         decl: &FileDecl,
         scope: &mut Scope,
-        on_the_way: &mut Vec<String>,
-    ) -> Option<Needed> {
+        being_resolved: &mut Vec<String>,
+    ) -> Option<NeededFile> {
         if let Some(path) = self.context.files.get(name) {
             return self.given(name, decl, path.clone());
         }
@@ -221,7 +229,7 @@ impl Resolver<'_> {
             None => scope.folder.clone(),
         };
         match &decl.source {
-            FileSource::Asked => {
+            FileSource::CommandLine => {
                 self.problems.add(
                     &decl.at,
                     format!("the file {name:?} is yours to give: --file {name}=PATH"),
@@ -232,18 +240,18 @@ impl Resolver<'_> {
                 let path = template.fill(|word| self.value(word, scope, &template.at)).ok()?;
                 self.given(name, decl, self.context.folder.join(path))
             }
-            FileSource::Synth(synthetic) => Some(Needed {
+            FileSource::Synth(synthetic) => Some(NeededFile {
                 path: folder.join(synthetic.file_name()),
                 make: Make::Synth(synthetic.clone()),
             }),
             FileSource::Ids { of, list } => {
-                let of = self.file(&of.value, scope, on_the_way)?;
+                let of = self.file(&of.value, scope, being_resolved)?;
                 let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 // The folder of the reads may be read-only, and several have files of one name.
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
                 let path =
                     self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
-                Some(Needed { path, make: Make::Ids { of, list: *list } })
+                Some(NeededFile { path, make: Make::Ids { of, list: *list } })
             }
             FileSource::Command(program, command) => {
                 let program = match self.program(program) {
@@ -254,52 +262,62 @@ impl Resolver<'_> {
                         return None;
                     }
                 };
-                // Resolved once with a name that says nothing, because the true one depends on what
-                // the command is.
-                let scoped_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
-                let used = scope.out_used;
-                let described = self
-                    .file_command(&program, command, scope, on_the_way)
-                    .map(|w| w.command_line());
-                let (stem, end) = name
-                    .split_once('.')
-                    .map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
-                let file_name = format!(
-                    "{stem}-{:08x}{end}",
-                    fnv(&described.unwrap_or_default()) & 0xffff_ffff
-                );
-                let partial = folder.join(format!("partial-{file_name}"));
-                scope.out.clone_from(&partial);
-                let workload = self.file_command(&program, command, scope, on_the_way);
-                scope.out = scoped_out;
-                scope.out_used = used;
-                Some(Needed {
-                    path: folder.join(file_name),
-                    make: Make::Command { workload: workload?, partial },
-                })
+                self.made_by_command(name, &folder, &program, command, scope, being_resolved)
             }
         }
     }
 
-    /// As [`Resolver::command`], but files that lead back to this one are found.
+    /// A file that a command writes. Its name contains a hash of the command, so that another
+    /// command makes another file.
+    fn made_by_command(
+        &mut self,
+        name: &str,
+        folder: &Path,
+        program: &[String],
+        command: &Command,
+        scope: &mut Scope,
+        being_resolved: &mut Vec<String>,
+    ) -> Option<NeededFile> {
+        // The command is resolved with a placeholder first, because the name of the file depends
+        // on the command.
+        let arm_out = std::mem::replace(&mut scope.out, PathBuf::from("OUT"));
+        let out_used = scope.out_used;
+        let placeholder = self.file_command(program, command, scope, being_resolved);
+        let command_line = placeholder.map(|w| w.command_line()).unwrap_or_default();
+        let (stem, end) =
+            name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
+        let file_name = format!("{stem}-{:08x}{end}", fnv(&command_line) & 0xffff_ffff);
+        let partial = folder.join(format!("partial-{file_name}"));
+        scope.out.clone_from(&partial);
+        let workload = self.file_command(program, command, scope, being_resolved);
+        scope.out = arm_out;
+        scope.out_used = out_used;
+        let make = Make::Command { workload: workload?, partial };
+        Some(NeededFile { path: folder.join(file_name), make })
+    }
+
+    /// Resolves the command of a file. Files that the command names are resolved first, so that a
+    /// file that is made from itself is found.
     fn file_command(
         &mut self,
         program: &[String],
         command: &Command,
         scope: &mut Scope,
-        on_the_way: &mut Vec<String>,
+        being_resolved: &mut Vec<String>,
     ) -> Option<Workload> {
         for template in command.templates() {
             for file in template.names().filter_map(|name| name.strip_prefix("file:")) {
-                self.file(file, scope, on_the_way)?;
+                self.file(file, scope, being_resolved)?;
             }
         }
         self.command(command, program, scope)
     }
 
-    fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<Needed> {
+    fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<NeededFile> {
         match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_file() || meta.is_dir() => Some(Needed { path, make: Make::Given }),
+            Ok(meta) if meta.is_file() || meta.is_dir() => {
+                Some(NeededFile { path, make: Make::Given })
+            }
             Ok(_) => {
                 self.problems.add(
                     &decl.at,
@@ -320,8 +338,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Said already.
-struct Missing;
+/// An error whose message is among the problems already.
+struct AlreadyReported;
 
 pub(super) fn removal(out: &Path) -> Workload {
     Workload::new(["rm".to_owned(), "-rf".into(), "--".into(), out.display().to_string()])

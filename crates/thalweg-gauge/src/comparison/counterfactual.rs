@@ -1,7 +1,7 @@
 //! Trials of an arm without one of its stages: in no pair, never averaged in, for the verdict
 //! alone.
 
-use super::{Arm, Plan, Session, Trial};
+use super::{Arm, ComparisonPlan, Session, Trial};
 use crate::stats::median;
 use crate::verdict::{Role, Without};
 
@@ -11,7 +11,7 @@ pub(super) const TRIALS: usize = 3;
 
 /// The arms without a stage, in the order of their turns; none where no limit is probed that they
 /// could bear out.
-pub(super) fn arms(session: &Session, plan: &Plan) -> Vec<(Role, Arm)> {
+pub(super) fn arms(session: &Session, plan: &ComparisonPlan) -> Vec<(Role, Arm)> {
     if plan.probe.is_none() {
         return Vec::new();
     }

@@ -1,18 +1,18 @@
 use super::*;
 
-fn entry(arm: &str, times: &[f64]) -> Entry {
-    Entry {
+fn entry(arm: &str, times: &[f64]) -> ResultEntry {
+    ResultEntry {
         experiment: "e".into(),
         arm: arm.into(),
         times: times.to_vec(),
         time_s: crate::comparison::Spread::of(times),
         digest: Some("d".into()),
         stored_bytes: Some(1_000_000),
-        ..Entry::default()
+        ..ResultEntry::default()
     }
 }
 
-fn against(entry: &Entry, base: &Entry) -> Against {
+fn against(entry: &ResultEntry, base: &ResultEntry) -> Against {
     unpaired(1, "before", entry, base)
 }
 
@@ -27,63 +27,66 @@ fn unpaired_intervals_need_seven_trials_of_each() {
     assert_eq!(ratio.map(|r| (r.0 * 1000.0).round()), Some(2000.0));
     let (low, high) = ratio.and_then(|r| r.1).unwrap_or_default();
     assert!((low - 2.0 / 1.06).abs() < 1e-9 && (high - 2.12).abs() < 1e-9, "{low} {high}");
-    assert_eq!((a.finding, a.paired), (Some(Finding::Slower), false));
+    assert_eq!((a.finding, a.paired), (Some(RatioFinding::Slower), false));
     let few = against(&entry("x", &slow[..6]), &entry("x", &many));
-    assert_eq!(few.finding, Some(Finding::TooFewPairs));
+    assert_eq!(few.finding, Some(RatioFinding::TooFewPairs));
 }
 
 #[test]
 fn a_difference_inside_the_noise_of_either_session_is_none() {
     let base: Vec<f64> = vec![1.0; 9];
     let slow: Vec<f64> = vec![1.1; 9];
-    let noisy = Entry { noise: Some(1.2), ..entry("x", &base) };
-    assert_eq!(against(&entry("x", &slow), &entry("x", &base)).finding, Some(Finding::Slower));
-    assert_eq!(against(&entry("x", &slow), &noisy).finding, Some(Finding::NoDifferenceShown));
+    let noisy = ResultEntry { noise: Some(1.2), ..entry("x", &base) };
+    assert_eq!(against(&entry("x", &slow), &entry("x", &base)).finding, Some(RatioFinding::Slower));
+    assert_eq!(against(&entry("x", &slow), &noisy).finding, Some(RatioFinding::NoDifferenceShown));
 }
 
 #[test]
 fn other_data_are_compared_by_the_byte_and_said_so() {
     let base = entry("x", &[1.0]);
-    let double =
-        Entry { digest: Some("other".into()), stored_bytes: Some(2_000_000), ..entry("x", &[2.0]) };
+    let double = ResultEntry {
+        digest: Some("other".into()),
+        stored_bytes: Some(2_000_000),
+        ..entry("x", &[2.0])
+    };
     let a = against(&double, &base);
     assert_eq!((a.basis, a.ratio.map(|r| r.median)), (Basis::TimePerStoredByte, Some(1.0)));
-    let unknown = Entry { digest: None, stored_bytes: None, ..entry("x", &[2.0]) };
+    let unknown = ResultEntry { digest: None, stored_bytes: None, ..entry("x", &[2.0]) };
     assert!(against(&unknown, &base).note.is_some_and(|n| n.contains("not known")));
-    let refused = Entry { trouble: Some("digests differ".into()), ..entry("x", &[2.0]) };
+    let refused = ResultEntry { trouble: Some("digests differ".into()), ..entry("x", &[2.0]) };
     assert!(against(&refused, &base).ratio.is_none());
 }
 
 #[test]
 fn a_slower_machine_can_be_nearer_to_its_own_limit() {
-    let fast = Entry { limit_s: Some(0.5), ..entry("x", &[1.0]) };
-    let slow = Entry { limit_s: Some(1.8), ..entry("x", &[2.0]) };
+    let fast = ResultEntry { limit_s: Some(0.5), ..entry("x", &[1.0]) };
+    let slow = ResultEntry { limit_s: Some(1.8), ..entry("x", &[2.0]) };
     let a = against(&slow, &fast);
     assert_eq!(a.ratio.map(|r| r.median), Some(2.0));
     assert!(a.normalised.is_some_and(|n| (n - 0.5 / 0.9).abs() < 1e-12));
 }
 
-fn verdict(condition: &str, a: &Against) -> Verdict {
+fn verdict(condition: &str, a: &Against) -> ConditionVerdict {
     let base = entry("x", &[1.0]);
-    let row = Row {
+    let row = ComparedRow {
         experiment: "e".into(),
         arm: "x".into(),
         cells: vec![Some(base.clone()), Some(entry("x", &[1.1]))],
         against: Vec::new(),
     };
-    Condition::parse(condition).map_or(Verdict::Unknown, |c| c.check(&row, a, Some(&base)))
+    Condition::parse(condition).map_or(ConditionVerdict::Unknown, |c| c.check(&row, a, Some(&base)))
 }
 
 #[test]
 fn bars_hold_or_not_or_cannot_be_told() {
     let a = against(&entry("x", &[1.1]), &entry("x", &[1.0]));
-    assert_eq!(verdict("ratio > 1.05", &a), Verdict::Holds);
-    assert_eq!(verdict("ratio>1.2", &a), Verdict::DoesNot);
-    assert_eq!(verdict("low > 1.05", &a), Verdict::Unknown);
-    assert_eq!(verdict("low > 1.05 and ratio > 1.2", &a), Verdict::DoesNot);
-    assert_eq!(verdict("low > 1.05 or ratio >= 1.1", &a), Verdict::Holds);
-    assert_eq!(verdict("time_s <= 1.1", &a), Verdict::Holds);
-    assert_eq!(verdict("memory_ratio > 1", &a), Verdict::Unknown);
+    assert_eq!(verdict("ratio > 1.05", &a), ConditionVerdict::Holds);
+    assert_eq!(verdict("ratio>1.2", &a), ConditionVerdict::DoesNot);
+    assert_eq!(verdict("low > 1.05", &a), ConditionVerdict::Unknown);
+    assert_eq!(verdict("low > 1.05 and ratio > 1.2", &a), ConditionVerdict::DoesNot);
+    assert_eq!(verdict("low > 1.05 or ratio >= 1.1", &a), ConditionVerdict::Holds);
+    assert_eq!(verdict("time_s <= 1.1", &a), ConditionVerdict::Holds);
+    assert_eq!(verdict("memory_ratio > 1", &a), ConditionVerdict::Unknown);
 }
 
 #[test]

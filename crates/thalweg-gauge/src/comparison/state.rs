@@ -1,11 +1,13 @@
-//! How far a comparison has come, and what its pairs say so far. Pure: it follows from the trials.
+//! The state of a running comparison: which trials remain, and what its pairs show. All of it
+//! follows from the trials.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Arm, Session, Trial};
 use crate::stats::{Pair, Ratio, ratio};
 
-/// The next attempt at a trial; none if it has been made, or needs no more.
+/// The number of the next attempt at a trial; `None` if the trial is complete or has no attempts
+/// left.
 pub(super) fn next_attempt(
     session: &Session,
     trials: &[Trial],
@@ -20,7 +22,7 @@ pub(super) fn next_attempt(
     (!out && !made && before().count() <= retries).then(|| before().count())
 }
 
-/// Rounds in which each arm has had its turn, or is out.
+/// The number of rounds in which every arm has run or was removed.
 pub(super) fn whole_rounds(session: &Session, trials: &[Trial]) -> usize {
     let out: HashSet<&str> =
         trials.iter().filter(|t| t.failed.is_some()).map(|t| t.arm.as_str()).collect();
@@ -36,20 +38,20 @@ pub(super) fn whole_rounds(session: &Session, trials: &[Trial]) -> usize {
     (0..session.rounds).take_while(|&round| session.arms.iter().all(|arm| over(arm, round))).count()
 }
 
-/// Whether `rounds` rounds are a planned look, and all intervals there are as narrow as the plan
-/// wants them.
+/// Whether `rounds` rounds are a planned look, and all intervals are as narrow as the plan
+/// requires.
 pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) -> bool {
     if session.looks.iter().all(|look| look.rounds != rounds) {
         return false;
     }
-    // Arms that are out, and those without a single pair, are not waited for.
+    // Removed arms and arms without a pair do not prolong the comparison.
     let in_the_race = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
     let ratio = |arm| against(session, trials, arm, rounds);
     let ratios: Vec<Ratio> = session.arms.iter().filter(in_the_race).filter_map(ratio).collect();
     session.pairs.is_some_and(|pairs| pairs.enough(&ratios))
 }
 
-/// The ratio of an arm to the baseline after `rounds` rounds; none for the baseline.
+/// The ratio of an arm to the baseline after `rounds` rounds; `None` for the baseline.
 pub(super) fn against(
     session: &Session,
     trials: &[Trial],
@@ -60,7 +62,7 @@ pub(super) fn against(
     ratio(&pairs(trials, &arm.name, &baseline.name), &session.looks(), rounds)
 }
 
-/// Times of two arms from the rounds in which both count.
+/// The pairs of two arms, from the rounds in which both trials count.
 pub(crate) fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
     let times = |name: &str| -> BTreeMap<usize, f64> {
         let own = trials.iter().rev().filter(|t| t.arm == name);

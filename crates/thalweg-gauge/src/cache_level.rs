@@ -1,4 +1,4 @@
-//! What state the caches are in when a trial starts, and the evidence that they were.
+//! Cache levels: the state of the caches when a trial starts, and the evidence for it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,33 +8,30 @@ use serde::{Deserialize, Serialize};
 use thalweg_io::sidecar::index_places;
 
 use crate::Result;
-use crate::cache::{self, EvictOptions, Eviction, Residency};
-
-/// Share of a file that may be on the wrong side: a cold trial leaves 1 % cached and reads 99 %
-/// from the device.
-pub const SLACK: f64 = 0.01;
+use crate::cache::{self, CACHED_SHARE_SLACK, EvictOptions, Eviction, Residency};
 
 /// A hot trial may still read this much from the device: a page of its program, a directory.
 const HOT_BYTES: u64 = 1 << 20;
 
-/// The state of the caches that a trial asks for, or turned out to have.
+/// The state of the caches that a trial asks for, or that was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum CacheLevel {
     /// All of the file in the page cache, checked before; nothing read from the device, checked
     /// after.
     Hot,
-    /// As whatever ran before left it: residency is recorded, nothing is required.
+    /// The caches are as the previous process left them: residency is recorded, nothing is
+    /// required.
     Lukewarm,
-    /// Evicted on this machine and checked; a file server's own cache is out of reach.
+    /// Evicted on this machine and checked; the cache of a file server is out of reach.
     ClientCold,
-    /// Evicted, checked before, and the bytes seen to come from the device.
+    /// Evicted, checked before, and the bytes were counted as they came from the device.
     Cold,
-    /// The evidence that the level asked for needs can't be had here.
+    /// This machine cannot give the evidence that the requested level needs.
     Unverified,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for CacheLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hot => "hot",
@@ -46,7 +43,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl std::str::FromStr for Level {
+impl std::str::FromStr for CacheLevel {
     type Err = crate::Error;
 
     fn from_str(s: &str) -> Result<Self> {
@@ -61,23 +58,23 @@ impl std::str::FromStr for Level {
     }
 }
 
-/// What was done to the caches before a trial, and what was seen.
+/// The preparation of the caches before a trial, and the state after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// The files taken together, right before the start.
+    /// The residency of all files together, right before the start.
     pub residency: Residency,
     /// Whether the file lies on another machine (NFS, Lustre, FUSE, ...).
     pub remote: bool,
-    /// What already speaks against the level; the trial need not run.
+    /// The evidence against the level, if there is any; the trial then need not run.
     pub objection: Option<String>,
     /// One per file, for the levels that evict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<Eviction>,
 }
 
-/// Brings `files` to `level`, outside anything that is timed: of a folder, all files in it, and of
-/// each file the indexes that readers look for, too.
-pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
+/// Brings `files` to `level`, outside anything that is timed. A folder stands for all files in it.
+/// The indexes that readers look for beside each file are included.
+pub fn prepare(level: CacheLevel, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
     let files = &with_indexes(
         files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat(),
     );
@@ -85,11 +82,11 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
     let mut evictions = Vec::new();
     let mut objection = None;
     match level {
-        Level::Cold | Level::ClientCold => {
+        CacheLevel::Cold | CacheLevel::ClientCold => {
             for file in files {
                 let eviction = cache::evict(file, options)?;
-                // Unknown residency is missing evidence, not evidence against: `judge` makes it
-                // "unverified".
+                // Unknown residency is missing evidence, not evidence against the level: `judge`
+                // makes it "unverified".
                 if eviction.after.fraction().is_some()
                     && let Some(why) = eviction.objection()
                 {
@@ -104,7 +101,7 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
                 evictions.push(eviction);
             }
         }
-        Level::Hot => {
+        CacheLevel::Hot => {
             for file in files {
                 let residency = cache::warm(file)?;
                 if let Some(f) = residency.fraction()
@@ -119,7 +116,7 @@ pub fn prepare(level: Level, files: &[PathBuf], options: EvictOptions) -> Result
                 }
             }
         }
-        Level::Lukewarm | Level::Unverified => {}
+        CacheLevel::Lukewarm | CacheLevel::Unverified => {}
     }
     Ok(Prepared { residency: residency_of_all(files)?, remote, objection, evictions })
 }
@@ -139,20 +136,19 @@ fn residency_of_all(files: &[impl AsRef<Path>]) -> Result<Residency> {
     files.iter().try_fold(none, |sum, file| Ok(sum.and(cache::residency(file.as_ref())?)))
 }
 
-/// What came of a trial's level.
+/// The verdict on a trial's level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// The trial ran at this level. It may be weaker than the one asked for, and then is labelled
-    /// so.
-    Reached(Level),
+    /// The trial ran at this level, which may be weaker than the requested one.
+    Reached(CacheLevel),
     /// The trial contradicts its level and must not be averaged.
     Rejected(String),
 }
 
-/// Judges a trial by the bytes that it read from the device (`device`, none if the system doesn't
-/// tell) and the bytes that it needed from its files (`needed`, none if nobody said).
+/// Judges a trial by the bytes that it read from the device (`device`, `None` if the system does
+/// not account them) and the bytes that it needed from its files (`needed`, `None` if unknown).
 pub fn judge(
-    asked: Level,
+    asked: CacheLevel,
     prepared: &Prepared,
     device: Option<u64>,
     needed: Option<u64>,
@@ -162,24 +158,24 @@ pub fn judge(
     }
     let known = prepared.residency.fraction();
     match asked {
-        Level::Unverified | Level::Lukewarm => Judgement::Reached(asked),
-        Level::Hot => match (known, device) {
+        CacheLevel::Unverified | CacheLevel::Lukewarm => Judgement::Reached(asked),
+        CacheLevel::Hot => match (known, device) {
             (_, Some(read)) if read > hot_allowance(needed) => {
                 Judgement::Rejected(format!("not hot: {read} bytes came from the device"))
             }
-            (None, None) => Judgement::Reached(Level::Unverified),
-            _ => Judgement::Reached(Level::Hot),
+            (None, None) => Judgement::Reached(CacheLevel::Unverified),
+            _ => Judgement::Reached(CacheLevel::Hot),
         },
-        Level::ClientCold | Level::Cold => {
+        CacheLevel::ClientCold | CacheLevel::Cold => {
             let (Some(_), Some(device), Some(needed)) = (known, device, needed) else {
-                return Judgement::Reached(Level::Unverified);
+                return Judgement::Reached(CacheLevel::Unverified);
             };
-            if (device as f64) < needed as f64 * (1.0 - SLACK) {
+            if (device as f64) < needed as f64 * (1.0 - CACHED_SHARE_SLACK) {
                 return Judgement::Rejected(format!(
                     "not cold: {device} bytes came from the device, {needed} were needed"
                 ));
             }
-            Judgement::Reached(if prepared.remote { Level::ClientCold } else { asked })
+            Judgement::Reached(if prepared.remote { CacheLevel::ClientCold } else { asked })
         }
     }
 }
@@ -207,25 +203,31 @@ mod tests {
     #[test]
     fn cold_needs_the_bytes_to_come_from_the_device() {
         let p = prepared(Some(0));
-        assert_eq!(judge(Level::Cold, &p, Some(990), Some(1000)), Judgement::Reached(Level::Cold));
-        assert!(matches!(judge(Level::Cold, &p, Some(989), Some(1000)), Judgement::Rejected(_)));
+        assert_eq!(
+            judge(CacheLevel::Cold, &p, Some(990), Some(1000)),
+            Judgement::Reached(CacheLevel::Cold)
+        );
+        assert!(matches!(
+            judge(CacheLevel::Cold, &p, Some(989), Some(1000)),
+            Judgement::Rejected(_)
+        ));
     }
 
     #[test]
     fn missing_evidence_is_unverified_and_contrary_evidence_is_rejected() {
-        let unverified = Judgement::Reached(Level::Unverified);
-        assert_eq!(judge(Level::Cold, &prepared(None), Some(1000), Some(1000)), unverified);
-        assert_eq!(judge(Level::Cold, &prepared(Some(0)), None, Some(1000)), unverified);
-        assert_eq!(judge(Level::Cold, &prepared(Some(0)), Some(1000), None), unverified);
-        assert_eq!(judge(Level::Hot, &prepared(None), None, None), unverified);
+        let unverified = Judgement::Reached(CacheLevel::Unverified);
+        assert_eq!(judge(CacheLevel::Cold, &prepared(None), Some(1000), Some(1000)), unverified);
+        assert_eq!(judge(CacheLevel::Cold, &prepared(Some(0)), None, Some(1000)), unverified);
+        assert_eq!(judge(CacheLevel::Cold, &prepared(Some(0)), Some(1000), None), unverified);
+        assert_eq!(judge(CacheLevel::Hot, &prepared(None), None, None), unverified);
         let mut held = prepared(Some(500));
         held.objection = Some("held".into());
         assert_eq!(
-            judge(Level::Cold, &held, Some(1000), Some(1000)),
+            judge(CacheLevel::Cold, &held, Some(1000), Some(1000)),
             Judgement::Rejected("held".into())
         );
         assert!(matches!(
-            judge(Level::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)),
+            judge(CacheLevel::Hot, &prepared(Some(1000)), Some(2 << 20), Some(1000)),
             Judgement::Rejected(_)
         ));
     }
@@ -234,8 +236,8 @@ mod tests {
     fn another_machines_cache_is_out_of_reach() {
         let p = Prepared { remote: true, ..prepared(Some(0)) };
         assert_eq!(
-            judge(Level::Cold, &p, Some(1000), Some(1000)),
-            Judgement::Reached(Level::ClientCold)
+            judge(CacheLevel::Cold, &p, Some(1000), Some(1000)),
+            Judgement::Reached(CacheLevel::ClientCold)
         );
     }
 
@@ -247,17 +249,17 @@ mod tests {
             std::fs::write(path(name), [7; 5000])?;
         }
         let pages = |count| count * 5000_u64.div_ceil(rustix::param::page_size() as u64);
-        for level in [Level::Hot, Level::Cold] {
+        for level in [CacheLevel::Hot, CacheLevel::Cold] {
             let prepared = prepare(level, &[path("a.h5"), path("b.h5")], EvictOptions::default())?;
             assert_eq!(prepared.residency.pages_total, pages(3), "{level}");
-            assert_eq!(prepared.evictions.len(), if level == Level::Cold { 3 } else { 0 });
+            assert_eq!(prepared.evictions.len(), if level == CacheLevel::Cold { 3 } else { 0 });
         }
         // Named or in a folder, they count once.
         let prepared =
-            prepare(Level::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
+            prepare(CacheLevel::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
         assert_eq!(prepared.evictions.len(), 2);
         assert_eq!(
-            prepare(Level::Cold, &[dir.path().to_owned()], EvictOptions::default())?
+            prepare(CacheLevel::Cold, &[dir.path().to_owned()], EvictOptions::default())?
                 .evictions
                 .len(),
             3
@@ -267,11 +269,15 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for level in
-            [Level::Hot, Level::Lukewarm, Level::ClientCold, Level::Cold, Level::Unverified]
-        {
-            assert_eq!(level.to_string().parse::<Level>().ok(), Some(level));
+        for level in [
+            CacheLevel::Hot,
+            CacheLevel::Lukewarm,
+            CacheLevel::ClientCold,
+            CacheLevel::Cold,
+            CacheLevel::Unverified,
+        ] {
+            assert_eq!(level.to_string().parse::<CacheLevel>().ok(), Some(level));
         }
-        assert!("tepid".parse::<Level>().is_err());
+        assert!("tepid".parse::<CacheLevel>().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The little language of `--fail-if`: `ratio > 1.05`, `low > 1.05 and normalised > 1`.
+//! Conditions of `--fail-if`: `ratio > 1.05`, `low > 1.05 and normalised > 1`.
 //!
 //! ```text
 //! condition := all ("or" all)*
@@ -8,35 +8,35 @@
 
 use std::fmt;
 
-use super::{Against, Row};
-use crate::results::Entry;
+use super::{Against, ComparedRow};
+use crate::results::ResultEntry;
 
-/// A bar that results may miss.
+/// A condition on results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// Any of these, each of which is all of some bars.
+    /// Alternatives; one holds if all of its bars hold.
     any: Vec<Vec<Bar>>,
     text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bar {
-    field: Field,
-    sign: Sign,
+    field: ConditionField,
+    sign: Relation,
     number: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Sign {
+enum Relation {
     More,
     AtLeast,
     Less,
     AtMost,
 }
 
-/// What can be asked.
+/// The fields of a condition.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Field {
+enum ConditionField {
     Ratio,
     Low,
     High,
@@ -48,25 +48,25 @@ enum Field {
 }
 
 /// Names, fields, meanings.
-const FIELDS: &[(&str, Field)] = &[
-    ("ratio", Field::Ratio),
-    ("low", Field::Low),
-    ("high", Field::High),
-    ("normalised", Field::Normalised),
-    ("fraction", Field::Fraction),
-    ("time_s", Field::Time),
-    ("cpu_ratio", Field::Cpu),
-    ("memory_ratio", Field::Memory),
+const FIELDS: &[(&str, ConditionField)] = &[
+    ("ratio", ConditionField::Ratio),
+    ("low", ConditionField::Low),
+    ("high", ConditionField::High),
+    ("normalised", ConditionField::Normalised),
+    ("fraction", ConditionField::Fraction),
+    ("time_s", ConditionField::Time),
+    ("cpu_ratio", ConditionField::Cpu),
+    ("memory_ratio", ConditionField::Memory),
 ];
 
-/// What a condition says of one ratio.
+/// The value of a condition for one ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds: the bar was missed.
+pub enum ConditionVerdict {
+    /// The condition holds.
     Holds,
-    /// It does not.
+    /// The condition does not hold.
     DoesNot,
-    /// A field that would decide it is not known.
+    /// A field that decides the condition is unknown.
     Unknown,
 }
 
@@ -94,48 +94,67 @@ impl Condition {
         }
     }
 
-    /// Whether it holds for one ratio of a row. `base` is the entry that stands for 1.
-    pub fn check(&self, row: &Row, against: &Against, base: Option<&Entry>) -> Verdict {
+    /// Evaluates the condition for one ratio of a row. `base` is the entry that the ratio divides
+    /// by.
+    pub fn check(
+        &self,
+        row: &ComparedRow,
+        against: &Against,
+        base: Option<&ResultEntry>,
+    ) -> ConditionVerdict {
         let entry = row.cells.get(against.run).and_then(Option::as_ref);
         let one = |bar: &Bar| match value(bar.field, against, entry, base) {
-            None => Verdict::Unknown,
+            None => ConditionVerdict::Unknown,
             Some(v) => {
                 let holds = match bar.sign {
-                    Sign::More => v > bar.number,
-                    Sign::AtLeast => v >= bar.number,
-                    Sign::Less => v < bar.number,
-                    Sign::AtMost => v <= bar.number,
+                    Relation::More => v > bar.number,
+                    Relation::AtLeast => v >= bar.number,
+                    Relation::Less => v < bar.number,
+                    Relation::AtMost => v <= bar.number,
                 };
-                if holds { Verdict::Holds } else { Verdict::DoesNot }
+                if holds { ConditionVerdict::Holds } else { ConditionVerdict::DoesNot }
             }
         };
         // "and" is decided by one that does not hold, "or" by one that does.
         let all = |bars: &Vec<Bar>| {
-            let verdicts: Vec<Verdict> = bars.iter().map(one).collect();
-            decide(&verdicts, Verdict::DoesNot, Verdict::Holds)
+            let verdicts: Vec<ConditionVerdict> = bars.iter().map(one).collect();
+            decide(&verdicts, ConditionVerdict::DoesNot, ConditionVerdict::Holds)
         };
-        decide(&self.any.iter().map(all).collect::<Vec<_>>(), Verdict::Holds, Verdict::DoesNot)
+        decide(
+            &self.any.iter().map(all).collect::<Vec<_>>(),
+            ConditionVerdict::Holds,
+            ConditionVerdict::DoesNot,
+        )
     }
 }
 
-fn decide(verdicts: &[Verdict], decisive: Verdict, otherwise: Verdict) -> Verdict {
+fn decide(
+    verdicts: &[ConditionVerdict],
+    decisive: ConditionVerdict,
+    otherwise: ConditionVerdict,
+) -> ConditionVerdict {
     match verdicts {
         v if v.contains(&decisive) => decisive,
-        v if v.contains(&Verdict::Unknown) => Verdict::Unknown,
+        v if v.contains(&ConditionVerdict::Unknown) => ConditionVerdict::Unknown,
         _ => otherwise,
     }
 }
 
-fn value(field: Field, a: &Against, entry: Option<&Entry>, base: Option<&Entry>) -> Option<f64> {
+fn value(
+    field: ConditionField,
+    a: &Against,
+    entry: Option<&ResultEntry>,
+    base: Option<&ResultEntry>,
+) -> Option<f64> {
     match field {
-        Field::Ratio => Some(a.ratio?.median),
-        Field::Low => Some(a.ratio?.interval?.0),
-        Field::High => Some(a.ratio?.interval?.1),
-        Field::Normalised => a.normalised,
-        Field::Fraction => entry?.fraction(),
-        Field::Time => Some(entry?.time_s?.median),
-        Field::Cpu => Some(entry?.cpu_s? / base?.cpu_s?),
-        Field::Memory => Some(entry?.anon_bytes? as f64 / base?.anon_bytes? as f64),
+        ConditionField::Ratio => Some(a.ratio?.median),
+        ConditionField::Low => Some(a.ratio?.interval?.0),
+        ConditionField::High => Some(a.ratio?.interval?.1),
+        ConditionField::Normalised => a.normalised,
+        ConditionField::Fraction => entry?.fraction(),
+        ConditionField::Time => Some(entry?.time_s?.median),
+        ConditionField::Cpu => Some(entry?.cpu_s? / base?.cpu_s?),
+        ConditionField::Memory => Some(entry?.anon_bytes? as f64 / base?.anon_bytes? as f64),
     }
     .filter(|v| v.is_finite())
 }
@@ -180,10 +199,10 @@ fn bar(words: &[(usize, &str)], at: &mut usize, text: &str) -> Result<Bar, Strin
     let field = field.ok_or_else(|| wrong(text, word, &format!("one of {}", known.join(", "))))?;
     let word = next();
     let sign = match word.map(|w| w.1) {
-        Some(">") => Sign::More,
-        Some(">=") => Sign::AtLeast,
-        Some("<") => Sign::Less,
-        Some("<=") => Sign::AtMost,
+        Some(">") => Relation::More,
+        Some(">=") => Relation::AtLeast,
+        Some("<") => Relation::Less,
+        Some("<=") => Relation::AtMost,
         _ => return Err(wrong(text, word, "one of > >= < <=")),
     };
     let word = next();

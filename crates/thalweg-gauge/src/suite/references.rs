@@ -1,18 +1,18 @@
-//! Mistakes between the parts of a suite: names that nothing has, settings that nothing uses.
+//! Mistakes between the parts of a suite: unknown names and unused settings.
 
 use std::collections::BTreeSet;
 
-use super::node::{Problems, suggestion};
-use super::parse::{always_there, heeded};
+use super::parse::{is_always_set, is_known_setting};
 use super::sweep::MOST_POINTS;
 use super::template::Template;
+use super::toml_table::{Problems, suggestion};
 use super::{
-    ArmDecl, ComparisonDecl, FileSource, Located, Scalar, Settings, Span, Suite, Sweep,
+    ArmDecl, ComparisonDecl, FileSource, SettingValue, Settings, Span, Suite, Sweep, WithSpan,
     WorkloadDecl,
 };
 
-/// Finds everything that refers to something which is not there.
-pub(super) fn references(suite: &Suite, problems: &mut Problems) {
+/// Reports every reference to something absent.
+pub(super) fn check_references(suite: &Suite, problems: &mut Problems) {
     for file in suite.files.values() {
         if let Some(place) = &file.place {
             known("place", place, suite.places.keys(), problems);
@@ -21,13 +21,13 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
             FileSource::Ids { of, .. } => known("file", of, suite.files.keys(), problems),
             FileSource::Command(_, command) => {
                 for template in command.templates() {
-                    names(suite, template, &|name| name != "file" && always_there(name), problems);
+                    names(suite, template, &|name| name != "file" && is_always_set(name), problems);
                 }
             }
             FileSource::Path(path) => {
                 names(suite, path, &|name| matches!(name, "folder" | "cache" | "place"), problems);
             }
-            FileSource::Asked | FileSource::Synth(_) => {}
+            FileSource::CommandLine | FileSource::Synth(_) => {}
         }
     }
     for place in suite.places.values() {
@@ -62,7 +62,7 @@ pub(super) fn references(suite: &Suite, problems: &mut Problems) {
     }
 }
 
-/// Cores of a large machine: sweeps to "all" must be bearable there too.
+/// The cores of a large machine. Sweeps to "all" must stay small there, too.
 const LARGE: usize = 1024;
 
 fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Problems) {
@@ -71,7 +71,7 @@ fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Prob
         let mut of_arm: BTreeSet<&str> = arm.name.iter().flat_map(Template::names).collect();
         if let Some(workload) = suite.workloads.get(&arm.workload.value) {
             of_arm.extend(workload.templates().flat_map(Template::names));
-            let there = |name: &str| always_there(name) || setting(suite, comparison, arm, name);
+            let there = |name: &str| is_always_set(name) || setting(suite, comparison, arm, name);
             for template in workload.templates() {
                 names(suite, template, &there, problems);
             }
@@ -122,10 +122,10 @@ impl WorkloadDecl {
     }
 }
 
-/// Complains of a name that nothing of its kind has.
+/// Reports a name that no entry of its kind has.
 fn known<'a>(
     kind: &str,
-    name: &Located<String>,
+    name: &WithSpan<String>,
     all: impl Iterator<Item = &'a String> + Clone,
     problems: &mut Problems,
 ) {
@@ -135,7 +135,7 @@ fn known<'a>(
     }
 }
 
-/// Complains of names in braces that stand for nothing.
+/// Reports names in braces that have no value.
 fn names(
     suite: &Suite,
     template: &Template,
@@ -144,7 +144,7 @@ fn names(
 ) {
     for name in template.names() {
         if let Some(file) = name.strip_prefix("file:").filter(|_| there(name)) {
-            let file = Located { value: file.to_owned(), at: template.at.clone() };
+            let file = WithSpan { value: file.to_owned(), at: template.at.clone() };
             known("file", &file, suite.files.keys(), problems);
         } else if !there(name) {
             let all: Vec<&str> = ["file", "folder", "out", "cache", "threads", "place", "thalweg"]
@@ -154,14 +154,15 @@ fn names(
                 .collect();
             let hint = suggestion(name, all);
             let what = format!(
-                "{{{name}}} stands for nothing here{hint}; for the braces themselves write {{{{{name}}}}}"
+                "{{{name}}} stands for nothing here{hint}; for the braces themselves write \
+                 {{{{{name}}}}}"
             );
             problems.add(&template.at, what);
         }
     }
 }
 
-/// Complains of settings that neither the harness nor a command heeds.
+/// Reports settings that neither the harness nor a command uses.
 fn unused(settings: &Settings, used: &BTreeSet<&str>, problems: &mut Problems) {
     for (name, value) in settings {
         without_use(name, &value.at, used, problems);
@@ -169,7 +170,7 @@ fn unused(settings: &Settings, used: &BTreeSet<&str>, problems: &mut Problems) {
 }
 
 fn without_use(name: &str, at: &Span, used: &BTreeSet<&str>, problems: &mut Problems) {
-    if !heeded(name) && !used.contains(name) {
+    if !is_known_setting(name) && !used.contains(name) {
         let hint = suggestion(name, used.iter().copied().chain(super::value::KNOWN));
         problems.add(at, format!("nothing uses the setting `{name}`{hint}"));
     }
@@ -224,8 +225,8 @@ fn values(suite: &Suite, settings: &Settings, problems: &mut Problems) {
 }
 
 /// Settings whose values are names.
-fn refers(suite: &Suite, setting: &str, value: &Scalar, at: &Span, problems: &mut Problems) {
-    let name = Located { value: value.to_string(), at: at.clone() };
+fn refers(suite: &Suite, setting: &str, value: &SettingValue, at: &Span, problems: &mut Problems) {
+    let name = WithSpan { value: value.to_string(), at: at.clone() };
     match setting {
         "file" | "ids" => known("file", &name, suite.files.keys(), problems),
         "place" => known("place", &name, suite.places.keys(), problems),

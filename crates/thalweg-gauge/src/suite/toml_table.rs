@@ -1,15 +1,15 @@
-//! Reads TOML with positions: a table is taken apart key by key, and what nobody asked for is a
-//! mistake. All mistakes of a text are gathered, so that they can be mended in one go.
+//! Reads TOML tables with positions. A key that nothing reads is a mistake. All mistakes of a text
+//! are collected, so that the user can correct them in one step.
 
 use std::borrow::Cow;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::value::Scalar;
-use super::{Located, Settings, Span};
+use super::value::SettingValue;
+use super::{Settings, Span, WithSpan};
 
-/// What is wrong with a suite, and where.
+/// The mistakes of a suite, with their positions.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<(Span, String)>);
 
@@ -18,8 +18,8 @@ impl Problems {
         self.0.push((at.clone(), what.into()));
     }
 
-    /// `source:line:column: what`, one a line, in the order of the text; none if there is nothing
-    /// to say.
+    /// `source:line:column: what`, one mistake a line, in the order of the text; `None` without
+    /// mistakes.
     pub(super) fn render(mut self, source: &str, text: &str) -> Option<String> {
         self.0.sort_by_key(|(at, _)| at.start);
         self.0.dedup();
@@ -50,7 +50,7 @@ pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a st
     near.map(|(_, name)| format!("; did you mean {name:?}?")).unwrap_or_default()
 }
 
-/// What is known, for a message: "a, b or c".
+/// Names as a list for a message: "a, b or c".
 pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => "none".into(),
@@ -61,16 +61,16 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A table that is being taken apart.
-pub(super) struct Table<'a, 't> {
-    /// What it is, for messages: "a workload".
+/// A table that remembers which keys were read.
+pub(super) struct TomlTable<'a, 't> {
+    /// The kind of table, for messages: "a workload".
     what: &'static str,
     entries: &'a DeTable<'t>,
     pub(super) at: Span,
     asked: Vec<&'static str>,
 }
 
-impl<'a, 't> Table<'a, 't> {
+impl<'a, 't> TomlTable<'a, 't> {
     pub(super) fn new(what: &'static str, entries: &'a DeTable<'t>, at: Span) -> Self {
         Self { what, entries, at, asked: Vec::new() }
     }
@@ -91,7 +91,7 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// The same table; messages about all of it point to `at`.
+    /// Sets the position of messages about the whole table.
     pub(super) fn located(self, at: Span) -> Self {
         Self { at, ..self }
     }
@@ -105,16 +105,16 @@ impl<'a, 't> Table<'a, 't> {
         self.entries.contains_key(key)
     }
 
-    /// Reads the value of `key` with `read`, which says what it expected if that is not there.
+    /// Reads the value of `key` with `read`. An error of `read` becomes a problem at the value.
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,
         problems: &mut Problems,
         read: impl FnOnce(&DeValue<'t>) -> Result<T, String>,
-    ) -> Option<Located<T>> {
+    ) -> Option<WithSpan<T>> {
         let value = self.get(key)?;
         match read(value.get_ref()) {
-            Ok(read) => Some(Located { value: read, at: value.span() }),
+            Ok(read) => Some(WithSpan { value: read, at: value.span() }),
             Err(why) => {
                 problems.add(&value.span(), format!("`{key}` of {}: {why}", self.what));
                 None
@@ -126,16 +126,16 @@ impl<'a, 't> Table<'a, 't> {
         &mut self,
         key: &'static str,
         problems: &mut Problems,
-    ) -> Option<Located<String>> {
+    ) -> Option<WithSpan<String>> {
         self.read(key, problems, string)
     }
 
-    /// Like [`Table::string`], but its absence is a mistake.
+    /// Reads a string whose absence is a mistake.
     pub(super) fn required(
         &mut self,
         key: &'static str,
         problems: &mut Problems,
-    ) -> Option<Located<String>> {
+    ) -> Option<WithSpan<String>> {
         if !self.has(key) {
             problems.add(&self.at, format!("{} needs a `{key}`", self.what));
         }
@@ -159,18 +159,18 @@ impl<'a, 't> Table<'a, 't> {
     pub(super) fn settings(&self, problems: &mut Problems) -> Settings {
         let mut settings = Vec::new();
         for (key, value) in self.entries() {
-            match Scalar::from_toml(value.get_ref()) {
+            match SettingValue::from_toml(value.get_ref()) {
                 Ok(scalar) => settings
-                    .push((key.get_ref().to_string(), Located { value: scalar, at: key.span() })),
+                    .push((key.get_ref().to_string(), WithSpan { value: scalar, at: key.span() })),
                 Err(why) => {
-                    problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref()))
+                    problems.add(&value.span(), format!("setting `{}`: {why}", key.get_ref()));
                 }
             }
         }
         settings
     }
 
-    /// Complains of every key that was not asked for.
+    /// Reports every key that was not read.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (key, _) in self.entries() {
             let name: &str = key.get_ref();

@@ -1,8 +1,8 @@
-//! Caches beneath this system: in the device, the hypervisor, the server.
+//! Caches beneath this system: in the device, the hypervisor or the file server.
 //!
-//! Eviction does not reach them. What can be told from here is whether reading the same bytes
-//! again, past the page cache, is faster than reading them first: then something beneath keeps
-//! them. If it is not, either nothing does or all was there already.
+//! Eviction does not reach them. A second read of the same bytes past the page cache shows them: if
+//! it is faster than the first, a cache beneath keeps the bytes. If it is not, either there is no
+//! cache, or it held all bytes before.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,10 @@ use crate::{Error, Result, stats};
 const WINDOWS: u64 = 8;
 const WINDOW_BYTES: u64 = 8 << 20;
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Second reads this much faster are no accident.
+/// Second reads that are faster by this factor show a cache.
 const FASTER: f64 = 1.5;
 
-/// The same parts of a file, read twice past the page cache (O_DIRECT).
+/// Parts of a file, each read twice past the page cache (O_DIRECT).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadTwice {
     /// Bytes of each part.
@@ -30,21 +30,21 @@ pub struct ReadTwice {
 }
 
 impl ReadTwice {
-    /// How many times as fast the second reads were, by the median.
+    /// The median speed-up of the second reads.
     pub fn speedup(&self) -> Option<f64> {
         stats::median(
             &self.seconds.iter().map(|(first, second)| first / second).collect::<Vec<_>>(),
         )
     }
 
-    /// Whether a cache beneath shows: most second reads were faster, and by far.
+    /// Whether there is a cache beneath: most second reads were much faster.
     pub fn shows_a_cache(&self) -> bool {
         let faster = self.seconds.iter().filter(|(first, second)| second < first).count();
         faster + 1 >= self.seconds.len() && self.speedup().is_some_and(|speedup| speedup >= FASTER)
     }
 }
 
-/// Reads parts of `path` twice. None where the file is too small or its file system refuses
+/// Reads parts of `path` twice. `None` if the file is too small, or if its file system refuses
 /// O_DIRECT.
 ///
 /// # Errors

@@ -47,9 +47,9 @@ pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     if rc == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How a child ended, and what it and the descendants that it waited for had used.
+/// How a child ended, and the resources of it and of the descendants that it waited for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
+pub(crate) struct ChildExit {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) user: Duration,
@@ -58,7 +58,7 @@ pub(crate) struct Ended {
 }
 
 /// Waits for the child `pid` and reaps it. After this the number may belong to another process.
-pub(crate) fn wait4(pid: u32) -> io::Result<Ended> {
+pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     let mut status: libc::c_int = 0;
     // SAFETY: `rusage` is a plain C structure of integers, for which all zeros is a value.
@@ -74,7 +74,7 @@ pub(crate) fn wait4(pid: u32) -> io::Result<Ended> {
             return Err(error);
         }
     }
-    Ok(Ended {
+    Ok(ChildExit {
         exit_code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
         user: duration(usage.ru_utime),
@@ -84,7 +84,7 @@ pub(crate) fn wait4(pid: u32) -> io::Result<Ended> {
     })
 }
 
-/// Version of the C library that this process runs on; none if it is not glibc.
+/// The version of glibc; `None` with another C library.
 pub(crate) fn glibc_version() -> Option<String> {
     #[cfg(target_env = "gnu")]
     {

@@ -1,4 +1,4 @@
-//! Where a file lies: mount, file system, and the block device beneath.
+//! Describes where a file lies: mount, file system and block device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{Stripe, stripe};
 
 /// The block device beneath a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct BlockDevice {
     /// Its name, as in "nvme0n1".
     pub name: String,
     /// Model, if it has one.
@@ -26,28 +26,29 @@ pub struct Block {
 
 /// Where a file lies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct StoragePlace {
     /// Type of the file system, as in "ext4".
     pub file_system: String,
     /// Mount point.
     pub mount_point: String,
-    /// What is mounted there. Of a file server, only what it exports: names of machines and people
-    /// stay out.
+    /// The mounted source. For a file server this is only the exported folder, without names of
+    /// machines and people.
     pub source: String,
     /// Options of the mount and of the file system, without addresses and names.
     pub options: String,
     /// Whether the bytes lie on another machine, or behind a program.
     pub remote: bool,
     /// The block device, if there is one.
-    pub block: Option<Block>,
+    pub block: Option<BlockDevice>,
     /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE,
     /// Lustre).
     pub read_ahead_kib: Option<u64>,
-    /// How Lustre spreads the file.
+    /// The stripes of the file on Lustre.
     pub stripe: Option<Stripe>,
 }
 
-/// File systems whose data another machine keeps. FUSE counts: what is behind it can't be seen.
+/// File systems whose data are on another machine. FUSE counts as remote, because its store can't
+/// be seen.
 const REMOTE: &[&str] = &[
     "nfs",
     "nfs4",
@@ -71,13 +72,13 @@ const REMOTE: &[&str] = &[
     "coda",
 ];
 
-/// Describes where `path` lies; none if the system does not tell.
-pub fn place(path: &Path) -> Option<Place> {
+/// Describes where `path` lies; `None` if the system does not report it.
+pub fn place(path: &Path) -> Option<StoragePlace> {
     let full = fs::canonicalize(path).ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = find_mount(&mounts, &full)?;
     let read_ahead = super::text(format!("/sys/class/bdi/{}/read_ahead_kb", mount.device));
-    Some(Place {
+    Some(StoragePlace {
         block: block(&mount.device, &mount.place.source),
         read_ahead_kib: read_ahead.and_then(|kib| kib.parse().ok()),
         stripe: (mount.place.file_system == "lustre").then(|| stripe::stripe(&full)).flatten(),
@@ -85,13 +86,13 @@ pub fn place(path: &Path) -> Option<Place> {
     })
 }
 
-/// Whether `path` lies on another machine, as far as can be told.
+/// Whether `path` lies on another machine, as far as its mount shows.
 pub fn is_remote(path: &Path) -> bool {
     place(path).is_some_and(|p| p.remote)
 }
 
 struct Mount {
-    place: Place,
+    place: StoragePlace,
     /// major:minor
     device: String,
 }
@@ -120,7 +121,14 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let mount_point = unescape(left.get(4)?);
     let (source, options) =
         if remote { (anonymous(&source), nameless(&options)) } else { (source, options) };
-    let place = Place { file_system, mount_point, source, options, remote, ..Place::default() };
+    let place = StoragePlace {
+        file_system,
+        mount_point,
+        source,
+        options,
+        remote,
+        ..StoragePlace::default()
+    };
     Some(Mount { place, device: (*left.get(2)?).to_owned() })
 }
 
@@ -137,7 +145,7 @@ fn anonymous(source: &str) -> String {
     }
 }
 
-/// Options that say who and where, not how.
+/// Mount options with names and addresses, which results leave out.
 const NAMES: &[&str] =
     &["addr", "clientaddr", "mountaddr", "mon_addr", "username", "user", "domain", "name", "unc"];
 
@@ -151,7 +159,7 @@ fn unescape(s: &str) -> String {
     s.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
-fn block(device: &str, source: &str) -> Option<Block> {
+fn block(device: &str, source: &str) -> Option<BlockDevice> {
     // btrfs and overlayfs have a device number of their own; the source may still name a device.
     let by_number = fs::canonicalize(format!("/sys/dev/block/{device}")).ok();
     let by_name = || {
@@ -164,7 +172,7 @@ fn block(device: &str, source: &str) -> Option<Block> {
     }
     let queue = dir.join("queue");
     let number = |name: &str| super::text(queue.join(name)).and_then(|s| s.parse::<u64>().ok());
-    Some(Block {
+    Some(BlockDevice {
         name: dir.file_name()?.to_string_lossy().into_owned(),
         model: super::text(dir.join("device/model")),
         scheduler: super::text(queue.join("scheduler")).map(|s| super::chosen(&s)),
@@ -201,7 +209,8 @@ mod tests {
 
     #[test]
     fn servers_and_people_are_not_named() {
-        let nfs = "30 22 0:40 / /d rw - nfs4 server.example:/export rw,vers=4.2,rsize=1048576,addr=10.0.0.7,clientaddr=10.0.0.8";
+        let nfs = "30 22 0:40 / /d rw - nfs4 server.example:/export \
+             rw,vers=4.2,rsize=1048576,addr=10.0.0.7,clientaddr=10.0.0.8";
         let place = find_mount(nfs, Path::new("/d/x")).map(|m| (m.place.source, m.place.options));
         assert_eq!(place, Some(("...:/export".into(), "rw,rw,vers=4.2,rsize=1048576".into())));
         for (source, left) in [

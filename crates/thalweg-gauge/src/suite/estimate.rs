@@ -1,38 +1,38 @@
-//! About how long a comparison takes, before anything was measured.
+//! Estimates how long a comparison takes, before anything is measured.
 
 use std::time::Duration;
 
-use super::make::{Make, Needed};
+use super::files::{Make, NeededFile};
 use crate::cache;
 
-/// Process, eviction and proof of a trial.
+/// Seconds for the process, eviction and verification of a trial.
 const EACH_S: f64 = 0.3;
-/// What decoders and tools of the trade do with one core or two.
+/// Bytes a second of typical decoders and tools with one core or two.
 const BYTES_PER_S: f64 = 250e6;
-/// What the sweep over one file takes.
+/// Seconds for the probe of one file.
 const PROBE_S: f64 = 8.0;
-/// What making a synthetic file gives.
+/// Bytes a second when a synthetic file is made.
 const MADE_BYTES_PER_S: f64 = 60e6;
 
-/// A guess from file sizes. It errs by the machine's speed; from the first trials on, what was
-/// measured takes its place.
+/// An estimate from file sizes for a typical machine. Measured times replace it after the first
+/// trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Guess {
-    /// One trial, what is around it included.
+pub struct TimeEstimate {
+    /// Seconds of one trial, with its preparation.
     pub trial_s: f64,
-    /// Trials, at most.
+    /// The largest number of trials.
     pub trials: usize,
-    /// Making the files that are not there yet.
+    /// Seconds for making the absent files.
     pub files_s: f64,
-    /// Probing the limit.
+    /// Seconds for probing the limit.
     pub probe_s: f64,
 }
 
-impl Guess {
+impl TimeEstimate {
     pub(super) fn new(
         bytes_of_arms: &[u64],
         pairs: usize,
-        needed: &[Needed],
+        needed: &[NeededFile],
         probed: usize,
     ) -> Self {
         let arms = bytes_of_arms.len().max(1);
@@ -47,16 +47,16 @@ impl Guess {
         Self { trial_s, trials: arms * (pairs + 1), files_s: made / MADE_BYTES_PER_S, probe_s }
     }
 
-    /// All of it.
+    /// The whole duration.
     pub fn total(&self) -> Duration {
         Duration::try_from_secs_f64(self.trial_s * self.trials as f64 + self.files_s + self.probe_s)
             .unwrap_or(Duration::MAX)
     }
 }
 
-impl Needed {
-    /// Its size: that of the file which is there, else about what a synthetic one will have; none
-    /// if it is not known.
+impl NeededFile {
+    /// The size of the file if it exists, else the approximate size of a synthetic file; `None` if
+    /// unknown.
     pub fn about_bytes(&self) -> Option<u64> {
         match (cache::state_of(&self.path), &self.make) {
             (Ok((bytes, _)), _) => Some(bytes),

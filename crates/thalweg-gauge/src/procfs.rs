@@ -1,12 +1,12 @@
-//! What `/proc` tells about a running process and the load around it. Parsers are pure; what is
-//! absent is none.
+//! Reads `/proc`: the memory and I/O of processes, and the load of the machine. Absent values are
+//! `None`.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
 
 /// Memory of one process or of a tree of them, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     pub(crate) anon: u64,
     pub(crate) file: u64,
     pub(crate) peak: u64,
@@ -23,10 +23,9 @@ pub(crate) fn io_field(io: &str, name: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.trim().parse().ok()
 }
 
-/// Memory of `pid` and everything that descends from it; none once the root process is gone or a
-/// zombie.
-pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
-    let mut sum = Memory::default();
+/// Memory of `pid` and all its descendants; `None` once the root process is gone or a zombie.
+pub(crate) fn tree_memory(pid: u32) -> Option<ProcessMemory> {
+    let mut sum = ProcessMemory::default();
     let mut seen_root = false;
     let mut todo = vec![pid];
     while let Some(pid) = todo.pop() {
@@ -53,8 +52,8 @@ pub(crate) fn tree_memory(pid: u32) -> Option<Memory> {
     seen_root.then_some(sum)
 }
 
-/// The I/O accounts of a process, held open: those of a zombie belong to root, but may be read by
-/// whoever opened them while it lived.
+/// The I/O accounts of a process, held open. Those of a zombie belong to root, but can be read
+/// through a descriptor that was opened while it ran.
 pub(crate) struct Accounts(fs::File);
 
 impl Accounts {

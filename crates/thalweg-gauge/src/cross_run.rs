@@ -1,53 +1,53 @@
-//! Results side by side: arms of one session in pairs; the same arm of several runs, machines,
-//! stores and versions.
+//! Compares results: the arms of one session in pairs, or one arm in several runs, machines, stores
+//! and versions.
 //!
 //! Arms of one session were interleaved, so their ratio is that of pairs. Trials of different
-//! sessions never were: their ratio is *unpaired*, its interval covers the scatter inside each
-//! session and nothing that changed between them.
+//! sessions were not interleaved: their ratio is *unpaired*, and its interval covers the scatter
+//! inside each session, not the changes between sessions.
 
 mod condition;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::results::{Entry, Run};
-use crate::stats::{CONFIDENCE, Finding, Ratio, sign_interval};
+use crate::results::{ResultEntry, ResultRun};
+use crate::stats::{CONFIDENCE, Ratio, RatioFinding, sign_interval};
 
-pub use condition::{Condition, Verdict};
+pub use condition::{Condition, ConditionVerdict};
 
-/// Version of a line of [`Row::line`].
+/// Version of a line of [`ComparedRow::line`].
 pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";
 
-/// What is to be compared, and under which names.
+/// Options of [`compare`].
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Pairs of names that mean the same: of arms or of experiments. The first is shown.
+pub struct CrossRunOptions {
+    /// Pairs of equivalent names of arms or experiments. The first name is shown.
     pub same: Vec<(String, String)>,
-    /// Within one run: the arm that the others are held against, in place of each session's own.
+    /// Within one run: the baseline, in place of each session's own.
     pub baseline: Option<String>,
     /// Only rows whose experiment or arm contains this.
     pub only: Option<String>,
 }
 
-/// Runs and what they have in common.
+/// Runs, and the arms that they have in common.
 #[derive(Debug, Clone)]
 pub struct Compared {
     /// In the order given; the first is the baseline if there are several.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ResultRun>,
     /// One row an arm of an experiment.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedRow>,
 }
 
 /// One arm of one experiment, in every run.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct ComparedRow {
     /// The experiment.
     pub experiment: String,
     /// The arm.
     pub arm: String,
-    /// The arm in each run; none where a run doesn't have it.
-    pub cells: Vec<Option<Entry>>,
-    /// What it was held against.
+    /// The arm in each run; `None` where a run doesn't have it.
+    pub cells: Vec<Option<ResultEntry>>,
+    /// The ratios of the arm to its baselines.
     pub against: Vec<Against>,
 }
 
@@ -56,26 +56,27 @@ pub struct Row {
 pub struct Against {
     /// Index of the run whose arm this is.
     pub run: usize,
-    /// What 1 stands for: another arm, or the same in another run.
+    /// The baseline: another arm, or the same arm in another run.
     pub baseline: String,
     /// Whether the trials were interleaved, pair by pair.
     pub paired: bool,
-    /// What is divided.
+    /// The quantity that is divided.
     pub basis: Basis,
-    /// Time over time; above 1 is slower. None if one of them is not known or means another thing.
+    /// Time over time; above 1 is slower. `None` if a time is unknown, or if the two are of
+    /// different kinds.
     pub ratio: Option<Ratio>,
-    /// What it shows. Between sessions that is a difference between sessions, whatever its cause.
-    pub finding: Option<Finding>,
+    /// The finding. Between sessions it shows a difference between sessions, whatever the cause.
+    pub finding: Option<RatioFinding>,
     /// The ratio with each machine's own limit divided out: above 1 is further from what its
     /// machine could do.
     pub normalised: Option<f64>,
-    /// By which factor identical arms differed, the larger of the two sessions.
+    /// The factor by which identical arms differed: the larger one of the two sessions.
     pub noise: Option<f64>,
     /// Why a ratio is missing, or how far it can be trusted.
     pub note: Option<String>,
 }
 
-/// What a ratio divides.
+/// The quantity of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -85,12 +86,13 @@ pub enum Basis {
     TimePerStoredByte,
 }
 
-/// Lines up the runs.
-pub fn compare(runs: Vec<Run>, options: &Options) -> Compared {
-    let mut rows: Vec<Row> = Vec::new();
+/// Matches the arms of the runs by name, and computes their ratios.
+pub fn compare(runs: Vec<ResultRun>, options: &CrossRunOptions) -> Compared {
+    let mut rows: Vec<ComparedRow> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for entry in run.entries() {
-            let (experiment, arm) = (renamed(&entry.experiment, options), label(&entry, options));
+            let experiment = renamed(&entry.experiment, options);
+            let arm = label(&entry, options);
             if let Some(only) = &options.only
                 && !experiment.contains(only.as_str())
                 && !arm.contains(only.as_str())
@@ -100,7 +102,7 @@ pub fn compare(runs: Vec<Run>, options: &Options) -> Compared {
             let row = match rows.iter_mut().find(|r| r.experiment == experiment && r.arm == arm) {
                 Some(row) => row,
                 None => {
-                    rows.push(Row {
+                    rows.push(ComparedRow {
                         experiment,
                         arm,
                         cells: vec![None; runs.len()],
@@ -136,12 +138,12 @@ pub fn compare(runs: Vec<Run>, options: &Options) -> Compared {
     Compared { runs, rows }
 }
 
-fn renamed(name: &str, options: &Options) -> String {
+fn renamed(name: &str, options: &CrossRunOptions) -> String {
     options.same.iter().find(|(_, other)| other == name).map_or(name, |(shown, _)| shown).to_owned()
 }
 
 /// The arm and, in a table of figures, the settings that set it apart.
-fn label(e: &Entry, options: &Options) -> String {
+fn label(e: &ResultEntry, options: &CrossRunOptions) -> String {
     let arm = renamed(&e.arm, options);
     let settings: Vec<String> =
         e.settings.iter().filter(|_| e.published).map(|(k, v)| format!("{k} {v}")).collect();
@@ -149,7 +151,12 @@ fn label(e: &Entry, options: &Options) -> String {
 }
 
 /// Arms of one run against the baseline of their experiment.
-fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Against> {
+fn within(
+    row: &ComparedRow,
+    rows: &[ComparedRow],
+    runs: &[ResultRun],
+    options: &CrossRunOptions,
+) -> Vec<Against> {
     let Some(Some(entry)) = row.cells.first() else { return Vec::new() };
     let mates = || {
         rows.iter()
@@ -173,7 +180,8 @@ fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Again
         .and_then(|r| r.comparisons.iter().find(|c| c.session.name == entry.experiment));
     let ratio = comparison.and_then(|c| c.paired(&entry.arm, &base.arm));
     let too_early = comparison.is_some_and(|c| c.look.is_none());
-    let finding = ratio.filter(|_| !too_early).map(|r| Finding::of(&r, entry.noise.unwrap_or(1.0)));
+    let finding =
+        ratio.filter(|_| !too_early).map(|r| RatioFinding::of(&r, entry.noise.unwrap_or(1.0)));
     vec![Against {
         run: 0,
         baseline: base_row.arm.clone(),
@@ -189,15 +197,15 @@ fn within(row: &Row, rows: &[Row], runs: &[Run], options: &Options) -> Vec<Again
     }]
 }
 
-/// The same arm of later runs against the first run that has it.
-fn between(row: &Row, runs: &[Run]) -> Vec<Against> {
+/// Ratios of an arm in later runs to the first run that has it.
+fn between(row: &ComparedRow, runs: &[ResultRun]) -> Vec<Against> {
     let mut cells = row.cells.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)));
     let Some((first, base)) = cells.next() else { return Vec::new() };
     let name = runs.get(first).map_or("", |r| r.name.as_str());
     cells.map(|(i, entry)| unpaired(i, name, entry, base)).collect()
 }
 
-fn unpaired(run: usize, baseline: &str, entry: &Entry, base: &Entry) -> Against {
+fn unpaired(run: usize, baseline: &str, entry: &ResultEntry, base: &ResultEntry) -> Against {
     let mut notes: Vec<String> = Vec::new();
     notes.extend([entry, base].into_iter().filter_map(|e| e.trouble.clone()));
     let (basis, works) = same_work(entry, base, &mut notes);
@@ -212,7 +220,7 @@ fn unpaired(run: usize, baseline: &str, entry: &Entry, base: &Entry) -> Against 
         .and_then(|s| ratio(&entry.times, &base.times, s));
     let noise = entry.noise.into_iter().chain(base.noise).max_by(f64::total_cmp);
     if entry.level != base.level && entry.level.is_some() && base.level.is_some() {
-        let level = |e: &Entry| e.level.clone().unwrap_or_default();
+        let level = |e: &ResultEntry| e.level.clone().unwrap_or_default();
         notes.push(format!("{} against {} caches", level(entry), level(base)));
     }
     if let (Some(a), Some(b)) = (&entry.clock, &base.clock)
@@ -229,7 +237,7 @@ fn unpaired(run: usize, baseline: &str, entry: &Entry, base: &Entry) -> Against 
         paired: false,
         basis,
         ratio,
-        finding: ratio.map(|r| Finding::of(&r, noise.unwrap_or(1.0))),
+        finding: ratio.map(|r| RatioFinding::of(&r, noise.unwrap_or(1.0))),
         normalised: normalised(entry, base).filter(|_| works),
         noise,
         note: (!notes.is_empty()).then(|| notes.join("; ")),
@@ -238,15 +246,15 @@ fn unpaired(run: usize, baseline: &str, entry: &Entry, base: &Entry) -> Against 
 
 const NO_INTERVAL: &str = "a published figure has no interval";
 
-fn notes_allow(entry: &Entry, base: &Entry) -> bool {
+fn notes_allow(entry: &ResultEntry, base: &ResultEntry) -> bool {
     entry.trouble.is_none() && base.trouble.is_none()
 }
 
-/// Stored bytes that differ by less than this are the same work: headers and padding.
+/// Stored bytes that differ by less than this share are one work: headers and padding differ.
 const SAME_BYTES: f64 = 0.01;
 
 /// Whether two arms did the same work, and what can be compared if not.
-fn same_work(entry: &Entry, base: &Entry, notes: &mut Vec<String>) -> (Basis, bool) {
+fn same_work(entry: &ResultEntry, base: &ResultEntry, notes: &mut Vec<String>) -> (Basis, bool) {
     if let (Some(a), Some(b)) = (&entry.digest, &base.digest)
         && a == b
     {
@@ -271,16 +279,17 @@ fn same_work(entry: &Entry, base: &Entry, notes: &mut Vec<String>) -> (Basis, bo
 }
 
 /// How much further from its machine's limit `entry` is than `base`.
-fn normalised(entry: &Entry, base: &Entry) -> Option<f64> {
+fn normalised(entry: &ResultEntry, base: &ResultEntry) -> Option<f64> {
     Some(base.fraction()? / entry.fraction()?)
 }
 
-/// Ratio of the medians of two samples that were not paired, with an interval from both samples'
-/// own: each holds with half the error, so that the quotient of their ends holds with all of it,
-/// whatever the distributions are.
+/// The ratio of the medians of two unpaired samples. Its interval is the quotient of the samples'
+/// own intervals: each has half of the error probability, so the quotient has all of it, for any
+/// distributions.
 fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
     let logs = |t: &[f64]| t.iter().map(|s| s.ln()).collect::<Vec<f64>>();
-    let (a, b) = (logs(times), logs(base));
+    let a = logs(times);
+    let b = logs(base);
     let median = (crate::stats::median(&a)? - crate::stats::median(&b)?).exp() * scale;
     let half = (1.0 - CONFIDENCE) / 2.0;
     let ends = sign_interval(&a, half).zip(sign_interval(&b, half));
@@ -289,8 +298,8 @@ fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
 }
 
 impl Compared {
-    /// What stands for 1 in a ratio of `row`.
-    pub fn base<'a>(&'a self, row: &'a Row, against: &Against) -> Option<&'a Entry> {
+    /// The entry that a ratio of `row` divides by.
+    pub fn base<'a>(&'a self, row: &'a ComparedRow, against: &Against) -> Option<&'a ResultEntry> {
         if self.runs.len() > 1 {
             return row.cells.iter().flatten().next();
         }
@@ -302,17 +311,21 @@ impl Compared {
     }
 }
 
-impl Row {
+impl ComparedRow {
     /// The row as a line of JSON.
-    pub fn line(&self, runs: &[Run]) -> Value {
+    pub fn line(&self, runs: &[ResultRun]) -> Value {
         let name = |i: usize| runs.get(i).map(|r| r.name.clone());
-        let cell = |(i, c): (usize, &Option<Entry>)| {
+        let cell = |(i, c): (usize, &Option<ResultEntry>)| {
             c.as_ref().map(|e| {
                 json!({
-                    "run": name(i), "machine": e.machine, "store": e.store, "version": e.version, "level": e.level,
-                    "published": e.published, "trials": e.times.len(), "time_s": e.time_s, "limit_s": e.limit_s,
-                    "fraction_of_floor": e.fraction(), "cpu_s": e.cpu_s, "peak_anon_bytes": e.anon_bytes,
-                    "stored_bytes": e.stored_bytes, "digest": e.digest, "ratio_in_session": e.ratio, "trouble": e.trouble,
+                    "run": name(i), "machine": e.machine, "store": e.store, "version": e.version,
+                    "level": e.level,
+                    "published": e.published, "trials": e.times.len(), "time_s": e.time_s,
+                    "limit_s": e.limit_s,
+                    "fraction_of_floor": e.fraction(), "cpu_s": e.cpu_s,
+                    "peak_anon_bytes": e.anon_bytes,
+                    "stored_bytes": e.stored_bytes, "digest": e.digest,
+                    "ratio_in_session": e.ratio, "trouble": e.trouble,
                 })
             })
         };

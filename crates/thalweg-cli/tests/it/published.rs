@@ -3,18 +3,18 @@
 
 use std::path::PathBuf;
 
-use thalweg_gauge::results::published::Figure;
-use thalweg_gauge::results::{Published, Run};
+use thalweg_gauge::results::published::PublishedFigure;
+use thalweg_gauge::results::{Published, ResultRun};
 
 fn all() -> Vec<Published> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../suites/published");
-    let run = Run::read(&folder).unwrap();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("suites/published");
+    let run = ResultRun::read(&folder).unwrap();
     assert!(run.notes.is_empty(), "{:?}", run.notes);
     run.published
 }
 
 /// `printed` has `digits` behind its point: what was computed must round, or be cut, to it.
-fn agrees(what: &str, f: &Figure, computed: f64, printed: f64, digits: i32) {
+fn agrees(what: &str, f: &PublishedFigure, computed: f64, printed: f64, digits: i32) {
     let unit = 10_f64.powi(-digits);
     assert!(
         (computed - printed).abs() < unit,
@@ -96,7 +96,7 @@ fn order_was_the_cost_and_ranks_hide_gzip() {
     let all = all();
     let p = all.iter().find(|p| p.source.id == "neutron-hdf5").unwrap();
     let rate = |arm: &str, ranks: Option<u64>| {
-        let is = |f: &&Figure| {
+        let is = |f: &&PublishedFigure| {
             f.arm == arm
                 && ranks.is_none_or(|n| f.settings.get("ranks").and_then(|v| v.as_u64()) == Some(n))
         };
