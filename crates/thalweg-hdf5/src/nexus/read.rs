@@ -8,10 +8,10 @@ use std::thread;
 use thalweg_io::{Error, Result};
 
 use super::columns::Pending;
-use super::finding::{Defect, Finding, finding};
+use super::defects::{Defect, Finding, finding};
+use super::event_windows::{EventWindows, Values, Window};
 use super::pulses::Pulses;
-use super::turns::{Turns, Values, Window};
-use super::wanted::Wanted;
+use super::selection::Wanted;
 use super::{Bank, Column, List, Nexus};
 use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
 use crate::libhdf5::{Found, Place};
@@ -75,7 +75,7 @@ impl Nexus<'_> {
         self.events_in(Order::ByBank, wanted, f)
     }
 
-    /// The same, in an order.
+    /// Shows the wanted events to `f` in the given order.
     ///
     /// # Errors
     /// As [`Nexus::events`].
@@ -119,7 +119,7 @@ impl Nexus<'_> {
             );
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
             let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
-            let mut turns = Turns {
+            let mut turns = EventWindows {
                 nexus: self,
                 flight,
                 ask,
@@ -143,7 +143,7 @@ impl Nexus<'_> {
         banks: &[usize],
         wanted: &Wanted,
         times: Option<&Range<i64>>,
-        turns: &mut Turns<'_, '_>,
+        turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<Finding>> {
         let (mut findings, mut window, mut held) = (Vec::new(), Window::default(), 0);
         let room = self.room();
@@ -174,7 +174,7 @@ impl Nexus<'_> {
         banks: &[usize],
         wanted: &Wanted,
         times: Option<&Range<i64>>,
-        turns: &mut Turns<'_, '_>,
+        turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<Finding>> {
         let (mut findings, mut window, mut parts) = (Vec::new(), Window::default(), Vec::new());
         let room = self.room();

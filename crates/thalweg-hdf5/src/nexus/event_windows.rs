@@ -1,5 +1,4 @@
-//! Windows of events, each read at once, in the order of the file; the next is read while one is
-//! shown.
+//! Reads events window by window. The next window is read while the caller sees the current one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -87,7 +86,7 @@ impl Window {
 pub(super) type Values = Vec<u8>;
 
 /// Windows on their way: the next is read by a thread of its own.
-pub(super) struct Turns<'a, 'f> {
+pub(super) struct EventWindows<'a, 'f> {
     pub(super) nexus: &'a Nexus<'a>,
     pub(super) flight: Option<&'a Range<f64>>,
     pub(super) ask: SyncSender<(Window, Values)>,
@@ -99,7 +98,7 @@ pub(super) struct Turns<'a, 'f> {
     pub(super) show: &'f mut dyn FnMut(&Batch<'_>) -> Result<()>,
 }
 
-impl Turns<'_, '_> {
+impl EventWindows<'_, '_> {
     /// Has a window read, and shows the one before meanwhile.
     pub(super) fn next(&mut self, window: Option<Window>) -> Result<()> {
         if self.nexus.file.options().control.is_cancelled() {

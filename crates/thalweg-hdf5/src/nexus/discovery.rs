@@ -1,10 +1,10 @@
-//! Where the banks, logs and measurements of a file are.
+//! Finds the banks, logs and entries (measurements) of a NeXus file.
 
 use std::collections::{HashMap, HashSet};
 
 use thalweg_io::{Error, Result};
 
-use super::finding::{Defect, Finding, finding};
+use super::defects::{Defect, Finding, finding};
 use super::number::Number;
 use super::time::{Unit, parse_iso};
 use super::{Bank, Column, Entry, List, Log, Nexus, text};
