@@ -32,7 +32,7 @@
 //!     events += batch.pulses.len() as u64;
 //!     Ok(())
 //! })?;
-//! assert!(events > 0 && events < nexus.banks().iter().map(|bank| bank.events()).sum());
+//! assert!(events > 0 && events < nexus.banks().iter().map(|bank| bank.events()).sum::<u64>());
 //! assert!(summary.findings.is_empty());
 //! # Ok(())
 //! # }
@@ -90,11 +90,11 @@ pub struct Bank {
     name: String,
     events: u64,
     /// What each event has, in the order of [`Column::ALL`].
-    columns: [Option<List>; 3],
-    event_time_zero: Option<List>,
-    event_index: Option<List>,
-    cue_index: Option<List>,
-    cue_timestamp_zero: Option<List>,
+    columns: [Option<ColumnDataset>; 3],
+    event_time_zero: Option<ColumnDataset>,
+    event_index: Option<ColumnDataset>,
+    cue_index: Option<ColumnDataset>,
+    cue_timestamp_zero: Option<ColumnDataset>,
     /// Of `event_time_offset`.
     unit: Unit,
     /// Of `event_time_zero`.
@@ -132,7 +132,7 @@ impl Column {
 
 /// A dataset that is a list of numbers.
 #[derive(Debug)]
-struct List {
+struct ColumnDataset {
     dataset: Dataset,
     number: Number,
     len: u64,
@@ -159,7 +159,7 @@ impl Bank {
         self.event_time_zero.as_ref().or(self.event_index.as_ref()).map_or(0, |list| list.len)
     }
 
-    fn list(&self, column: Column) -> Option<&List> {
+    fn list(&self, column: Column) -> Option<&ColumnDataset> {
         self.columns[column as usize].as_ref()
     }
 
@@ -223,11 +223,11 @@ impl<'a> Nexus<'a> {
     /// The first defect of the file; [`Error::Unsupported`] where memory cannot hold them.
     pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<Finding>)> {
         let mut found = bank.findings.clone();
-        let times = |list: &Option<List>| -> Result<_> {
+        let times = |list: &Option<ColumnDataset>| -> Result<_> {
             let Some(list) = list else { return Ok(None) };
             self.numbers(list, |number| bank.zero_unit.after(bank.epoch, number)).map(Some)
         };
-        let places = |list: &List| self.numbers(list, number::Scalar::place);
+        let places = |list: &ColumnDataset| self.numbers(list, number::Scalar::place);
         let pulses = match (&bank.event_index, &bank.cue_index) {
             (Some(index), _) => {
                 let (pulses, more) =
@@ -296,7 +296,11 @@ impl<'a> Nexus<'a> {
     }
 
     /// A list of numbers as a whole.
-    fn numbers<T>(&self, list: &List, convert: impl Fn(number::Scalar) -> T) -> Result<Vec<T>> {
+    fn numbers<T>(
+        &self,
+        list: &ColumnDataset,
+        convert: impl Fn(number::Scalar) -> T,
+    ) -> Result<Vec<T>> {
         let memory = self.file.options().budget.memory as u64;
         // Of the index and of the times, eight bytes each.
         let needed = list.len.saturating_mul(2 * size_of::<u64>() as u64);

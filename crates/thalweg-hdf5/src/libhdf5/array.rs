@@ -104,7 +104,7 @@ pub enum Found {
 }
 
 /// A type as it is read.
-pub(super) struct Kind {
+pub(super) struct ElementType {
     pub(super) dtype: Dtype,
     /// Dimensions of an array type.
     pub(super) inner: Vec<u64>,
@@ -354,11 +354,11 @@ const IEEE: [(usize, [usize; 5]); 4] = [
 ];
 
 /// What numpy calls a type. The lock is held.
-pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, DatasetError> {
+pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
     if level > MOST_LEVELS {
         return Err(DatasetError::Unsupported("types inside each other".into()));
     }
-    let plain = |dtype| Kind { dtype, inner: Vec::new(), converted: None };
+    let plain = |dtype| ElementType { dtype, inner: Vec::new(), converted: None };
     // SAFETY: under the lock, with types that are open; arrays are as long as the library says.
     unsafe {
         let size = H5Tget_size(stored.raw());
@@ -379,7 +379,10 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, DatasetErro
                 if class == H5T_class_t::H5T_INTEGER && packed() {
                     let converted =
                         Some(format!("integers of {} bits", H5Tget_precision(stored.raw())));
-                    return Ok(Kind { converted, ..plain(Dtype::number(letter, size, false)) });
+                    return Ok(ElementType {
+                        converted,
+                        ..plain(Dtype::number(letter, size, false))
+                    });
                 }
                 plain(Dtype::number(letter, size, is_big_endian(stored)?))
             }
@@ -398,7 +401,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, DatasetErro
                     (true, _) => plain(Dtype::number('f', size, is_big_endian(stored)?)),
                     (false, 4 | 8) => {
                         let converted = Some("floating-point numbers other than IEEE 754's".into());
-                        Kind { converted, ..plain(Dtype::number('f', size, false)) }
+                        ElementType { converted, ..plain(Dtype::number('f', size, false)) }
                     }
                     (false, _) => {
                         return Err(DatasetError::Unsupported(format!(
@@ -438,7 +441,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, DatasetErro
                 let mut inner = vec![0; rank];
                 status(H5Tget_array_dims2(stored.raw(), inner.as_mut_ptr()))?;
                 inner.extend(base.inner);
-                Kind { inner, ..base }
+                ElementType { inner, ..base }
             }
             H5T_class_t::H5T_COMPOUND => record(stored, size, level)?,
             H5T_class_t::H5T_VLEN => {
@@ -484,7 +487,7 @@ unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
 }
 
 /// A compound type. The lock is held.
-unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, DatasetError> {
+unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
     // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
     // memory, given back.
@@ -537,7 +540,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Dataset
         }
         _ => Dtype::record(size, &fields),
     };
-    Ok(Kind { dtype, inner: Vec::new(), converted: None })
+    Ok(ElementType { dtype, inner: Vec::new(), converted: None })
 }
 
 /// What libhdf5 converts numbers to that are not as a machine has them. The lock is held.

@@ -45,7 +45,7 @@ impl Variable {
 /// `hvl_t`: a list in memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct List {
+pub(super) struct VariableList {
     pub(super) len: usize,
     pub(super) items: *const c_void,
 }
@@ -101,7 +101,7 @@ impl Node {
             let shape = shape[..(rank.max(0) as usize).min(MOST_RANK)].to_vec();
             if shape
                 .iter()
-                .try_fold(size_of::<List>() as u64, |bytes, &n| bytes.checked_mul(n))
+                .try_fold(size_of::<VariableList>() as u64, |bytes, &n| bytes.checked_mul(n))
                 .is_none()
             {
                 return Err(DatasetError::Malformed(
@@ -164,7 +164,8 @@ impl Node {
             }
             let mut strings =
                 vec![std::ptr::null::<c_char>(); if variable.item.is_none() { count } else { 0 }];
-            let mut lists = vec![List { len: 0, items: std::ptr::null() }; count - strings.len()];
+            let mut lists =
+                vec![VariableList { len: 0, items: std::ptr::null() }; count - strings.len()];
             let buffer: *mut c_void = if variable.item.is_none() {
                 strings.as_mut_ptr().cast()
             } else {

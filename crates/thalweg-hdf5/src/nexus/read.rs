@@ -9,10 +9,10 @@ use thalweg_io::{Error, Result};
 
 use super::columns::Pending;
 use super::defects::{Defect, Finding, finding};
-use super::event_windows::{EventWindows, Values, Window};
+use super::event_windows::{EventWindow, EventWindows, Values};
 use super::pulses::Pulses;
 use super::selection::Wanted;
-use super::{Bank, Column, List, Nexus};
+use super::{Bank, Column, ColumnDataset, Nexus};
 use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
 use crate::libhdf5::{Found, Place};
 
@@ -104,7 +104,7 @@ impl Nexus<'_> {
         let all_at_once = order == Order::AsStored
             && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
         summary.findings = thread::scope(|scope| {
-            let (ask, asked) = sync_channel::<(Window, Values)>(1);
+            let (ask, asked) = sync_channel::<(EventWindow, Values)>(1);
             let (answer, answers) = sync_channel(1);
             let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(
                 scope,
@@ -145,7 +145,7 @@ impl Nexus<'_> {
         times: Option<&Range<i64>>,
         turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<Finding>> {
-        let (mut findings, mut window, mut held) = (Vec::new(), Window::default(), 0);
+        let (mut findings, mut window, mut held) = (Vec::new(), EventWindow::default(), 0);
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];
@@ -176,7 +176,8 @@ impl Nexus<'_> {
         times: Option<&Range<i64>>,
         turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<Finding>> {
-        let (mut findings, mut window, mut parts) = (Vec::new(), Window::default(), Vec::new());
+        let (mut findings, mut window, mut parts) =
+            (Vec::new(), EventWindow::default(), Vec::new());
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];
@@ -294,7 +295,7 @@ pub(super) fn want<'a>(dataset: &'a Dataset, range: &Range<u64>, out: &'a mut [u
 }
 
 /// A part of a list, which memory holds.
-pub(super) fn part(file: &ArrayFile, list: &List, range: Range<u64>) -> Result<Vec<u8>> {
+pub(super) fn part(file: &ArrayFile, list: &ColumnDataset, range: Range<u64>) -> Result<Vec<u8>> {
     let mut out = vec![0; (range.end - range.start) as usize * list.number.size()];
     file.read(&mut [want(&list.dataset, &range, &mut out)])?;
     Ok(out)

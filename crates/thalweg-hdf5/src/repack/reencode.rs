@@ -18,7 +18,7 @@ use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::copy_bytes::{Output, WINDOW};
 use super::grid::RepackGrid;
-use crate::encode::{Coder, Encoder};
+use crate::encode::{ChunkEncoder, Coder};
 use crate::filter::{Contexts, Pipeline};
 use crate::types::Chunk;
 
@@ -201,7 +201,7 @@ struct Recoder {
 #[derive(Default)]
 struct Worker {
     contexts: Contexts,
-    encoder: Encoder,
+    encoder: ChunkEncoder,
     done: u64,
 }
 
@@ -264,7 +264,7 @@ impl Recoder {
 
     fn write(
         &self,
-        encoder: &mut Encoder,
+        encoder: &mut ChunkEncoder,
         at: usize,
         number: u64,
         mut bytes: Vec<u8>,

@@ -80,7 +80,7 @@ pub(super) fn contents(kind: &Id, level: usize) -> Result<Contents, Refused> {
 
 /// A list of any length, as it is in memory (`hvl_t`).
 #[repr(C)]
-pub(super) struct List {
+pub(super) struct StoredSequence {
     pub(super) len: usize,
     pub(super) elements: *mut c_void,
 }

@@ -25,7 +25,7 @@ const EXTERNAL: c_int = 64;
 /// Longest value of a link: two paths.
 const MOST_VALUE: usize = 1 << 16;
 
-struct Link {
+struct OriginalLink {
     name: CString,
     class: c_int,
     /// Its place in the order in which they were made, where that is known.
@@ -73,7 +73,7 @@ impl Rewrite<'_> {
 
     fn hard(
         &mut self,
-        link: &Link,
+        link: &OriginalLink,
         parent: &Id,
         path: &str,
         named: &Id,
@@ -118,7 +118,7 @@ impl Rewrite<'_> {
     /// A link to a path, here or in another file.
     fn elsewhere(
         &self,
-        link: &Link,
+        link: &OriginalLink,
         from: &Id,
         to: &Id,
         path: &str,
@@ -166,7 +166,7 @@ impl Rewrite<'_> {
 
 /// The links of a group, in the order in which they were made where that is known, else by name.
 /// The lock is held.
-fn links(group: &Id) -> Result<Vec<Link>, RewriteError> {
+fn links(group: &Id) -> Result<Vec<OriginalLink>, RewriteError> {
     unsafe extern "C" fn visit(
         _: hid_t,
         name: *const c_char,
@@ -190,7 +190,7 @@ fn links(group: &Id) -> Result<Vec<Link>, RewriteError> {
             } else {
                 (0, *more.u.val_size())
             };
-            (*out.cast::<Vec<Link>>()).push(Link {
+            (*out.cast::<Vec<OriginalLink>>()).push(OriginalLink {
                 name: CStr::from_ptr(name).to_owned(),
                 class,
                 order: (more.corder_valid != 0).then_some(more.corder),
@@ -201,7 +201,7 @@ fn links(group: &Id) -> Result<Vec<Link>, RewriteError> {
         }
         0
     }
-    let mut found: Vec<Link> = Vec::new();
+    let mut found: Vec<OriginalLink> = Vec::new();
     // SAFETY: under the lock; the vector outlives the call.
     status(unsafe {
         let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
