@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use thalweg::arrays::{ArrayFile, is_hdf5};
 use thalweg::control::Control;
 use thalweg::format::Format;
-use thalweg::guard::Guard;
-use thalweg::hdf5::libhdf5::Reach;
+use thalweg::hdf5::libhdf5::ExternalAccess;
+use thalweg::inspector::Inspector;
 use thalweg::reads::Options;
 use thalweg::store::FileStore;
 
@@ -29,15 +29,15 @@ pub(crate) fn open(
     if !is_hdf5(&FileStore::open(path)?)? {
         return Ok(None);
     }
-    let reach = if is_trusted { Reach::Anywhere } else { Reach::Folder };
-    let file = ArrayFile::open_reaching(path, reach, options.clone())?;
+    let reach = if is_trusted { ExternalAccess::Anywhere } else { ExternalAccess::Folder };
+    let file = ArrayFile::open_with_access(path, reach, options.clone())?;
     Ok(if thalweg::format::fast5::has_reads(&file)? { None } else { Some(file) })
 }
 
 /// A process of this program that looks through a file, and through its own indexes even where
 /// there is one beside it.
-fn looker(program: PathBuf, own_index: bool) -> Guard {
-    Guard::new(
+fn looker(program: PathBuf, own_index: bool) -> Inspector {
+    Inspector::new(
         program,
         ["read", "--vet", "--no-index"].into_iter().take(if own_index { 3 } else { 2 }),
     )

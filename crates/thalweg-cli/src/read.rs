@@ -234,7 +234,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let [path, datasets @ ..] = &args.paths[..] else { return Ok(()) };
         let datasets: Vec<String> =
             datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        return Ok(thalweg::guard::look(
+        return Ok(thalweg::inspector::look(
             path,
             &datasets,
             options,

@@ -4,15 +4,15 @@
 //! order of the file and decoded by all threads, outside the library's lock. What it alone can
 //! decode it reads, through the same store.
 
-mod bands;
-mod canvas;
 mod explain;
 mod fill;
 mod grid;
 mod kerchunk;
 mod memory;
-mod pattern;
+mod path_pattern;
+mod row_bands;
 mod selection;
+mod shared_buffer;
 mod sidecar;
 mod slice;
 mod strings;
@@ -28,10 +28,11 @@ use thalweg_io::open::{Opened, Options};
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
-use crate::libhdf5::{Around, Found, Link, Node, Reach};
+use crate::libhdf5 as hdf5;
+use crate::libhdf5::{ExternalAccess, Found, Link, Node, OtherFiles};
 use crate::types::Value;
-use crate::{SIGNATURE, libhdf5 as hdf5};
 
+pub use crate::superblock::is_hdf5;
 pub use explain::Requests;
 pub use fill::{Summary, Want};
 pub use kerchunk::References;
@@ -62,14 +63,22 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Where it is in the file: `/entry/bank1_events/event_id`.
+    /// Its path in the file, such as `/entry/bank1_events/event_id`.
     pub fn path(&self) -> &str {
         self.node.path()
     }
 
-    /// What stands at a node, unless that is no dataset.
+    /// The dataset at a node; `None` if the node is a group or a type.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if libhdf5 cannot read its header.
     pub fn of(node: Node) -> Result<Option<Self>> {
         Ok(node.array()?.map(|found| Self { node, found }))
+    }
+
+    /// Whether it is an array of elements of one size, which [`ArrayFile::read`] can read.
+    pub fn is_array(&self) -> bool {
+        matches!(self.found, Found::Array(_))
     }
 
     /// One of its attributes; `None` if it has none of that name.
@@ -90,29 +99,6 @@ impl Dataset {
     }
 }
 
-/// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512
-/// bytes, 1024, and so on (HDF5 file format specification 3.0, section II.A).
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
-    Ok(signature(store)?.is_some())
-}
-
-/// Where HDF5's signature stands.
-pub(crate) fn signature(store: &dyn Store) -> Result<Option<u64>> {
-    let mut at = 0;
-    while at + SIGNATURE.len() as u64 <= store.size() {
-        let mut head = [0; SIGNATURE.len()];
-        store.read_at(at, &mut head)?;
-        if head == SIGNATURE {
-            return Ok(Some(at));
-        }
-        at = (at * 2).max(512);
-    }
-    Ok(None)
-}
-
 /// Groups inside each other deeper than this lead back to themselves, or might as well.
 pub(crate) const MOST_LEVELS: usize = 256;
 
@@ -124,25 +110,26 @@ const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
-    /// Opens a file. If `options.control` has a [`Guard`](crate::guard::Guard), it looks through
+    /// Opens a file. If `options.control` has an inspector (see the module `inspector`), it looks at
     /// the file first. Where chunks lie is taken from an index that [`ArrayFile::write_index`]
     /// saved, if there is one of this state of the file; [`ArrayFile::note`] says why not.
     ///
     /// # Errors
     /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
-        Self::open_reaching(path, Reach::Folder, options)
+        Self::open_with_access(path, ExternalAccess::Folder, options)
     }
 
-    /// The same; what it keeps in other files is read wherever `reach` says.
+    /// Opens a file and limits where the other files may lie that its datasets name (external and
+    /// virtual datasets).
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
-    pub fn open_reaching(path: &Path, reach: Reach, options: Options) -> Result<Self> {
+    pub fn open_with_access(path: &Path, reach: ExternalAccess, options: Options) -> Result<Self> {
         let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
         options.control.inspect(path, None)?;
-        let around = Around::new(path, reach)?;
-        let mut file = Self::of(store, around, Options { model: Some(model), ..options })?;
+        let other_files = OtherFiles::new(path, reach)?;
+        let mut file = Self::of(store, other_files, Options { model: Some(model), ..options })?;
         (file.note, file.path) = (note, Some(path.to_owned()));
         if !file.options.own_index {
             file.find_index(path);
@@ -150,17 +137,17 @@ impl ArrayFile {
         Ok(file)
     }
 
-    /// The same over any store.
+    /// Opens the file that a store holds. Values in other files are refused.
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        Self::of(store, Around::default(), options)
+        Self::of(store, OtherFiles::default(), options)
     }
 
-    fn of(store: Arc<dyn Store>, around: Around, options: Options) -> Result<Self> {
+    fn of(store: Arc<dyn Store>, other_files: OtherFiles, options: Options) -> Result<Self> {
         let joined = Arc::new(JoinedStore::new(store));
-        let file = hdf5::File::open_joined(&joined, around, &options.control)?;
+        let file = hdf5::File::open_joined(&joined, other_files, &options.control)?;
         Ok(Self {
             store: joined.clone(),
             joined,
@@ -172,17 +159,17 @@ impl ArrayFile {
         })
     }
 
-    /// What is not as it should be, if anything.
+    /// A warning about the file, if there is one.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Its groups.
+    /// The file as libhdf5 has opened it: its groups, links and attributes.
     pub fn hdf5(&self) -> &hdf5::File {
         &self.file
     }
 
-    /// Where the bytes come from.
+    /// The store that holds the file.
     pub fn store(&self) -> &Arc<dyn Store> {
         self.joined.main()
     }
@@ -193,7 +180,7 @@ impl ArrayFile {
         self.file.requests()
     }
 
-    /// How it is read.
+    /// The options that the file was opened with.
     pub fn options(&self) -> &Options {
         &self.options
     }

@@ -1,9 +1,34 @@
-//! Why a file of arrays is read as fast as it is, and what would make it faster: from metadata
-//! alone.
+//! Finds layouts that make a file slow to read, and predicts the gain of repacking it. It reads
+//! metadata only.
 //!
-//! What thalweg would ask of the store comes from the iterator that a read runs by
-//! ([`ArrayFile::explain`]); what a reader that goes through libhdf5 would, from the order of
-//! chunks. A [`StoreModel`] and a table of what decoding costs turn both into seconds.
+//! The requests of thalweg come from [`ArrayFile::explain`], which runs the iterator of a real
+//! read. The requests of a reader that uses libhdf5 follow from the order of the chunks. A
+//! [`StoreModel`] and a table of decoding costs ([`Costs`]) turn both into seconds.
+//!
+//! ```
+//! use std::time::Duration;
+//! use thalweg_hdf5::arrays::ArrayFile;
+//! use thalweg_hdf5::doctor::{Costs, diagnose};
+//! use thalweg_hdf5::synth::{NexusWriter, Recipe, Run};
+//! use thalweg_io::model::StoreModel;
+//! use thalweg_io::open::Options;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("live.nxs");
+//! // The default recipe writes chunks of all banks in turns, as an acquisition does.
+//! NexusWriter::write(&path, &Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 1_000_000) })?)?;
+//!
+//! let file = ArrayFile::open(&path, Options::default())?;
+//! let datasets = file.datasets()?;
+//! let arrays: Vec<_> = datasets.iter().filter(|dataset| dataset.is_array()).collect();
+//! let costs = Costs::default();
+//! let diagnosis = diagnose(&file, &arrays, &StoreModel::LOCAL, Duration::ZERO, &costs)?;
+//! assert!(diagnosis.in_order < 0.5, "few chunks follow the one before of their dataset");
+//! assert!(diagnosis.libhdf5.requests > diagnosis.thalweg.requests);
+//! # Ok(())
+//! # }
+//! ```
 
 mod cost;
 mod findings;
@@ -22,7 +47,7 @@ pub use cost::{Costs, Undo, undo};
 pub use findings::{Finding, Gain, Kind};
 pub use layout::Layout;
 
-/// What was found out about arrays of a file.
+/// The layout of the arrays of a file, the predicted time to read them, and what slows them down.
 #[derive(Debug)]
 pub struct Diagnosis {
     /// How each of them lies, the largest first.
@@ -37,16 +62,15 @@ pub struct Diagnosis {
     pub in_order: f64,
     /// Stored bytes in chunks that are shorter than 64 KiB, of all.
     pub small: f64,
-    /// What the store is believed to do.
+    /// The store model that the predictions use.
     pub model: StoreModel,
-    /// What thalweg asks of it.
+    /// The requests of thalweg.
     pub requests: Requests,
-    /// How long thalweg takes.
+    /// Predicted time of thalweg.
     pub thalweg: Predicted,
-    /// How long a reader takes that goes through libhdf5: a request for each chunk, one after the
-    /// other.
+    /// Predicted time of a reader that uses libhdf5: one request for each chunk, in sequence.
     pub libhdf5: Predicted,
-    /// What makes it slow, the most costly first.
+    /// Causes of slow reading, the most costly first.
     pub findings: Vec<Finding>,
 }
 
@@ -82,7 +106,8 @@ impl Predicted {
     ///
     /// ```
     /// use thalweg_hdf5::doctor::Predicted;
-    /// let time = Predicted { store_s: 2.0, cpu_s: 1.0, threads: 2, index_s: 0.1, ..Predicted::default() };
+    /// let time =
+    ///     Predicted { store_s: 2.0, cpu_s: 1.0, threads: 2, index_s: 0.1, ..Predicted::default() };
     /// let (least, most) = time.range_s(2.0);
     /// assert!(least < 1.2 && most > 4.0);
     /// ```
@@ -102,7 +127,7 @@ fn side_by_side(a: f64, b: f64) -> f64 {
     a.max(b) + a.min(b) * NOT_HIDDEN
 }
 
-/// Looks at arrays of a file. `index` is how long it took to find them.
+/// Diagnoses arrays of a file. `index` is the time that it took to find them.
 ///
 /// # Errors
 /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for what is no array.

@@ -38,14 +38,14 @@ impl Coder {
 
 /// What applying filters needs; one for a thread.
 #[derive(Debug, Default)]
-pub(crate) struct Encoder {
+pub(crate) struct ChunkEncoder {
     /// By level.
     deflate: Vec<(u8, deflate::Compressor)>,
     zstd: Vec<(u8, zstd::Compressor)>,
     next: Vec<u8>,
 }
 
-impl Encoder {
+impl ChunkEncoder {
     /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left
     /// out, because it made the chunk no smaller.
     pub(crate) fn encode(

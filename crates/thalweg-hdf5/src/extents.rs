@@ -1,18 +1,25 @@
-//! Where the chunks of a file's datasets lie, saved beside it, so that the next reader need not
-//! walk its indexes.
+//! An index of the chunk offsets of a file, saved beside it. A reader that has it does not search
+//! the B-trees and arrays in which HDF5 keeps these offsets.
 //!
 //! ```text
-//! "TWHDF5IX"  u64 version  u64 size of the file  i64 when it was modified (ns)  u64 checksum of its first 4096 bytes
+//! "TWHDF5IX"  u64 version
+//! u64 size of the file  i64 when it was modified (ns)  u64 checksum of its first 4096 bytes
 //! u64 datasets  u64 bytes of them  u64 checksum of the above
-//! { object address, less the one before; dimensions; { length, chunk's length } of each; chunks; bytes of them;
-//!   { number in the grid, less the next expected; offset, less the end of the one before; size, less that of the one
-//!     before; mask } of each } of each dataset
+//! for each dataset:
+//!   object address, minus the one before
+//!   number of dimensions; for each: its length, the chunk's length
+//!   number of chunks, bytes of their entries; for each chunk:
+//!     number in the grid, minus the next expected
+//!     offset, minus the end of the chunk before
+//!     size, minus the size of the chunk before
+//!     filter mask
 //! u64 checksum of the datasets
 //! ```
 //!
-//! Little-endian; the datasets are LEB128 numbers, the two differences that may be negative zigzag.
-//! Each chunk takes four bytes at least, so that what an index makes one allocate is bounded by its
-//! own size.
+//! Little-endian; the datasets are LEB128 numbers. The two differences that may be negative are
+//! zigzag numbers.
+//! Each chunk takes at least four bytes, so the size of an index bounds the memory that parsing it
+//! takes.
 
 use std::ops::Range;
 
@@ -36,7 +43,7 @@ const MOST_DIMENSIONS: usize = 64;
 /// Bytes that a chunk takes at least.
 const LEAST: usize = 4;
 
-/// The state of a file that an index is about.
+/// The state of the file that an index describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// Bytes.
@@ -52,9 +59,9 @@ pub fn checksum_of_start(bytes: &[u8]) -> u64 {
     checksum(bytes)
 }
 
-/// A dataset's chunks.
+/// The stored chunks of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grid {
+pub struct DatasetChunks {
     /// Where its object header stands in the file.
     pub address: u64,
     /// The length of each dimension, and that of a chunk in it.
@@ -70,11 +77,11 @@ pub struct Extents {
     state: State,
     chunks: u64,
     /// By address: how many chunks, and where they stand in `bytes`.
-    datasets: Vec<Entry>,
+    datasets: Vec<IndexEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct IndexEntry {
     address: u64,
     dimensions: Vec<(u64, u64)>,
     count: usize,
@@ -97,7 +104,7 @@ fn push(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Numbers that are being taken out.
+/// Reads LEB128 numbers one after the other.
 struct Numbers<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -135,13 +142,13 @@ impl Numbers<'_> {
     }
 }
 
-/// What stands before the first chunk.
+/// The chunk from which the differences of the first chunk count.
 const NONE: Chunk = Chunk { first: u64::MAX, offset: 0, size: 0, mask: 0 };
 
 impl Extents {
     /// The index of a file in this state. Datasets that it has no room for are left out: those of
     /// very many dimensions, and those that come after one of the same address.
-    pub fn encode(state: State, mut grids: Vec<Grid>) -> Vec<u8> {
+    pub fn encode(state: State, mut grids: Vec<DatasetChunks>) -> Vec<u8> {
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
         grids.retain(|grid| {
@@ -234,12 +241,12 @@ impl Extents {
         Ok(Self { bytes, state, chunks, datasets })
     }
 
-    /// The state of the file that it is about.
+    /// The state of the file that this index describes.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How many chunks it names.
+    /// Number of chunks in the index.
     pub fn chunks(&self) -> u64 {
         self.chunks
     }
@@ -265,19 +272,23 @@ impl Extents {
     }
 
     /// All of it, unpacked.
-    pub fn grids(&self) -> impl Iterator<Item = Grid> {
+    pub fn grids(&self) -> impl Iterator<Item = DatasetChunks> {
         self.datasets.iter().filter_map(|entry| {
             let (shape, chunk): (Vec<u64>, Vec<u64>) = entry.dimensions.iter().copied().unzip();
             let chunks = self.get(entry.address, &shape, &chunk)?;
-            Some(Grid { address: entry.address, dimensions: entry.dimensions.clone(), chunks })
+            Some(DatasetChunks {
+                address: entry.address,
+                dimensions: entry.dimensions.clone(),
+                chunks,
+            })
         })
     }
 }
 
 /// The datasets in a file of so many bytes, and how many chunks they have.
-fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<Entry>, u64), Fault> {
+fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<IndexEntry>, u64), Fault> {
     let mut numbers = Numbers { bytes: body, at: 0 };
-    let (mut datasets, mut chunks, mut address) = (Vec::<Entry>::new(), 0, 0u64);
+    let (mut datasets, mut chunks, mut address) = (Vec::<IndexEntry>::new(), 0, 0u64);
     for _ in 0..count {
         let at = numbers.at;
         let bad = |found: String, expected: &'static str| Fault::new(at, found, expected);
@@ -328,7 +339,7 @@ fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<Entry>, u64), Faul
         }
         numbers.at = end;
         chunks += count;
-        datasets.push(Entry {
+        datasets.push(IndexEntry {
             address,
             dimensions,
             count: count as usize,

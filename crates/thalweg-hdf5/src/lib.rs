@@ -1,7 +1,87 @@
-//! Arrays of HDF5 files, through the engine of `thalweg-io`.
+//! HDF5 files: arrays read in parallel, NeXus events, diagnosis of slow layouts, and rewriting.
 //!
-//! [`metadata`] parses what the files of interest are made of; libhdf5 reads the rest, and writes.
-//! Values never go through libhdf5 where they can be fetched and decoded by all threads.
+//! libhdf5 (or [`metadata`], a parser in safe Rust) finds where the bytes of a dataset stand in the
+//! file. The engine of `thalweg-io` fetches these bytes in file order, and all threads decode them
+//! outside the lock of libhdf5. libhdf5 itself reads only what this crate cannot decode: strings
+//! and lists of variable length, virtual datasets, and filters that this crate does not know.
+//!
+//! # Read a selection of an array
+//!
+//! ```
+//! use thalweg_hdf5::arrays::{ArrayFile, Selection, Want};
+//! use thalweg_hdf5::libhdf5::{Number, VectorOf, Writer};
+//! use thalweg_io::open::Options;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("counts.h5");
+//!
+//! // Write /detector/counts: eight 32-bit integers in two chunks.
+//! let writer = Writer::create(&path, &"counts.h5".into())?;
+//! let group = writer.group(None, "detector")?;
+//! let shape = VectorOf { kind: Number::U32, len: 8, chunk: Some(4), filters: &[] };
+//! let counts = writer.vector(&group, "counts", shape)?;
+//! for (first, values) in [(0, [0u32, 10, 20, 30]), (4, [40, 50, 60, 70])] {
+//!     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+//!     writer.chunk(&counts, first, &bytes, 0)?;
+//! }
+//! drop((counts, group));
+//! writer.finish()?;
+//!
+//! // Read elements 3 to 5.
+//! let file = ArrayFile::open(&path, Options::default())?;
+//! let datasets = file.below("/detector/counts")?;
+//! let dataset = datasets.first().ok_or("no dataset")?;
+//! let mut out = [0; 3 * 4];
+//! file.read(&mut [Want { dataset, selection: Selection::Elements(3..6), out: &mut out }])?;
+//! let values: Vec<u8> = [30u32, 40, 50].iter().flat_map(|value| value.to_le_bytes()).collect();
+//! assert_eq!(out, values[..]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Modules
+//!
+//! An arrow points from a module to a module that it uses. There is no cycle.
+//!
+//! ```text
+//!   doctor    repack    nexus    inspector          synth
+//!      |        |         |          |                |
+//!      +--------+----+----+----------+                |
+//!                    v                                |
+//!                 arrays                              |
+//!                    |                                |
+//!                    v                                |
+//!                 libhdf5 <---------------------------+
+//!                    |                                |
+//!         +----------+----------+                     |
+//!         v          v          v                     |
+//!    superblock   extents     encode <----------------+     metadata
+//!                    |          |                              |
+//!                    v          |                              |
+//!                  types <------|------------------------------+
+//!                    |          |                              |
+//!                    +----------+---> filter <-----------------+
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | [`superblock`] | the signature of an HDF5 file, and where it stands |
+//! | [`filter`] | the filters of chunks: decoding |
+//! | [`encode`] | the filters of chunks: encoding |
+//! | [`types`] | attribute values, chunks and datasets of samples |
+//! | [`metadata`] | a parser of HDF5 metadata in safe Rust, used for FAST5 files |
+//! | [`extents`] | the saved index of chunk offsets |
+//! | `libhdf5` | bindings: groups, links, attributes, chunk offsets, writing |
+//! | `arrays` | datasets read through the engine: selections, slices, strings |
+//! | `inspector` | a child process that opens a file first, in case libhdf5 crashes |
+//! | `nexus` | banks, pulses, events and logs of NeXus files |
+//! | `doctor` | layout problems of a file, and the predicted gain of repacking it |
+//! | `repack` | a file rewritten with other chunks or filters |
+//! | [`synth`] | synthetic NeXus files |
+//!
+//! The modules without a link need the feature `libhdf5` (on by default), which builds libhdf5 from
+//! source.
 
 #[cfg(feature = "libhdf5")]
 pub mod arrays;
@@ -11,7 +91,7 @@ pub mod encode;
 pub mod extents;
 pub mod filter;
 #[cfg(feature = "libhdf5")]
-pub mod guard;
+pub mod inspector;
 #[cfg(feature = "libhdf5")]
 pub mod libhdf5;
 pub mod metadata;
@@ -19,9 +99,8 @@ pub mod metadata;
 pub mod nexus;
 #[cfg(feature = "libhdf5")]
 pub mod repack;
+pub mod superblock;
 pub mod synth;
 pub mod types;
 
-/// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0,
-/// "Superblock").
-pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+pub use superblock::{SIGNATURE, is_hdf5};

@@ -5,28 +5,28 @@
 //! every store, stays inside the file, and ends when the work is cancelled. It is not thread-safe:
 //! every call holds one lock of the process.
 
-mod around;
 mod array;
+mod chunk_index;
 mod dataset;
+mod dimension_scales;
 mod driver;
 mod dtype;
-mod elsewhere;
-mod grid;
+mod external;
+mod filter_plugins;
 mod handle;
 mod object;
-mod plug;
+mod other_files;
 mod rewrite;
-mod scales;
-mod texts;
+mod string_attribute;
 mod variable;
 mod write;
 
-pub use around::{Around, Reach};
 pub use array::{Array, Found, Place};
 pub use dtype::Dtype;
 pub use handle::version;
 pub use object::{File, Link, Node};
-pub use rewrite::{Form, Lie, Made, Recast, Rewrite, Version};
+pub use other_files::{ExternalAccess, OtherFiles};
+pub use rewrite::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage, Version};
 pub use variable::Variable;
 pub use write::{
     Enumeration, Group, Number, Rows, RowsOf, Stored, Vector, VectorOf, Writer, is_name,

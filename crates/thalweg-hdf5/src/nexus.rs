@@ -1,56 +1,67 @@
-//! NeXus: the events that neutron instruments write, and their logs, in any HDF5 file.
+//! Events and logs of NeXus files.
 //!
-//! A bank is a group of class `NXevent_data`, or one that holds what such a group does: `event_id`
-//! and `event_time_offset` for each event, `event_weight` if need be, `event_index` and
-//! `event_time_zero` for each pulse. Events are read bank by bank, or in one sweep, all or those of
-//! some pulses, times and times of flight; what the index says is checked, and what is wrong with
-//! it is told.
+//! A bank is a group of class `NXevent_data`, or a group with the datasets of that class:
+//! `event_id` and `event_time_offset` for each event, `event_weight` where there are weights, and
+//! `event_index` and `event_time_zero` for each pulse. [`Nexus::events`] reads the events of
+//! selected banks, pulses, times and times of flight. It checks the pulse index and returns each
+//! problem as a [`Finding`].
 //!
-//! ```no_run
+//! Events of one bank in the first second of a run:
+//!
+//! ```
 //! use thalweg_hdf5::arrays::ArrayFile;
-//! use thalweg_hdf5::nexus::Nexus;
-//! use thalweg_hdf5::nexus::Wanted;
+//! use thalweg_hdf5::nexus::{Moment, Nexus, Wanted};
+//! use thalweg_hdf5::synth::{NexusWriter, Recipe, Run};
 //! use thalweg_io::open::Options;
 //!
-//! # fn main() -> thalweg_io::Result<()> {
-//! let file = ArrayFile::open("run.nxs".as_ref(), Options::default())?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("run.nxs");
+//! let recipe = Recipe { banks: 2, events_per_pulse: 100.0, ..Recipe::with_bytes(1, 100_000) };
+//! NexusWriter::write(&path, &Run::new(recipe)?)?;
+//!
+//! let file = ArrayFile::open(&path, Options::default())?;
 //! let nexus = Nexus::find(&file)?;
-//! let wanted = Wanted { banks: vec!["bank1_*".into()], pulses: Some(0..1000), ..Wanted::default() };
+//! let wanted = Wanted {
+//!     banks: vec!["bank1_*".into()],
+//!     time: Some((Some(Moment::parse("0")?), Some(Moment::parse("1")?))),
+//!     ..Wanted::default()
+//! };
+//! let mut events = 0;
 //! let summary = nexus.events(&wanted, &mut |batch| {
-//!     println!("{}: {} events", nexus.banks()[batch.bank].name(), batch.pulses.len());
+//!     events += batch.pulses.len() as u64;
 //!     Ok(())
 //! })?;
-//! for finding in &summary.findings {
-//!     eprintln!("{finding}");
-//! }
+//! assert!(events > 0 && events < nexus.banks().iter().map(|bank| bank.events()).sum::<u64>());
+//! assert!(summary.findings.is_empty());
 //! # Ok(())
 //! # }
 //! ```
 
 mod columns;
-mod find;
-mod finding;
+mod defects;
+mod discovery;
+mod event_windows;
 mod log;
 mod number;
 mod pulses;
 mod read;
+mod selection;
 mod time;
-mod turns;
-mod wanted;
 
 use thalweg_io::{Error, Result};
 
 use crate::arrays::{ArrayFile, Dataset};
 use crate::libhdf5::{Found, Place};
-use finding::finding;
+use defects::finding;
 
-pub use finding::{Defect, Finding};
+pub use defects::{Defect, Finding};
 pub use log::{Log, LogValues, Values};
 pub use number::Number;
 pub use pulses::Pulses;
 pub use read::{Batch, Order, Summary};
+pub use selection::Wanted;
 pub use time::{Moment, NO_TIME, Unit, iso, parse_iso};
-pub use wanted::Wanted;
 
 /// The event data and logs of a file.
 #[derive(Debug)]
@@ -79,11 +90,11 @@ pub struct Bank {
     name: String,
     events: u64,
     /// What each event has, in the order of [`Column::ALL`].
-    columns: [Option<List>; 3],
-    event_time_zero: Option<List>,
-    event_index: Option<List>,
-    cue_index: Option<List>,
-    cue_timestamp_zero: Option<List>,
+    columns: [Option<ColumnDataset>; 3],
+    event_time_zero: Option<ColumnDataset>,
+    event_index: Option<ColumnDataset>,
+    cue_index: Option<ColumnDataset>,
+    cue_timestamp_zero: Option<ColumnDataset>,
     /// Of `event_time_offset`.
     unit: Unit,
     /// Of `event_time_zero`.
@@ -121,7 +132,7 @@ impl Column {
 
 /// A dataset that is a list of numbers.
 #[derive(Debug)]
-struct List {
+struct ColumnDataset {
     dataset: Dataset,
     number: Number,
     len: u64,
@@ -148,7 +159,7 @@ impl Bank {
         self.event_time_zero.as_ref().or(self.event_index.as_ref()).map_or(0, |list| list.len)
     }
 
-    fn list(&self, column: Column) -> Option<&List> {
+    fn list(&self, column: Column) -> Option<&ColumnDataset> {
         self.columns[column as usize].as_ref()
     }
 
@@ -212,11 +223,11 @@ impl<'a> Nexus<'a> {
     /// The first defect of the file; [`Error::Unsupported`] where memory cannot hold them.
     pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<Finding>)> {
         let mut found = bank.findings.clone();
-        let times = |list: &Option<List>| -> Result<_> {
+        let times = |list: &Option<ColumnDataset>| -> Result<_> {
             let Some(list) = list else { return Ok(None) };
             self.numbers(list, |number| bank.zero_unit.after(bank.epoch, number)).map(Some)
         };
-        let places = |list: &List| self.numbers(list, number::Scalar::place);
+        let places = |list: &ColumnDataset| self.numbers(list, number::Scalar::place);
         let pulses = match (&bank.event_index, &bank.cue_index) {
             (Some(index), _) => {
                 let (pulses, more) =
@@ -285,7 +296,11 @@ impl<'a> Nexus<'a> {
     }
 
     /// A list of numbers as a whole.
-    fn numbers<T>(&self, list: &List, convert: impl Fn(number::Scalar) -> T) -> Result<Vec<T>> {
+    fn numbers<T>(
+        &self,
+        list: &ColumnDataset,
+        convert: impl Fn(number::Scalar) -> T,
+    ) -> Result<Vec<T>> {
         let memory = self.file.options().budget.memory as u64;
         // Of the index and of the times, eight bytes each.
         let needed = list.len.saturating_mul(2 * size_of::<u64>() as u64);

@@ -1,26 +1,32 @@
-//! HDF5 files made anew: chunks of a dataset beside each other, in other shapes, with other
-//! filters; everything else as it was.
+//! Rewrites an HDF5 file: the chunks of each dataset become contiguous, and may get another shape
+//! or other filters. Groups, attributes, links, types and values stay as they are.
 //!
-//! ```no_run
+//! ```
+//! use thalweg_hdf5::repack::{Chunking, Repack, TargetLayout, repack};
+//! use thalweg_hdf5::synth::{NexusWriter, Recipe, Run};
 //! use thalweg_io::open::Options;
-//! use thalweg_hdf5::repack::Chunking;
-//! use thalweg_hdf5::repack::Repack;
-//! use thalweg_hdf5::repack::Wish;
-//! use thalweg_hdf5::repack::repack;
 //!
-//! let wish = Wish { chunk: Some(Chunking::Rows(1 << 20)), ..Wish::default() };
-//! let how = Repack { wish, ..Repack::default() };
-//! let report = repack("live.nxs".as_ref(), "ordered.nxs".as_ref(), Options::default(), &how)?;
-//! println!("{} of {} datasets are in other chunks", report.changes.len(), report.datasets);
-//! # Ok::<(), thalweg_io::Error>(())
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("live.nxs");
+//! // The default recipe writes chunks of all banks in turns, as an acquisition does.
+//! NexusWriter::write(&path, &Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 1_000_000) })?)?;
+//!
+//! let layout = TargetLayout { chunk: Some(Chunking::Rows(16 << 10)), ..TargetLayout::default() };
+//! let how = Repack { layout, verify: true, ..Repack::default() };
+//! let report = repack(&path, &folder.path().join("ordered.nxs"), Options::default(), &how)?;
+//! assert!(!report.changes.is_empty());
+//! assert!(report.verified > 0);
+//! # Ok(())
+//! # }
 //! ```
 
-mod carry;
+mod copy_bytes;
 mod grid;
-mod recode;
-mod slots;
+mod reencode;
+mod slot_writer;
+mod target_layout;
 mod verify;
-mod wish;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -35,23 +41,23 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::libhdf5 as hdf5;
-use crate::libhdf5::{Form, Lie, Made, Recast, Rewrite};
+use crate::libhdf5::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage};
 use crate::types::Chunk;
-use carry::{Move, Way, carry};
-use grid::Grid;
-use recode::{Job, recode};
+use copy_bytes::{Move, Output, carry};
+use grid::RepackGrid;
+use reencode::{Job, recode};
 
 pub use crate::encode::Coder;
 pub use crate::libhdf5::Version;
-pub use wish::{Chunking, Wish, coders};
+pub use target_layout::{Chunking, TargetLayout, coders};
 
 /// How to make a file anew.
 #[derive(Debug, Clone, Default)]
 pub struct Repack {
     /// For all datasets of numbers that are large enough for it to matter.
-    pub wish: Wish,
+    pub layout: TargetLayout,
     /// For these datasets, or those in these groups, whatever they hold. The last that fits counts.
-    pub paths: Vec<(String, Wish)>,
+    pub paths: Vec<(String, TargetLayout)>,
     /// Of which of libhdf5's structures the file is made.
     pub version: Version,
     /// Whether to read all values of both files and compare them, before the new one gets its name.
@@ -118,7 +124,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
-    let way = Way {
+    let output = Output {
         model,
         budget: options.budget,
         control: options.control.clone(),
@@ -127,7 +133,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
         name: new.name().clone(),
     };
     let values = values_of(path, &store, &options)?;
-    let mut report = fill(&store, &values, &new, &way, how)?;
+    let mut report = fill(&store, &values, &new, &output, how)?;
     let before = options.model.unwrap_or(model);
     verify::verify(
         &store,
@@ -136,8 +142,8 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
         how.verify,
         &mut report,
     )?;
-    report.bytes_after = way.out.metadata().map_or(0, |meta| meta.len());
-    if way.control.is_cancelled() {
+    report.bytes_after = output.out.metadata().map_or(0, |meta| meta.len());
+    if output.control.is_cancelled() {
         return Err(Error::Cancelled);
     }
     new.finish()?;
@@ -172,31 +178,32 @@ fn fill(
     store: &Arc<dyn Store>,
     values: &Arc<dyn Store>,
     new: &NewFile,
-    way: &Way,
+    output: &Output,
     how: &Repack,
 ) -> Result<Report> {
-    let from = hdf5::File::open(store, &way.control)?;
-    let failed = |e| Error::io(&way.name, "creating", e);
-    let out = way.out.try_clone().map_err(failed)?;
+    let from = hdf5::File::open(store, &output.control)?;
+    let failed = |e| Error::io(&output.name, "creating", e);
+    let out = output.out.try_clone().map_err(failed)?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
-    let mut rewrite = Rewrite::begin(&from, out, &way.name, how.version, metadata, &way.control)?;
+    let mut rewrite =
+        Rewrite::begin(&from, out, &output.name, how.version, metadata, &output.control)?;
     let mut report = Report { bytes_before: store.size(), ..Report::default() };
     let made = rewrite.objects_of(&mut |form| {
-        let recast = wish::decide(form, how, way.budget.memory, &mut report.kept)?;
-        report.changes.extend(change(form, &recast));
-        Ok(recast)
+        let target = target_layout::decide(form, how, output.budget.memory, &mut report.kept)?;
+        report.changes.extend(change(form, &target));
+        Ok(target)
     })?;
     (report.objects, report.cleared) = (rewrite.objects(), rewrite.cleared());
     report.datasets = made.len() as u64;
     report.bytes_filling = made.iter().map(filling).sum();
-    let (mut moves, mut jobs, mut recast) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut moves, mut jobs, mut target) = (Vec::new(), Vec::new(), Vec::new());
     if rewrite.user_block() > 0 {
         moves.push(Move { from: 0, to: 0, len: rewrite.user_block() });
     }
     for (number, made) in made.iter().enumerate() {
         if !as_they_are(made, &mut moves) {
             jobs.extend(job(made));
-            recast.push(number);
+            target.push(number);
         }
     }
     let mut aside = None;
@@ -204,11 +211,11 @@ fn fill(
         let mut beside = new.temporary().as_os_str().to_owned();
         beside.push(".aside");
         let spill = Arc::new(nameless(Path::new(&beside)).map_err(failed)?);
-        let (passes, spilled) = recode(values, jobs, way, &spill)?;
+        let (passes, spilled) = recode(values, jobs, output, &spill)?;
         report.passes = passes;
         let mut moves = Vec::with_capacity(spilled.len());
         for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
-            let Some(made) = spilled.first().and_then(|first| made.get(*recast.get(first.job)?))
+            let Some(made) = spilled.first().and_then(|first| made.get(*target.get(first.job)?))
             else {
                 continue;
             };
@@ -223,34 +230,38 @@ fn fill(
         aside = Some((spill, moves));
     }
     rewrite.finish()?;
-    carry(values, moves, way)?;
+    carry(values, moves, output)?;
     if let Some((spill, moves)) = aside {
-        let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, way.name.clone())?);
-        carry(&spill, moves, &Way { model: StoreModel::LOCAL, ..way.clone() })?;
+        let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, output.name.clone())?);
+        carry(&spill, moves, &Output { model: StoreModel::LOCAL, ..output.clone() })?;
     }
     Ok(report)
 }
 
 /// Bytes of a dataset's new chunks beyond its last elements.
-fn filling(made: &Made) -> u64 {
-    let Recast::Chunked { chunk, coders, numbers } = &made.recast else { return 0 };
+fn filling(made: &RewrittenDataset) -> u64 {
+    let TargetStorage::Chunked { chunk, coders, numbers } = &made.target else { return 0 };
     if !coders.is_empty() {
         return 0;
     }
-    let grid = Grid::chunks(&made.form.shape, chunk, made.form.element);
+    let grid = RepackGrid::chunks(&made.form.shape, chunk, made.form.element);
     numbers.iter().map(|&number| grid.bytes(number) - grid.bytes_inside(number)).sum()
 }
 
-fn change(form: &Form, recast: &Recast) -> Option<Change> {
-    let before = if let Lie::Chunked(chunk, _) = &form.lie { Some(chunk.clone()) } else { None };
+fn change(form: &DatasetForm, target: &TargetStorage) -> Option<Change> {
+    let before = if let ValueStorage::Chunked(chunk, _) = &form.storage {
+        Some(chunk.clone())
+    } else {
+        None
+    };
     let filters_before = match &form.pipeline {
         Ok(pipeline) => pipeline.0.iter().map(ToString::to_string).collect(),
         Err(why) => vec![why.clone()],
     };
-    let (chunk_after, filters_after) = match recast {
-        Recast::Keep => return None,
-        Recast::Contiguous => (None, Vec::new()),
-        Recast::Chunked { chunk, coders, .. } => {
+    let (chunk_after, filters_after) = match target {
+        TargetStorage::Keep => return None,
+        TargetStorage::Contiguous => (None, Vec::new()),
+        TargetStorage::Chunked { chunk, coders, .. } => {
             (Some(chunk.clone()), coders.iter().map(ToString::to_string).collect())
         }
     };
@@ -265,16 +276,16 @@ fn change(form: &Form, recast: &Recast) -> Option<Change> {
 
 /// Plans values that need not be decoded: whole chunks, and runs of elements that are consecutive
 /// in both files. False where they must be put together instead.
-fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
+fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<Move>) -> bool {
     let form = &made.form;
     let bytes = form.bytes();
-    match (&made.recast, &form.lie) {
-        (_, Lie::Elsewhere { .. } | Lie::Contiguous(None)) => true,
-        (Recast::Keep | Recast::Contiguous, Lie::Contiguous(Some(at))) => {
+    match (&made.target, &form.storage) {
+        (_, ValueStorage::Elsewhere { .. } | ValueStorage::Contiguous(None)) => true,
+        (TargetStorage::Keep | TargetStorage::Contiguous, ValueStorage::Contiguous(Some(at))) => {
             moves.extend(made.places.first().map(|&to| Move { from: *at, to, len: bytes }));
             true
         }
-        (Recast::Keep, Lie::Chunked(_, chunks)) => {
+        (TargetStorage::Keep, ValueStorage::Chunked(_, chunks)) => {
             let places = chunks.iter().zip(&made.places);
             moves.extend(places.map(|(chunk, &to)| Move {
                 from: chunk.offset,
@@ -283,18 +294,20 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
             }));
             true
         }
-        (recast, lie) => {
+        (target, storage) => {
             let is_plain = form.pipeline.as_ref().is_ok_and(|pipeline| pipeline.0.is_empty());
-            let is_coded = matches!(recast, Recast::Chunked { coders, .. } if !coders.is_empty());
+            let is_coded =
+                matches!(target, TargetStorage::Chunked { coders, .. } if !coders.is_empty());
             if !is_plain || is_coded || !form.fill.is_empty() {
                 return false;
             }
             // Pieces of the array that lie in one piece here and there, by where they start in the
             // array.
-            let from: Vec<(u64, u64, u64)> = match lie {
-                Lie::Contiguous(at) => vec![(0, at.unwrap_or(0), bytes)],
-                Lie::Chunked(chunk, chunks) => {
-                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else {
+            let from: Vec<(u64, u64, u64)> = match storage {
+                ValueStorage::Contiguous(at) => vec![(0, at.unwrap_or(0), bytes)],
+                ValueStorage::Chunked(chunk, chunks) => {
+                    let Some(band) = RepackGrid::chunks(&form.shape, chunk, form.element).band()
+                    else {
                         return false;
                     };
                     let piece =
@@ -305,11 +318,12 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
                     }
                     chunks.iter().map(piece).collect()
                 }
-                Lie::Elsewhere { .. } => Vec::new(),
+                ValueStorage::Elsewhere { .. } => Vec::new(),
             };
-            let to: Vec<(u64, u64, u64)> = match recast {
-                Recast::Chunked { chunk, numbers, .. } => {
-                    let Some(band) = Grid::chunks(&form.shape, chunk, form.element).band() else {
+            let to: Vec<(u64, u64, u64)> = match target {
+                TargetStorage::Chunked { chunk, numbers, .. } => {
+                    let Some(band) = RepackGrid::chunks(&form.shape, chunk, form.element).band()
+                    else {
                         return false;
                     };
                     let places = numbers.iter().zip(&made.places);
@@ -343,14 +357,14 @@ fn as_they_are(made: &Made, moves: &mut Vec<Move>) -> bool {
 const SLICE: u64 = 256 << 10;
 
 /// What has to be put together.
-fn job(made: &Made) -> Option<Job> {
+fn job(made: &RewrittenDataset) -> Option<Job> {
     let form = &made.form;
-    let (from, stored) = match &form.lie {
-        Lie::Chunked(chunk, chunks) => {
-            (Grid::chunks(&form.shape, chunk, form.element), chunks.clone())
+    let (from, stored) = match &form.storage {
+        ValueStorage::Chunked(chunk, chunks) => {
+            (RepackGrid::chunks(&form.shape, chunk, form.element), chunks.clone())
         }
-        Lie::Contiguous(Some(at)) => {
-            let grid = Grid::run(&form.shape, form.element, SLICE);
+        ValueStorage::Contiguous(Some(at)) => {
+            let grid = RepackGrid::run(&form.shape, form.element, SLICE);
             let slice = |first| Chunk {
                 first,
                 offset: at + grid.offset(first),
@@ -360,21 +374,21 @@ fn job(made: &Made) -> Option<Job> {
             let stored = (0..grid.count()).map(slice).collect();
             (grid, stored)
         }
-        Lie::Contiguous(None) | Lie::Elsewhere { .. } => return None,
+        ValueStorage::Contiguous(None) | ValueStorage::Elsewhere { .. } => return None,
     };
-    let (to, coders, places) = match &made.recast {
-        Recast::Chunked { chunk, coders, numbers } => {
+    let (to, coders, places) = match &made.target {
+        TargetStorage::Chunked { chunk, coders, numbers } => {
             let places = numbers.iter().copied().zip(made.places.iter().copied()).collect();
-            (Grid::chunks(&form.shape, chunk, form.element), coders.clone(), places)
+            (RepackGrid::chunks(&form.shape, chunk, form.element), coders.clone(), places)
         }
-        Recast::Contiguous => {
-            let grid = Grid::run(&form.shape, form.element, SLICE);
+        TargetStorage::Contiguous => {
+            let grid = RepackGrid::run(&form.shape, form.element, SLICE);
             let base = made.places.first()?;
             let places: HashMap<u64, u64> =
                 (0..grid.count()).map(|n| (n, base + grid.offset(n))).collect();
             (grid, Vec::new(), places)
         }
-        Recast::Keep => return None,
+        TargetStorage::Keep => return None,
     };
     Some(Job {
         path: form.path.as_str().into(),

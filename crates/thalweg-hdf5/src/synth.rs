@@ -20,14 +20,14 @@
 //! # }
 //! ```
 
-mod coding;
-mod order;
+mod chunk_encoding;
+mod diffractometer;
 mod pulses;
-mod table;
-#[cfg(not(feature = "libhdf5"))]
-mod without;
+mod write_order;
 #[cfg(feature = "libhdf5")]
-mod write;
+mod writer;
+#[cfg(not(feature = "libhdf5"))]
+mod writer_stub;
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -35,15 +35,15 @@ use std::str::FromStr;
 use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::{Error, Fault, Result};
 
+use diffractometer::Table;
 use pulses::Pulses;
-use table::Table;
 
-pub use coding::{Coding, Encoded, Encoder, Press};
-pub use order::{Field, Order, Piece, Pieces};
-#[cfg(not(feature = "libhdf5"))]
-pub use without::NexusWriter;
+pub use chunk_encoding::{Coding, Encoded, Encoder, Press};
+pub use write_order::{Field, Order, Piece, Pieces};
 #[cfg(feature = "libhdf5")]
-pub use write::NexusWriter;
+pub use writer::NexusWriter;
+#[cfg(not(feature = "libhdf5"))]
+pub use writer_stub::NexusWriter;
 
 /// Bytes of an event: its pixel, and its time of flight.
 const EVENT_BYTES: u64 = 8;

@@ -30,7 +30,7 @@ pub struct Options {
     /// what suits the store best: for measurements.
     pub gap: Option<u64>,
     /// Chunks of arrays are found in the file itself, even where an index beside it tells where
-    /// they lie. A [`Guard`](thalweg_hdf5::guard::Guard)'s command has to be told the same.
+    /// they lie. A [`Inspector`](thalweg_hdf5::inspector::Inspector)'s command has to be told the same.
     pub own_index: bool,
 }
 

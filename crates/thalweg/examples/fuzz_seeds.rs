@@ -13,7 +13,7 @@ use thalweg::format::slow5::{
     Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version,
     ascii,
 };
-use thalweg::hdf5::extents::{Extents, Grid, State};
+use thalweg::hdf5::extents::{DatasetChunks, Extents, State};
 use thalweg::hdf5::types::Chunk;
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg_testing::fuzz::every_field;
@@ -80,12 +80,12 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let chunk = |first, offset, size, mask| Chunk { first, offset, size, mask };
     let even = |first: u64| chunk(first, 4096 + first * 8192, 8192, 0);
     let grids = vec![
-        Grid {
+        DatasetChunks {
             address: 800,
             dimensions: vec![(20_000, 2048)],
             chunks: (0..10).map(even).collect(),
         },
-        Grid {
+        DatasetChunks {
             address: 1336,
             dimensions: vec![(37, 7), (53, 11), (3, 3)],
             chunks: vec![
@@ -94,7 +94,7 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
                 chunk(29, 500_000, 80, 0),
             ],
         },
-        Grid { address: 1 << 29, dimensions: vec![], chunks: vec![] },
+        DatasetChunks { address: 1 << 29, dimensions: vec![], chunks: vec![] },
     ];
     put("hdf5_extents", "grids", &Extents::encode(state, grids))?;
     put("hdf5_extents", "none", &Extents::encode(state, Vec::new()))

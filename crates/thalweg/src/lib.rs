@@ -16,7 +16,7 @@ pub use thalweg_graph as graph;
 pub use thalweg_hdf5 as hdf5;
 #[cfg(feature = "hdf5")]
 #[doc(inline)]
-pub use thalweg_hdf5::{arrays, doctor, guard, nexus, repack};
+pub use thalweg_hdf5::{arrays, doctor, inspector, nexus, repack};
 #[doc(inline)]
 pub use thalweg_io::{
     Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent,

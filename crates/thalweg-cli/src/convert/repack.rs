@@ -8,7 +8,9 @@ use std::time::Instant;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::reads::Options;
-use thalweg::repack::{Change, Chunking, Coder, Repack, Report, Version, Wish, coders, repack};
+use thalweg::repack::{
+    Change, Chunking, Coder, Repack, Report, TargetLayout, Version, coders, repack,
+};
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use crate::common::{Failure, Outcome, ReadArgs, complain, output as standard_output};
@@ -95,14 +97,14 @@ enum Libver {
 
 impl RepackArgs {
     fn how(&self, verify: bool) -> Repack {
-        let mut wish = Wish::default();
-        let mut paths: Vec<(String, Wish)> = Vec::new();
-        let mut wish_of = |path: &Option<String>, set: &dyn Fn(&mut Wish)| {
+        let mut wish = TargetLayout::default();
+        let mut paths: Vec<(String, TargetLayout)> = Vec::new();
+        let mut wish_of = |path: &Option<String>, set: &dyn Fn(&mut TargetLayout)| {
             let Some(path) = path else { return set(&mut wish) };
             match paths.iter_mut().find(|(known, _)| known == path) {
                 Some((_, wish)) => set(wish),
                 None => {
-                    let mut wish = Wish::default();
+                    let mut wish = TargetLayout::default();
                     set(&mut wish);
                     paths.push((path.clone(), wish));
                 }
@@ -120,7 +122,7 @@ impl RepackArgs {
             Libver::V18 => Version::V18,
             Libver::V110 => Version::V110,
         };
-        Repack { wish, paths, version, verify }
+        Repack { layout: wish, paths, version, verify }
     }
 }
 

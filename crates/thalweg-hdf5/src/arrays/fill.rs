@@ -9,10 +9,10 @@ use thalweg_io::model::StoreModel;
 use thalweg_io::plan::Load;
 use thalweg_io::{Error, Result, plan};
 
-use super::bands::{self, Part};
-use super::canvas::Canvas;
 use super::grid::Grid;
+use super::row_bands::{self, ElementRange};
 use super::selection::Selection;
+use super::shared_buffer::SharedBuffer;
 use super::window::{Filler, Subject, Target, Window, Windows, ordinal};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, Found, Node, Place};
@@ -72,8 +72,8 @@ impl ArrayFile {
         subjects: &[Subject],
         elements: &[Range<u64>],
         piece: u64,
-    ) -> Vec<Vec<Part>> {
-        bands::windows(
+    ) -> Vec<Vec<ElementRange>> {
+        row_bands::windows(
             subjects,
             elements,
             (self.options.budget.memory / WINDOW_SHARE) as u64,
@@ -130,7 +130,7 @@ impl ArrayFile {
                 // SAFETY: the run, which alone uses the canvas, is over before this function
                 // returns.
                 #[allow(unsafe_code)]
-                target.put_on(|| unsafe { Canvas::over(out) });
+                target.put_on(|| unsafe { SharedBuffer::over(out) });
             }
         }
         for (target, node) in window.targets.iter().zip(nodes) {
@@ -163,7 +163,7 @@ impl ArrayFile {
         self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
     }
 
-    /// The same of these elements of each, in C order: those of whole chunks, as
+    /// Shows `f` a range of elements of each dataset, in C order: those of whole chunks, as
     /// [`ArrayFile::slices`] gives them.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl ArrayFile {
         for (subject, elements) in subjects.iter().zip(elements) {
             subject.check(elements, piece)?;
         }
-        let parts: Arc<[Vec<Part>]> = self.windows(&subjects, elements, piece).into();
+        let parts: Arc<[Vec<ElementRange>]> = self.windows(&subjects, elements, piece).into();
         let control = &self.options.control;
         let make = {
             let (subjects, parts) = (subjects.clone(), parts.clone());
@@ -249,7 +249,7 @@ impl ArrayFile {
         Self::piece_of(&self.model())
     }
 
-    /// The same for a store of a model.
+    /// Bytes that are read at a time of a tile that can be read in parts, on a store of this model.
     pub(super) fn piece_of(model: &StoreModel) -> u64 {
         (model.block as u64 / 4).max(LEAST_PIECE)
     }
@@ -291,7 +291,7 @@ impl ArrayFile {
 
     /// Fills what does not come through the engine: what stands in the file's metadata, and what
     /// only libhdf5 can decode.
-    fn without_engine(&self, target: &Target, node: &Node, canvas: &Canvas) -> Result<()> {
+    fn without_engine(&self, target: &Target, node: &Node, canvas: &SharedBuffer) -> Result<()> {
         let array = &target.subject.array;
         match &array.place {
             Place::Inline(stored) => target.tiles(canvas, |_, bytes| {
@@ -309,17 +309,19 @@ impl ArrayFile {
     }
 
     /// Whether so many decoded bytes may be put together at once, for which so many are stored.
-    fn check_room(&self, subject: &Subject, part: &Part, piece: u64) -> Result<()> {
+    fn check_room(&self, subject: &Subject, part: &ElementRange, piece: u64) -> Result<()> {
         let bytes = (part.elements.end - part.elements.start) * subject.array.dtype.size() as u64;
         if bytes <= self.options.budget.memory as u64 {
             return Ok(());
         }
         let stored = match subject.array.place {
             Place::Library(_) => self.store.size(),
-            _ => {
-                window(std::slice::from_ref(subject), &[Part { dataset: 0, ..part.clone() }], piece)
-                    .stored()
-            }
+            _ => window(
+                std::slice::from_ref(subject),
+                &[ElementRange { dataset: 0, ..part.clone() }],
+                piece,
+            )
+            .stored(),
         };
         if bytes <= stored.saturating_mul(LIKELY_RATIO as u64) {
             return Ok(());
@@ -347,9 +349,9 @@ impl Drop for Over<'_> {
 }
 
 /// The window of these parts.
-pub(super) fn window(subjects: &[Subject], parts: &[Part], piece: u64) -> Window {
+pub(super) fn window(subjects: &[Subject], parts: &[ElementRange], piece: u64) -> Window {
     let mut window = Window::new();
-    for Part { dataset, elements } in parts {
+    for ElementRange { dataset, elements } in parts {
         let subject = subjects[*dataset].clone();
         let grid = Grid::new(&subject.array, &Selection::Elements(elements.clone()), piece);
         window.add(*dataset, subject, grid);

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::canvas::Canvas;
 use super::selection::{Selection, Slab};
+use super::shared_buffer::SharedBuffer;
 use crate::libhdf5::{Array, Dtype, Place};
 use crate::types::Chunk;
 
@@ -45,7 +45,7 @@ struct Point {
 
 /// Stored bytes with wanted elements in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TileEntry {
     /// The tile's number, in C order of the grid.
     pub(super) tile: u64,
     /// The filters that were skipped.
@@ -251,14 +251,14 @@ impl Grid {
 
     /// What has to be fetched of these tiles, which are ordered, and whether that is all that is
     /// wanted.
-    pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<Entry>, bool) {
+    pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<TileEntry>, bool) {
         match &self.picks {
             Picks::Slabs(slabs) => self.parts(stored, slabs),
             Picks::Points(points) => self.points(stored, points),
         }
     }
 
-    fn parts(&self, stored: &[Chunk], slabs: &[Slab]) -> (Vec<Entry>, bool) {
+    fn parts(&self, stored: &[Chunk], slabs: &[Slab]) -> (Vec<TileEntry>, bool) {
         let (mut entries, mut tiles) = (Vec::new(), 0);
         let wanted =
             slabs.iter().zip(&self.tile).map(|(slab, tile)| tiles_of(slab, *tile)).product::<u64>();
@@ -278,7 +278,7 @@ impl Grid {
                 } else {
                     (low, chunk.offset + low * self.size..chunk.offset + high * self.size)
                 };
-                entries.push(Entry {
+                entries.push(TileEntry {
                     tile: chunk.first,
                     mask: chunk.mask,
                     stored,
@@ -290,7 +290,7 @@ impl Grid {
         (entries, tiles == wanted)
     }
 
-    fn points(&self, stored: &[Chunk], points: &[Point]) -> (Vec<Entry>, bool) {
+    fn points(&self, stored: &[Chunk], points: &[Point]) -> (Vec<TileEntry>, bool) {
         let whole = self.part == self.tile;
         let part: u64 = self.part.iter().product();
         let (mut entries, mut found) = (Vec::new(), 0);
@@ -314,7 +314,7 @@ impl Grid {
                     chunk.offset + first.at * self.size..chunk.offset + (last + 1) * self.size,
                 )
             };
-            entries.push(Entry {
+            entries.push(TileEntry {
                 tile: chunk.first,
                 mask: chunk.mask,
                 stored,
@@ -354,7 +354,7 @@ impl Grid {
     }
 
     /// Where a whole tile goes, if its elements stay together.
-    pub(super) fn whole(&self, entry: &Entry) -> Option<Range<usize>> {
+    pub(super) fn whole(&self, entry: &TileEntry) -> Option<Range<usize>> {
         let (Picks::Slabs(slabs), What::Part { number: 0, from: 0 }) = (&self.picks, &entry.what)
         else {
             return None;
@@ -373,7 +373,13 @@ impl Grid {
     /// # Safety
     /// Nobody else touches these elements on the canvas meanwhile.
     #[allow(unsafe_code)]
-    pub(super) unsafe fn place(&self, entry: &Entry, bytes: &[u8], dtype: &Dtype, canvas: &Canvas) {
+    pub(super) unsafe fn place(
+        &self,
+        entry: &TileEntry,
+        bytes: &[u8],
+        dtype: &Dtype,
+        canvas: &SharedBuffer,
+    ) {
         let size = self.size as usize;
         let put = |from: u64, to: u64, count: u64| {
             let (from, len) = (from as usize * size, count as usize * size);

@@ -32,7 +32,7 @@ pub struct References {
 
 /// What is gathered on the way.
 #[derive(Default)]
-struct Made {
+struct ReferenceSet {
     refs: Map<String, Json>,
     left_out: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl ArrayFile {
             .map(|dataset| Ok((dataset.node.address()?, dataset.path())))
             .collect::<Result<_>>()?;
         let (mut made, mut arrays, mut groups) =
-            (Made::default(), 0, BTreeSet::from([String::new()]));
+            (ReferenceSet::default(), 0, BTreeSet::from([String::new()]));
         for dataset in &datasets {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
@@ -179,7 +179,7 @@ impl ArrayFile {
     }
 }
 
-impl Made {
+impl ReferenceSet {
     /// The attributes of an object as JSON; what cannot be said so is listed.
     fn attributes(&mut self, node: &Node, names: Option<&HashMap<u64, &str>>) -> Result<Json> {
         let mut attributes = Map::new();

@@ -11,10 +11,10 @@ const LEAST_MAP: usize = 4 << 20;
 /// Zeros that become an array. Large ones lie in huge pages where the system has them: to have
 /// small pages made, one fault for each 4 KiB, took as long as decoding. numpy does the same.
 #[derive(Debug)]
-pub struct Memory(Place);
+pub struct Memory(Allocation);
 
 #[derive(Debug)]
-enum Place {
+enum Allocation {
     Map(MmapMut),
     Heap(Vec<u8>),
 }
@@ -27,12 +27,12 @@ impl Memory {
     pub fn new(len: usize) -> Result<Self> {
         let none = |e| Error::io(&"memory".into(), "making room for an array in", e);
         if len < LEAST_MAP {
-            return Ok(Self(Place::Heap(vec![0; len])));
+            return Ok(Self(Allocation::Heap(vec![0; len])));
         }
         let map = MmapMut::map_anon(len).map_err(none)?;
         // Small pages do as well.
         let _ = map.advise(Advice::HugePage);
-        Ok(Self(Place::Map(map)))
+        Ok(Self(Allocation::Map(map)))
     }
 }
 
@@ -41,8 +41,8 @@ impl Deref for Memory {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Place::Map(map) => map,
-            Place::Heap(vec) => vec,
+            Allocation::Map(map) => map,
+            Allocation::Heap(vec) => vec,
         }
     }
 }
@@ -50,8 +50,8 @@ impl Deref for Memory {
 impl DerefMut for Memory {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Place::Map(map) => map,
-            Place::Heap(vec) => vec,
+            Allocation::Map(map) => map,
+            Allocation::Heap(vec) => vec,
         }
     }
 }

@@ -61,7 +61,7 @@ impl Slab {
             && last.and_then(|at| at.checked_add(self.block)).is_some_and(|end| end <= length)
     }
 
-    /// The same with as few blocks as possible, of elements that are each `times` as many.
+    /// This slab in units of which `times` make one element, with as few blocks as possible.
     pub(super) fn scaled(self, times: u64) -> Self {
         let Self { start, count, step, block } = self;
         if count <= 1 || step == block {

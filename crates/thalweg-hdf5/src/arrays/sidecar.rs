@@ -13,8 +13,8 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
 use super::ArrayFile;
-use crate::extents::{Extents, Grid, MAGIC, START, State, checksum_of_start};
-use crate::libhdf5::{Around, Found, Place};
+use crate::extents::{DatasetChunks, Extents, MAGIC, START, State, checksum_of_start};
+use crate::libhdf5::{Found, OtherFiles, Place};
 
 /// Two changes may get the same time if they are no further apart: a tick of the kernel's clock, or
 /// where times are whole seconds, two of them.
@@ -128,13 +128,13 @@ impl ArrayFile {
         let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
         // What libhdf5 knows of the file that is open may be older.
         let options = Options { own_index: true, ..self.options.clone() };
-        let anew = Self::of(self.store().clone(), Around::default(), options)?;
+        let anew = Self::of(self.store().clone(), OtherFiles::default(), options)?;
         let mut grids = Vec::new();
         for dataset in anew.datasets()? {
             let Found::Array(array) = &dataset.found else { continue };
             let Place::Chunked(chunk, chunks) = &array.place else { continue };
             let dimensions = array.shape.iter().copied().zip(chunk.iter().copied()).collect();
-            grids.push(Grid {
+            grids.push(DatasetChunks {
                 address: dataset.node.address()?,
                 dimensions,
                 chunks: chunks.clone(),

@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use thalweg_io::Result;
 
-use super::bands::{self, Part};
 use super::fill::whole;
+use super::row_bands::{self, ElementRange};
 use super::{ArrayFile, Dataset};
 
 /// What one of several processes reads. Serialised, it can be handed to any launcher's processes.
@@ -36,7 +36,7 @@ impl ArrayFile {
     /// [`Error::Unsupported`] for a dataset that is no array.
     pub fn slices(&self, datasets: &[&Dataset], count: usize) -> Result<Vec<Slice>> {
         let subjects = self.subjects(datasets)?;
-        let size = |part: &Part| {
+        let size = |part: &ElementRange| {
             (part.elements.end - part.elements.start)
                 * subjects[part.dataset].array.dtype.size() as u64
         };
@@ -44,13 +44,13 @@ impl ArrayFile {
         let count = count.max(1);
         let window = total / (count as u64 * WINDOWS_A_SLICE) + 1;
         let (mut slices, mut bytes) = (vec![Slice::default(); count], 0);
-        for parts in bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
+        for parts in row_bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
             // By its middle.
             let own: u64 = parts.iter().map(size).sum();
             let place =
                 (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;
             bytes += own;
-            for Part { dataset, elements } in parts {
+            for ElementRange { dataset, elements } in parts {
                 let shares = &mut slices[place.min(count - 1)].shares;
                 let path = &*subjects[dataset].path;
                 match shares.iter_mut().find(|share| share.path == path) {

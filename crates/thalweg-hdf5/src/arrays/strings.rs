@@ -35,7 +35,7 @@ impl ArrayFile {
         self.first_strings(dataset, u64::MAX, f)
     }
 
-    /// The same, of at most the first `most`.
+    /// Shows `f` at most the first `most` strings or lists of a dataset.
     ///
     /// # Errors
     /// As [`ArrayFile::each_variable`].
@@ -76,7 +76,7 @@ impl ArrayFile {
         Ok(())
     }
 
-    /// The same, of some elements of a list.
+    /// Shows `f` a range of the strings or lists of a dataset of one dimension.
     ///
     /// # Errors
     /// As [`ArrayFile::each_variable`]; [`Error::Usage`] for elements that are outside.

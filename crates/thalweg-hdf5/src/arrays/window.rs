@@ -11,9 +11,9 @@ use thalweg_io::extent::{Extent, Group};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::LIKELY_RATIO;
-use super::canvas::Canvas;
-use super::grid::{Entry, Grid};
+use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
+use super::shared_buffer::SharedBuffer;
 use crate::filter::Contexts;
 use crate::libhdf5::{Array, Place};
 
@@ -59,7 +59,7 @@ pub(super) struct Target {
     pub(super) dataset: usize,
     pub(super) subject: Subject,
     pub(super) grid: Grid,
-    canvas: OnceLock<Canvas>,
+    canvas: OnceLock<SharedBuffer>,
     /// Whether every element that is wanted is stored.
     is_stored: bool,
 }
@@ -69,7 +69,7 @@ pub(super) struct Target {
 pub(super) struct Window {
     pub(super) targets: Vec<Target>,
     /// What has to be fetched, and for which of the targets.
-    pub(super) entries: Vec<(u32, Entry)>,
+    pub(super) entries: Vec<(u32, TileEntry)>,
 }
 
 impl Window {
@@ -98,7 +98,7 @@ impl Window {
 
 impl Target {
     /// Puts the target on this memory, which holds nothing yet.
-    pub(super) fn put_on(&self, canvas: impl FnOnce() -> Canvas) -> &Canvas {
+    pub(super) fn put_on(&self, canvas: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
         self.canvas.get_or_init(|| {
             let canvas = canvas();
             if !self.is_stored {
@@ -119,14 +119,14 @@ impl Target {
     }
 
     /// The memory, if it is on any.
-    pub(super) fn canvas(&self) -> Option<&Canvas> {
+    pub(super) fn canvas(&self) -> Option<&SharedBuffer> {
         self.canvas.get()
     }
 
     /// Fills in what is wanted of tiles of whole rows, which `f` gives as they are stored.
     pub(super) fn tiles(
         &self,
-        canvas: &Canvas,
+        canvas: &SharedBuffer,
         mut f: impl FnMut(Range<u64>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let (entries, _) = self.grid.entries(&self.grid.stored(&self.subject.array));
@@ -144,7 +144,7 @@ impl Target {
 
     /// The memory, once all is on it.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.canvas.into_inner().map(Canvas::into_bytes).unwrap_or_default()
+        self.canvas.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
     }
 }
 
@@ -208,7 +208,7 @@ impl Windows {
     }
 
     /// The target's memory, taken from what is spare.
-    pub(super) fn canvas<'a>(&self, target: &'a Target) -> &'a Canvas {
+    pub(super) fn canvas<'a>(&self, target: &'a Target) -> &'a SharedBuffer {
         target.put_on(|| {
             let len = target.grid.bytes() as usize;
             let mut bytes = self.lock().spare.pop().unwrap_or_default();
@@ -216,7 +216,7 @@ impl Windows {
                 bytes = Vec::new();
             }
             bytes.resize(len, 0);
-            Canvas::new(bytes)
+            SharedBuffer::new(bytes)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Extents, Grid, HEAD, State, checksum, unzigzag_64, zigzag_64};
+use super::{DatasetChunks, Extents, HEAD, State, checksum, unzigzag_64, zigzag_64};
 use crate::types::Chunk;
 
 const SIZE: u64 = 1 << 40;
@@ -12,7 +12,7 @@ fn state() -> State {
 }
 
 /// Datasets whose chunks lie anywhere in the file, with holes in the grid.
-fn grids() -> impl Strategy<Value = Vec<Grid>> {
+fn grids() -> impl Strategy<Value = Vec<DatasetChunks>> {
     let chunk = (
         0..4u64,
         0..SIZE / 2,
@@ -31,7 +31,11 @@ fn grids() -> impl Strategy<Value = Vec<Grid>> {
             next += gap + 1;
             Chunk { first: next - 1, offset, size, mask }
         });
-        Grid { address, dimensions, chunks: chunks.filter(|chunk| chunk.first < cells).collect() }
+        DatasetChunks {
+            address,
+            dimensions,
+            chunks: chunks.filter(|chunk| chunk.first < cells).collect(),
+        }
     });
     prop::collection::vec(grid, 0..8)
 }

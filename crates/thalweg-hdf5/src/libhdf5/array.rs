@@ -27,7 +27,7 @@ use hdf5_metno_sys::h5t::{
 };
 use thalweg_io::Result;
 
-use super::dataset::{Trouble, pipeline, run};
+use super::dataset::{DatasetError, pipeline, run};
 use super::dtype::{Dtype, FixKind};
 use super::handle::{Id, Refused, status};
 use super::object::{Node, labels};
@@ -104,7 +104,7 @@ pub enum Found {
 }
 
 /// A type as it is read.
-pub(super) struct Kind {
+pub(super) struct ElementType {
     pub(super) dtype: Dtype,
     /// Dimensions of an array type.
     pub(super) inner: Vec<u64>,
@@ -123,9 +123,9 @@ impl Node {
         let found = self.shared.locked(
             || self.array_locked(),
             |trouble| match trouble {
-                Trouble::Unsupported(what) => Ok(Some(Found::Other(what))),
-                Trouble::Refused(refused) => Err(self.refused(refused)),
-                Trouble::Malformed(at, found, expected) => {
+                DatasetError::Unsupported(what) => Ok(Some(Found::Other(what))),
+                DatasetError::Refused(refused) => Err(self.refused(refused)),
+                DatasetError::Malformed(at, found, expected) => {
                     Err(self.shared.malformed(&self.path, at, found, expected))
                 }
             },
@@ -148,7 +148,7 @@ impl Node {
         };
         match &array.place {
             // Pieces of other files stand behind it.
-            Place::Contiguous(Some(offset)) if self.is_elsewhere(*offset) => Ok(()),
+            Place::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
             Place::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
             Place::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
                 Some(empty) => Err(self.shared.malformed(
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    fn array_locked(&self) -> Result<Option<Found>, Trouble> {
+    fn array_locked(&self) -> Result<Option<Found>, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
         // call is told.
         unsafe {
@@ -173,7 +173,7 @@ impl Node {
             let stored = Id::new(H5Dget_type(self.id.raw()))?;
             let space = Id::new(H5Dget_space(self.id.raw()))?;
             if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL {
-                return Err(Trouble::Unsupported("a dataset without values".into()));
+                return Err(DatasetError::Unsupported("a dataset without values".into()));
             }
             let kind = kind(&stored, 0)?;
             let mut shape = [0; MOST_RANK];
@@ -198,7 +198,7 @@ impl Node {
                 .try_fold(array.dtype.size() as u64, |bytes, &n| bytes.checked_mul(n));
             if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
                 let found = format!("{:?} elements of {} bytes", array.shape, array.dtype.size());
-                return Err(Trouble::Malformed(
+                return Err(DatasetError::Malformed(
                     0,
                     found,
                     "a dataset that a machine can address".into(),
@@ -206,13 +206,15 @@ impl Node {
             }
             let pipeline = pipeline(&made);
             array.place = match (kind.converted, pipeline, H5Pget_layout(made.raw())) {
-                (Some(why), ..) | (None, Err(Trouble::Unsupported(why)), _) => Place::Library(why),
+                (Some(why), ..) | (None, Err(DatasetError::Unsupported(why)), _) => {
+                    Place::Library(why)
+                }
                 (_, Err(trouble), _) => return Err(trouble),
                 (None, Ok(_), H5D_layout_t::H5D_COMPACT) => {
                     let mut values = vec![0; array.bytes() as usize];
                     if values.len() > usize::from(u16::MAX) {
                         let found = format!("{} bytes in a header", values.len());
-                        return Err(Trouble::Malformed(0, found, "fewer".into()));
+                        return Err(DatasetError::Malformed(0, found, "fewer".into()));
                     }
                     let out = values.as_mut_ptr().cast();
                     status(H5Dread(
@@ -228,7 +230,7 @@ impl Node {
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS)
                     if H5Pget_external_count(made.raw()) > 0 =>
                 {
-                    Place::Contiguous(self.elsewhere(&made, array.bytes())?)
+                    Place::Contiguous(self.external_values(&made, array.bytes())?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => Place::Contiguous(run(&self.id)?),
                 (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
@@ -239,7 +241,7 @@ impl Node {
                         status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
                     if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
                         let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
-                        return Err(Trouble::Malformed(0, found, format!("chunks of {rank}")));
+                        return Err(DatasetError::Malformed(0, found, format!("chunks of {rank}")));
                     }
                     let chunks = self.grid(own, &chunk[..rank])?;
                     Place::Chunked(
@@ -250,7 +252,7 @@ impl Node {
                 (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => {
                     Place::Library("a virtual dataset".into())
                 }
-                _ => return Err(Trouble::Unsupported("a layout that is not known".into())),
+                _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
             let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
             status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
@@ -333,12 +335,12 @@ impl Node {
 }
 
 /// A number's or a string's order of bytes. The lock is held.
-unsafe fn is_big_endian(kind: &Id) -> Result<bool, Trouble> {
+unsafe fn is_big_endian(kind: &Id) -> Result<bool, DatasetError> {
     // SAFETY: under the lock, an open type.
     match unsafe { H5Tget_order(kind.raw()) } {
         H5T_order_t::H5T_ORDER_LE | H5T_order_t::H5T_ORDER_NONE => Ok(false),
         H5T_order_t::H5T_ORDER_BE => Ok(true),
-        _ => Err(Trouble::Unsupported("numbers in the byte order of VAX".into())),
+        _ => Err(DatasetError::Unsupported("numbers in the byte order of VAX".into())),
     }
 }
 
@@ -352,16 +354,16 @@ const IEEE: [(usize, [usize; 5]); 4] = [
 ];
 
 /// What numpy calls a type. The lock is held.
-pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
+pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
     if level > MOST_LEVELS {
-        return Err(Trouble::Unsupported("types inside each other".into()));
+        return Err(DatasetError::Unsupported("types inside each other".into()));
     }
-    let plain = |dtype| Kind { dtype, inner: Vec::new(), converted: None };
+    let plain = |dtype| ElementType { dtype, inner: Vec::new(), converted: None };
     // SAFETY: under the lock, with types that are open; arrays are as long as the library says.
     unsafe {
         let size = H5Tget_size(stored.raw());
         if size == 0 {
-            return Err(Trouble::Unsupported("elements without bytes".into()));
+            return Err(DatasetError::Unsupported("elements without bytes".into()));
         }
         // Numbers that do not fill their bytes.
         let packed =
@@ -369,7 +371,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
         Ok(match H5Tget_class(stored.raw()) {
             class @ (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_BITFIELD) => {
                 if !matches!(size, 1 | 2 | 4 | 8) {
-                    return Err(Trouble::Unsupported(format!("integers of {size} bytes")));
+                    return Err(DatasetError::Unsupported(format!("integers of {size} bytes")));
                 }
                 let signed = class == H5T_class_t::H5T_INTEGER
                     && H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
@@ -377,7 +379,10 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                 if class == H5T_class_t::H5T_INTEGER && packed() {
                     let converted =
                         Some(format!("integers of {} bits", H5Tget_precision(stored.raw())));
-                    return Ok(Kind { converted, ..plain(Dtype::number(letter, size, false)) });
+                    return Ok(ElementType {
+                        converted,
+                        ..plain(Dtype::number(letter, size, false))
+                    });
                 }
                 plain(Dtype::number(letter, size, is_big_endian(stored)?))
             }
@@ -396,17 +401,17 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                     (true, _) => plain(Dtype::number('f', size, is_big_endian(stored)?)),
                     (false, 4 | 8) => {
                         let converted = Some("floating-point numbers other than IEEE 754's".into());
-                        Kind { converted, ..plain(Dtype::number('f', size, false)) }
+                        ElementType { converted, ..plain(Dtype::number('f', size, false)) }
                     }
                     (false, _) => {
-                        return Err(Trouble::Unsupported(format!(
+                        return Err(DatasetError::Unsupported(format!(
                             "floating-point numbers of {size} bytes"
                         )));
                     }
                 }
             }
             H5T_class_t::H5T_STRING if status(H5Tis_variable_str(stored.raw()))? > 0 => {
-                return Err(Trouble::Unsupported("strings of any length".into()));
+                return Err(DatasetError::Unsupported("strings of any length".into()));
             }
             H5T_class_t::H5T_STRING => plain(Dtype::text(
                 size,
@@ -436,11 +441,11 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                 let mut inner = vec![0; rank];
                 status(H5Tget_array_dims2(stored.raw(), inner.as_mut_ptr()))?;
                 inner.extend(base.inner);
-                Kind { inner, ..base }
+                ElementType { inner, ..base }
             }
             H5T_class_t::H5T_COMPOUND => record(stored, size, level)?,
             H5T_class_t::H5T_VLEN => {
-                return Err(Trouble::Unsupported("lists of any length".into()));
+                return Err(DatasetError::Unsupported("lists of any length".into()));
             }
             H5T_class_t::H5T_REFERENCE => {
                 let is = |kind| status(H5Tequal(stored.raw(), kind)).is_ok_and(|is| is > 0);
@@ -451,10 +456,14 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<Kind, Trouble> {
                 } else {
                     "references"
                 };
-                return Err(Trouble::Unsupported(what.into()));
+                return Err(DatasetError::Unsupported(what.into()));
             }
-            H5T_class_t::H5T_TIME => return Err(Trouble::Unsupported("times".into())),
-            _ => return Err(Trouble::Unsupported("a type of a class that is not known".into())),
+            H5T_class_t::H5T_TIME => return Err(DatasetError::Unsupported("times".into())),
+            _ => {
+                return Err(DatasetError::Unsupported(
+                    "a type of a class that is not known".into(),
+                ));
+            }
         })
     }
 }
@@ -478,7 +487,7 @@ unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
 }
 
 /// A compound type. The lock is held.
-unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble> {
+unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
     // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
     // memory, given back.
@@ -501,7 +510,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble
                 count.and_then(|n| field.dtype.repeated(n))
             };
             let Some(dtype) = dtype else {
-                return Err(Trouble::Unsupported(
+                return Err(DatasetError::Unsupported(
                     "records with long lists of numbers that are big-endian".into(),
                 ));
             };
@@ -509,10 +518,10 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble
         }
     }
     if let Some(what) = converted {
-        return Err(Trouble::Unsupported(format!("records with {what}")));
+        return Err(DatasetError::Unsupported(format!("records with {what}")));
     }
     if fields.iter().any(|(at, field)| at.checked_add(field.size()).is_none_or(|end| end > size)) {
-        return Err(Trouble::Malformed(
+        return Err(DatasetError::Malformed(
             0,
             format!("fields beyond the {size} bytes of a record"),
             "fields in it".into(),
@@ -531,7 +540,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<Kind, Trouble
         }
         _ => Dtype::record(size, &fields),
     };
-    Ok(Kind { dtype, inner: Vec::new(), converted: None })
+    Ok(ElementType { dtype, inner: Vec::new(), converted: None })
 }
 
 /// What libhdf5 converts numbers to that are not as a machine has them. The lock is held.

@@ -17,7 +17,7 @@ use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_dims, H5Sget_simple_exte
 use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
 use thalweg_io::Result;
 
-use super::grid::bare;
+use super::chunk_index::bare;
 use super::handle::{Id, Refused, locked, status};
 use super::object::Node;
 use crate::filter::{Filter, Pipeline};
@@ -27,13 +27,13 @@ use crate::types::{Chunk, Dataset, NOWHERE, Storage, in_order};
 const MOST_VALUES: usize = 64;
 
 /// What goes wrong: the library's word, or a layout that is not read.
-pub(super) enum Trouble {
+pub(super) enum DatasetError {
     Refused(Refused),
     Unsupported(String),
     Malformed(u64, String, String),
 }
 
-impl From<Refused> for Trouble {
+impl From<Refused> for DatasetError {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
     }
@@ -48,12 +48,12 @@ impl Node {
     /// file.
     pub fn samples(&self) -> Result<Dataset> {
         let found = locked(|| self.samples_locked()).map_err(|trouble| match trouble {
-            Trouble::Refused(refused) => self.refused(refused),
-            Trouble::Unsupported(what) => self.shared.unsupported(
+            DatasetError::Refused(refused) => self.refused(refused),
+            DatasetError::Unsupported(what) => self.shared.unsupported(
                 format!("{}: {what}", self.path),
                 "convert the file with its maker's tools first",
             ),
-            Trouble::Malformed(at, found, expected) => {
+            DatasetError::Malformed(at, found, expected) => {
                 self.shared.malformed(&self.path, at, found, expected)
             }
         })?;
@@ -69,22 +69,24 @@ impl Node {
         Ok(found)
     }
 
-    fn samples_locked(&self) -> Result<Dataset, Trouble> {
+    fn samples_locked(&self) -> Result<Dataset, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
         // call is told.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
-                return Err(Trouble::Malformed(0, "a group".into(), "a dataset".into()));
+                return Err(DatasetError::Malformed(0, "a group".into(), "a dataset".into()));
             }
             let kind = Id::new(H5Dget_type(self.id.raw()))?;
             if status(H5Tequal(kind.raw(), *H5T_STD_I16LE))? == 0 {
-                return Err(Trouble::Unsupported(
+                return Err(DatasetError::Unsupported(
                     "samples other than little-endian 16-bit integers".into(),
                 ));
             }
             let space = Id::new(H5Dget_space(self.id.raw()))?;
             if H5Sget_simple_extent_ndims(space.raw()) != 1 {
-                return Err(Trouble::Unsupported("a signal of other than one dimension".into()));
+                return Err(DatasetError::Unsupported(
+                    "a signal of other than one dimension".into(),
+                ));
             }
             let mut len = 0;
             status(H5Sget_simple_extent_dims(space.raw(), &raw mut len, std::ptr::null_mut()))?;
@@ -93,13 +95,13 @@ impl Node {
             let storage = match H5Pget_layout(made.raw()) {
                 H5D_layout_t::H5D_COMPACT => self.inline(len)?,
                 H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(made.raw()) > 0 => {
-                    return Err(Trouble::Unsupported("a signal in another file".into()));
+                    return Err(DatasetError::Unsupported("a signal in another file".into()));
                 }
                 H5D_layout_t::H5D_CONTIGUOUS => Storage::Contiguous(run(&self.id)?),
                 H5D_layout_t::H5D_CHUNKED => {
                     let mut chunk = 0;
                     if status(H5Pget_chunk(made.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
-                        return Err(Trouble::Unsupported(
+                        return Err(DatasetError::Unsupported(
                             "chunks of other than one dimension".into(),
                         ));
                     }
@@ -109,7 +111,7 @@ impl Node {
                     }
                     Storage::Chunked(chunk, chunks)
                 }
-                _ => return Err(Trouble::Unsupported("a virtual dataset".into())),
+                _ => return Err(DatasetError::Unsupported("a virtual dataset".into())),
             };
             let mut fill = 0i16;
             // Only asked for where it is needed, for it takes time.
@@ -121,10 +123,10 @@ impl Node {
     }
 
     /// The samples of a compact dataset, which the library has in memory already.
-    fn inline(&self, len: u64) -> Result<Storage, Trouble> {
+    fn inline(&self, len: u64) -> Result<Storage, DatasetError> {
         // A header message is below 64 KiB.
         if len > u64::from(u16::MAX) {
-            return Err(Trouble::Malformed(
+            return Err(DatasetError::Malformed(
                 0,
                 format!("{len} samples in a header"),
                 "fewer".into(),
@@ -145,7 +147,7 @@ impl Node {
         Ok(Storage::Inline(samples))
     }
 
-    fn chunks(&self, len: u64, chunk: u64) -> Result<Vec<Chunk>, Trouble> {
+    fn chunks(&self, len: u64, chunk: u64) -> Result<Vec<Chunk>, DatasetError> {
         if len == 0 {
             return Ok(Vec::new());
         }
@@ -183,7 +185,7 @@ impl Node {
             H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut chunks).cast())
         })?;
         in_order(&mut chunks, len, chunk).map_err(|fault| {
-            Trouble::Malformed(0, fault.found.into_owned(), fault.expected.into_owned())
+            DatasetError::Malformed(0, fault.found.into_owned(), fault.expected.into_owned())
         })?;
         Ok(chunks)
     }
@@ -205,7 +207,7 @@ pub(super) fn run(dataset: &Id) -> Result<Option<u64>, Refused> {
 }
 
 /// The filters of a creation list. The lock is held.
-pub(super) fn pipeline(made: &Id) -> Result<Pipeline, Trouble> {
+pub(super) fn pipeline(made: &Id) -> Result<Pipeline, DatasetError> {
     let mut filters = Vec::new();
     // SAFETY: under the lock; every buffer has the size that the call is told.
     unsafe {
@@ -227,7 +229,7 @@ pub(super) fn pipeline(made: &Id) -> Result<Pipeline, Trouble> {
             ))?;
             let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy();
             let values = &values[..value_count.min(MOST_VALUES)];
-            filters.push(Filter::new(number, &name, values).map_err(Trouble::Unsupported)?);
+            filters.push(Filter::new(number, &name, values).map_err(DatasetError::Unsupported)?);
         }
     }
     Ok(Pipeline(filters))

@@ -26,8 +26,8 @@ use thalweg_io::control::Control;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
-use super::around::Around;
 use super::handle::{Id, Refused, access, locked, status};
+use super::other_files::OtherFiles;
 use backing::Backing;
 
 pub(super) use write::Sink;
@@ -47,16 +47,16 @@ const TELLING: std::ops::RangeInclusive<u8> = 3..=3;
 const WRITTEN: u8 = 1;
 const WRITTEN_FOR_READERS: u8 = 4;
 
-/// What the file tells of its driver's work.
+/// The first error of the store behind a file, and the number of requests to it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct DriverStatus {
     error: Mutex<Option<Error>>,
     requests: AtomicU64,
     /// The file says that it is open for writing.
     unclosed: AtomicBool,
 }
 
-impl Told {
+impl DriverStatus {
     /// Whether the file is still open for writing, or its writer was killed.
     pub(super) fn is_unclosed(&self) -> bool {
         self.unclosed.load(Ordering::Relaxed)
@@ -79,7 +79,7 @@ impl Told {
 
 /// How a file says that it is open; zero for one that was closed.
 fn open_flags(store: &dyn Store) -> Result<u8> {
-    let Some(start) = crate::arrays::signature(store)? else { return Ok(0) };
+    let Some(start) = crate::superblock::find_signature(store)? else { return Ok(0) };
     let mut head = [0; 12];
     if start + head.len() as u64 > store.size() {
         return Ok(0);
@@ -235,25 +235,25 @@ thread_local! {
     /// What the file that this thread is opening stands on.
     static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
     /// Where the file that this thread works on may lead to others.
-    static WITHIN: RefCell<Option<Arc<Within>>> = const { RefCell::new(None) };
+    static CONTEXT: RefCell<Option<Arc<FileContext>>> = const { RefCell::new(None) };
 }
 
-/// How a file leads to others: those that a virtual dataset shows.
+/// What the driver needs to open the other files that a virtual dataset names.
 #[derive(Debug)]
-pub(super) struct Within {
+pub(super) struct FileContext {
     pub(super) name: Arc<str>,
-    pub(super) around: Around,
+    pub(super) other_files: OtherFiles,
     pub(super) control: Control,
-    pub(super) told: Arc<Told>,
+    pub(super) driver_status: Arc<DriverStatus>,
 }
 
-impl Within {
+impl FileContext {
     /// Runs `work` in the library, which may open other files for it.
     pub(super) fn locked<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         locked(|| {
-            let before = WITHIN.replace(Some(self.clone()));
+            let before = CONTEXT.replace(Some(self.clone()));
             let done = work();
-            WITHIN.set(before);
+            CONTEXT.set(before);
             done
         })
     }
@@ -261,27 +261,29 @@ impl Within {
     /// The file that the library calls so; `None` if there is none, which it takes for one without
     /// values.
     fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
-        let Some(path) = self.around.find(name.to_bytes(), &self.name)? else { return Ok(None) };
+        let Some(path) = self.other_files.find(name.to_bytes(), &self.name)? else {
+            return Ok(None);
+        };
         let store = Arc::new(FileStore::open(path)?);
-        Ok(Some(Backing::new(store, false, &self.control, &self.told)))
+        Ok(Some(Backing::new(store, false, &self.control, &self.driver_status)))
     }
 }
 
 /// Opens a store as an HDF5 file.
 pub(super) fn open(
     store: &Arc<dyn Store>,
-    around: &Around,
+    other_files: &OtherFiles,
     control: &Control,
-) -> (Result<Id, Refused>, Arc<Told>) {
-    let told = Arc::new(Told::default());
-    let name = around.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+) -> (Result<Id, Refused>, Arc<DriverStatus>) {
+    let driver_status = Arc::new(DriverStatus::default());
+    let name = other_files.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     let flags = open_flags(&**store).unwrap_or_else(|error| {
-        told.fail(error);
+        driver_status.fail(error);
         0
     });
-    told.unclosed.store(flags & WRITTEN != 0, Ordering::Relaxed);
+    driver_status.unclosed.store(flags & WRITTEN != 0, Ordering::Relaxed);
     let changes = flags & WRITTEN_FOR_READERS != 0;
-    let backing = Backing::new(store.clone(), changes, control, &told);
+    let backing = Backing::new(store.clone(), changes, control, &driver_status);
     let opened = locked(|| {
         static DRIVER: OnceLock<hid_t> = OnceLock::new();
         // SAFETY: under the lock; the class is a constant with the layout that the library expects.
@@ -292,7 +294,7 @@ pub(super) fn open(
         OPENING.set(None);
         opened
     });
-    (opened, told)
+    (opened, driver_status)
 }
 
 /// The lock is held.
@@ -309,10 +311,10 @@ fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, Refused> {
 
 unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
     let backing = OPENING.take().or_else(|| {
-        let within = WITHIN.with_borrow(Clone::clone)?;
+        let context = CONTEXT.with_borrow(Clone::clone)?;
         // SAFETY: a name of the library's, which ends with NUL.
-        within.backing(unsafe { CStr::from_ptr(name) }).unwrap_or_else(|error| {
-            within.told.fail(error);
+        context.backing(unsafe { CStr::from_ptr(name) }).unwrap_or_else(|error| {
+            context.driver_status.fail(error);
             None
         })
     });

@@ -17,7 +17,7 @@ use hdf5_metno_sys::h5p::{
     H5Pset_mdc_config,
 };
 
-use super::plug;
+use super::filter_plugins;
 
 /// The library's version, as in "2.2.0".
 pub fn version() -> String {
@@ -46,7 +46,7 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
         H5open();
         H5Eset_auto2(H5E_DEFAULT, None, std::ptr::null_mut());
         H5PLset_loading_state(0);
-        plug::register();
+        filter_plugins::register();
     });
     work()
 }
@@ -88,7 +88,7 @@ fn refused() -> Refused {
     if told.is_empty() {
         told.push_str("no reason given");
     }
-    Refused(plug::take_refused().unwrap_or(told))
+    Refused(filter_plugins::take_refused().unwrap_or(told))
 }
 
 /// An open thing of the library's, closed when dropped.

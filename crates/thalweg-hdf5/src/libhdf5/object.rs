@@ -26,9 +26,9 @@ use thalweg_io::control::Control;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
-use super::around::Around;
-use super::driver::{self, Told, Within};
+use super::driver::{self, DriverStatus, FileContext};
 use super::handle::{Id, Refused, locked, status};
+use super::other_files::OtherFiles;
 use crate::extents::Extents;
 use crate::types::{Chunk, Value};
 
@@ -43,7 +43,7 @@ pub struct File {
 #[derive(Debug)]
 pub(super) struct Shared {
     size: u64,
-    within: Arc<Within>,
+    context: Arc<FileContext>,
     /// Where pieces of other files go, if they can be read.
     pub(super) joined: Option<Arc<JoinedStore>>,
     /// Datasets whose values the guard has read.
@@ -54,16 +54,16 @@ pub(super) struct Shared {
 
 impl Shared {
     fn name(&self) -> &Arc<str> {
-        &self.within.name
+        &self.context.name
     }
 
-    fn told(&self) -> &Told {
-        &self.within.told
+    fn driver_status(&self) -> &DriverStatus {
+        &self.context.driver_status
     }
 
     /// The file's surroundings.
-    pub(super) fn around(&self) -> &Around {
-        &self.within.around
+    pub(super) fn other_files(&self) -> &OtherFiles {
+        &self.context.other_files
     }
 
     /// Has the guard read the values of a dataset, once.
@@ -71,10 +71,10 @@ impl Shared {
     /// # Errors
     /// What it says.
     pub(super) fn check_values(&self, dataset: &str) -> Result<()> {
-        let Some(path) = self.around().path() else { return Ok(()) };
+        let Some(path) = self.other_files().path() else { return Ok(()) };
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if !checked.contains(dataset) {
-            self.within.control.inspect(path, Some(dataset))?;
+            self.context.control.inspect(path, Some(dataset))?;
             checked.insert(dataset.to_owned());
         }
         Ok(())
@@ -90,8 +90,8 @@ impl Shared {
         work: impl FnOnce() -> Result<T, E>,
         refused: impl FnOnce(E) -> Result<T>,
     ) -> Result<T> {
-        let done = self.within.locked(work);
-        match self.told().take_error() {
+        let done = self.context.locked(work);
+        match self.driver_status().take_error() {
             Some(error) => Err(error),
             None => done.or_else(refused),
         }
@@ -99,7 +99,7 @@ impl Shared {
 
     /// The store's own error if it has one, else the library's.
     pub(super) fn error(&self, what: &str, refused: Refused) -> Error {
-        if let Some(error) = self.told().take_error() {
+        if let Some(error) = self.driver_status().take_error() {
             return error;
         }
         let Refused(said) = refused;
@@ -117,7 +117,7 @@ impl Shared {
             what: what.to_owned().into(),
             offset: 0,
             found: format!("what libhdf5 refuses ({said})").into(),
-            expected: if self.told().is_unclosed() {
+            expected: if self.driver_status().is_unclosed() {
                 "HDF5 that was closed: this file is still being written, or its writer was killed"
             } else {
                 "HDF5"
@@ -181,34 +181,38 @@ impl File {
     /// # Errors
     /// [`Error::Malformed`] for what is not HDF5, [`Error::Truncated`], and the store's own.
     pub fn open(store: &Arc<dyn Store>, control: &Control) -> Result<Self> {
-        Self::open_within(store, None, Around::default(), control)
+        Self::open_within(store, None, OtherFiles::default(), control)
     }
 
-    /// The same; values in other files are read, those that are stored as they are through the
-    /// joined store.
+    /// Opens an HDF5 file whose datasets may have values in other files. External datasets are
+    /// read through the joined store.
     ///
     /// # Errors
     /// As [`File::open`].
     pub fn open_joined(
         store: &Arc<JoinedStore>,
-        around: Around,
+        other_files: OtherFiles,
         control: &Control,
     ) -> Result<Self> {
-        Self::open_within(store.main(), Some(store.clone()), around, control)
+        Self::open_within(store.main(), Some(store.clone()), other_files, control)
     }
 
     fn open_within(
         store: &Arc<dyn Store>,
         joined: Option<Arc<JoinedStore>>,
-        around: Around,
+        other_files: OtherFiles,
         control: &Control,
     ) -> Result<Self> {
-        let (opened, told) = driver::open(store, &around, control);
-        let within =
-            Arc::new(Within { name: store.name().clone(), around, control: control.clone(), told });
+        let (opened, driver_status) = driver::open(store, &other_files, control);
+        let context = Arc::new(FileContext {
+            name: store.name().clone(),
+            other_files,
+            control: control.clone(),
+            driver_status,
+        });
         let shared = Arc::new(Shared {
             size: store.size(),
-            within,
+            context,
             joined,
             checked: Mutex::default(),
             extents: OnceLock::new(),
@@ -267,12 +271,12 @@ impl File {
 
     /// Whether the file says that it is open for writing: it is, or its writer was killed.
     pub fn is_unclosed(&self) -> bool {
-        self.shared.told().is_unclosed()
+        self.shared.driver_status().is_unclosed()
     }
 
     /// Requests that the library has made of the store.
     pub fn requests(&self) -> u64 {
-        self.shared.told().requests()
+        self.shared.driver_status().requests()
     }
 }
 

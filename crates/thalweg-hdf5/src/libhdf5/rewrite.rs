@@ -8,7 +8,7 @@
 
 mod attribute;
 mod dataset;
-mod kind;
+mod datatype;
 mod link;
 mod reference;
 mod values;
@@ -41,7 +41,7 @@ use super::driver::Sink;
 use super::handle::{Id, Refused, access, locked, status};
 use super::object::{File, address, token};
 
-pub use dataset::{Form, Lie, Made, Recast};
+pub use dataset::{DatasetForm, RewrittenDataset, TargetStorage, ValueStorage};
 #[allow(deprecated, reason = "old files have comments")]
 use hdf5_metno_sys::h5o::H5Oset_comment;
 
@@ -60,18 +60,18 @@ pub enum Version {
 }
 
 /// What goes wrong.
-enum Trouble {
+enum RewriteError {
     Refused(Refused),
     Said(Error),
 }
 
-impl From<Refused> for Trouble {
+impl From<Refused> for RewriteError {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RewriteError {
     fn from(error: Error) -> Self {
         Self::Said(error)
     }
@@ -79,7 +79,7 @@ impl From<Error> for Trouble {
 
 /// An object, and what was made of it, by the addresses of their headers.
 #[derive(Debug)]
-struct Twin {
+struct CopiedObject {
     from: u64,
     to: u64,
     path: String,
@@ -96,7 +96,7 @@ pub struct Rewrite<'a> {
     /// By the address of the original.
     twins: HashMap<u64, u64>,
     /// In the order in which they were made.
-    made: Vec<Twin>,
+    made: Vec<CopiedObject>,
     user_block: u64,
     cleared: u64,
     blank: Vec<u8>,
@@ -183,7 +183,7 @@ impl<'a> Rewrite<'a> {
             to,
             low,
             twins: HashMap::from([(root, here)]),
-            made: vec![Twin { from: root, to: here, path: "/".into() }],
+            made: vec![CopiedObject { from: root, to: here, path: "/".into() }],
             user_block,
             cleared: 0,
             blank: Vec::new(),
@@ -216,8 +216,8 @@ impl<'a> Rewrite<'a> {
     /// [`Error::Io`].
     pub fn objects_of(
         &mut self,
-        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
-    ) -> Result<Vec<Made>> {
+        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+    ) -> Result<Vec<RewrittenDataset>> {
         let mut datasets = Vec::new();
         let mut next = 0;
         // Groups append what they lead to.
@@ -229,7 +229,7 @@ impl<'a> Rewrite<'a> {
                 // SAFETY: under the lock, an open object.
                 if unsafe { H5Iget_type(from.raw()) } == H5I_type_t::H5I_GROUP {
                     let to = rewrite.open_to(to)?;
-                    rewrite.links(&from, &to, &path, recast, &mut datasets)?;
+                    rewrite.links(&from, &to, &path, target, &mut datasets)?;
                 }
                 Ok(())
             })?;
@@ -249,7 +249,7 @@ impl<'a> Rewrite<'a> {
             next += 1;
         }
         for made in &datasets {
-            if let Lie::Elsewhere { copied: true, .. } = made.form.lie {
+            if let ValueStorage::Elsewhere { copied: true, .. } = made.form.storage {
                 self.said(&made.form.path, |rewrite| rewrite.values(made))?;
             }
         }
@@ -283,20 +283,20 @@ impl<'a> Rewrite<'a> {
     fn said<T>(
         &mut self,
         path: &str,
-        work: impl FnOnce(&mut Self) -> Result<T, Trouble>,
+        work: impl FnOnce(&mut Self) -> Result<T, RewriteError>,
     ) -> Result<T> {
         let (from, sink) = (self.from, self.sink.clone());
         locked(|| work(self)).map_err(|trouble| match trouble {
-            Trouble::Refused(refused) => refused_by(from, &sink, path, refused),
-            Trouble::Said(error) => error,
+            RewriteError::Refused(refused) => refused_by(from, &sink, path, refused),
+            RewriteError::Said(error) => error,
         })
     }
 
-    fn unsupported(&self, path: &str, what: &str, advice: &'static str) -> Trouble {
+    fn unsupported(&self, path: &str, what: &str, advice: &'static str) -> RewriteError {
         self.from.shared.unsupported(format!("{path}: {what}"), advice).into()
     }
 
-    fn malformed(&self, path: &str, found: String, expected: String) -> Trouble {
+    fn malformed(&self, path: &str, found: String, expected: String) -> RewriteError {
         self.from.shared.malformed(path, 0, found, expected).into()
     }
 
@@ -315,7 +315,7 @@ impl<'a> Rewrite<'a> {
         // SAFETY: under the lock, an open object.
         let to = address(&unsafe { info(to.raw()) }?.token);
         self.twins.insert(from, to);
-        self.made.push(Twin { from, to, path: path.to_owned() });
+        self.made.push(CopiedObject { from, to, path: path.to_owned() });
         Ok(to)
     }
 

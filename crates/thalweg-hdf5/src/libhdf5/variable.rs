@@ -16,7 +16,7 @@ use hdf5_metno_sys::h5t::{
 use thalweg_io::Result;
 
 use super::array::{MOST_RANK, kind};
-use super::dataset::Trouble;
+use super::dataset::DatasetError;
 use super::dtype::Dtype;
 use super::handle::{Id, Refused, status};
 use super::object::Node;
@@ -45,7 +45,7 @@ impl Variable {
 /// `hvl_t`: a list in memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct List {
+pub(super) struct VariableList {
     pub(super) len: usize,
     pub(super) items: *const c_void,
 }
@@ -59,16 +59,16 @@ impl Node {
         self.shared.locked(
             || self.variable_locked(),
             |trouble| match trouble {
-                Trouble::Unsupported(_) => Ok(None),
-                Trouble::Refused(refused) => Err(self.refused(refused)),
-                Trouble::Malformed(at, found, expected) => {
+                DatasetError::Unsupported(_) => Ok(None),
+                DatasetError::Refused(refused) => Err(self.refused(refused)),
+                DatasetError::Malformed(at, found, expected) => {
                     Err(self.shared.malformed(&self.path, at, found, expected))
                 }
             },
         )
     }
 
-    fn variable_locked(&self) -> Result<Option<Variable>, Trouble> {
+    fn variable_locked(&self) -> Result<Option<Variable>, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; the buffer has room for as many
         // dimensions as there are.
         unsafe {
@@ -101,10 +101,10 @@ impl Node {
             let shape = shape[..(rank.max(0) as usize).min(MOST_RANK)].to_vec();
             if shape
                 .iter()
-                .try_fold(size_of::<List>() as u64, |bytes, &n| bytes.checked_mul(n))
+                .try_fold(size_of::<VariableList>() as u64, |bytes, &n| bytes.checked_mul(n))
                 .is_none()
             {
-                return Err(Trouble::Malformed(
+                return Err(DatasetError::Malformed(
                     0,
                     format!("{shape:?} elements"),
                     "as many as can be counted".into(),
@@ -164,7 +164,8 @@ impl Node {
             }
             let mut strings =
                 vec![std::ptr::null::<c_char>(); if variable.item.is_none() { count } else { 0 }];
-            let mut lists = vec![List { len: 0, items: std::ptr::null() }; count - strings.len()];
+            let mut lists =
+                vec![VariableList { len: 0, items: std::ptr::null() }; count - strings.len()];
             let buffer: *mut c_void = if variable.item.is_none() {
                 strings.as_mut_ptr().cast()
             } else {

@@ -117,8 +117,8 @@ impl Writer {
         Self::bounded(path, name, None)
     }
 
-    /// The same for certain versions of the library: all of them, or those from 1.10 on, which find
-    /// chunks quicker.
+    /// Starts a file for certain versions of libhdf5: 1.10 and later, which find chunks faster, if
+    /// `is_latest` is set; else all versions.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -167,7 +167,7 @@ impl Writer {
         made.map(Group).map_err(|refused| self.failed(refused))
     }
 
-    /// Puts a group under another name, too.
+    /// Adds a hard link to a group.
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
@@ -182,7 +182,7 @@ impl Writer {
         made.map(drop).map_err(|refused| self.failed(refused))
     }
 
-    /// Gives a group, or the root, a number for an attribute, as its little-endian bytes.
+    /// Writes a numeric attribute of a group, or of the root. `bytes` are little-endian.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -196,7 +196,7 @@ impl Writer {
         locked(|| self.attribute(self.at(group), name, kind.id(), kind.bytes(), bytes))
     }
 
-    /// The same for a string.
+    /// Writes a string attribute of a group, or of the root.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for a string with a NUL in it.
@@ -213,7 +213,7 @@ impl Writer {
         })
     }
 
-    /// The same for the code of an enumeration.
+    /// Writes an enumeration attribute of a group, given its code.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -19,7 +19,7 @@ const SHARED: u8 = 0x02;
 
 /// What an element is.
 #[derive(Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum AttributeKind {
     Integer {
         signed: bool,
         big_endian: bool,
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 /// A type, and how many bytes an element has.
 #[derive(Debug, PartialEq)]
 pub(super) struct Type {
-    pub(super) kind: Kind,
+    pub(super) kind: AttributeKind,
     pub(super) size: usize,
 }
 
@@ -73,7 +73,7 @@ impl Type {
                 {
                     return foreign("integers that do not fill their bytes");
                 }
-                Kind::Integer { signed: bits[0] & 8 != 0, big_endian }
+                AttributeKind::Integer { signed: bits[0] & 8 != 0, big_endian }
             }
             1 => {
                 let properties = cursor.take(12)?;
@@ -83,13 +83,13 @@ impl Type {
                 if !plain || !(size == 4 || size == 8) {
                     return foreign("floating-point numbers other than IEEE 754's");
                 }
-                Kind::Float { big_endian }
+                AttributeKind::Float { big_endian }
             }
-            3 => Kind::Text,
+            3 => AttributeKind::Text,
             8 => {
                 let base = Self::parse(cursor)?;
                 let count = usize::from(u16::from_le_bytes([bits[0], bits[1]]));
-                let Kind::Integer { big_endian, .. } = base.kind else {
+                let AttributeKind::Integer { big_endian, .. } = base.kind else {
                     return foreign("an enumeration of no integers");
                 };
                 if base.size != size {
@@ -108,10 +108,10 @@ impl Type {
                 for name in names {
                     labels.push((code(cursor.take(size)?, big_endian), name));
                 }
-                Kind::Enum { big_endian, labels }
+                AttributeKind::Enum { big_endian, labels }
             }
-            9 if bits[0] & 15 == 1 => Kind::LongText,
-            2..=10 => Kind::Other,
+            9 if bits[0] & 15 == 1 => AttributeKind::LongText,
+            2..=10 => AttributeKind::Other,
             class => return foreign(format!("class {class} of types")),
         };
         Ok(Self { kind, size })
@@ -233,7 +233,7 @@ fn value<S: Source + ?Sized>(
 ) -> Result<Value> {
     let Type { kind, size } = kind;
     Ok(match kind {
-        Kind::Integer { signed, big_endian } if size <= 8 => {
+        AttributeKind::Integer { signed, big_endian } if size <= 8 => {
             let bytes = cursor.take(size)?;
             let unsigned = code(bytes, big_endian);
             if signed {
@@ -244,7 +244,7 @@ fn value<S: Source + ?Sized>(
                 Value::Unsigned(unsigned.cast_unsigned(), size)
             }
         }
-        Kind::Float { big_endian } => {
+        AttributeKind::Float { big_endian } => {
             let bits = code(cursor.take(size)?, big_endian).cast_unsigned();
             let value = if size == 4 {
                 f64::from(f32::from_bits(bits as u32))
@@ -253,10 +253,10 @@ fn value<S: Source + ?Sized>(
             };
             Value::Float(value, size)
         }
-        Kind::Text if size <= Value::MOST_TEXT => {
+        AttributeKind::Text if size <= Value::MOST_TEXT => {
             Value::Text(String::from_utf8_lossy(until_nul(cursor.take(size)?)).into_owned())
         }
-        Kind::LongText => {
+        AttributeKind::LongText => {
             let (len, at, index) = (cursor.u32()?, cursor.u64()?, cursor.u32()?);
             // An address of zero is what an empty string has.
             Value::Text(if at == 0 {
@@ -265,10 +265,12 @@ fn value<S: Source + ?Sized>(
                 global_text(reader, at, index, u64::from(len))?
             })
         }
-        Kind::Enum { big_endian, labels } if size <= 8 => {
+        AttributeKind::Enum { big_endian, labels } if size <= 8 => {
             Value::Enum(code(cursor.take(size)?, big_endian), Arc::new(labels))
         }
-        Kind::Enum { .. } => Value::LONG_CODES,
-        Kind::Integer { .. } | Kind::Text | Kind::Other => Value::STRANGE,
+        AttributeKind::Enum { .. } => Value::LONG_CODES,
+        AttributeKind::Integer { .. } | AttributeKind::Text | AttributeKind::Other => {
+            Value::STRANGE
+        }
     })
 }

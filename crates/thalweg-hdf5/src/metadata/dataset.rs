@@ -1,7 +1,7 @@
 //! Datasets of one dimension: their type, where their elements lie, which filters these went
 //! through.
 
-use super::attribute::{Kind, Type, dimensions};
+use super::attribute::{AttributeKind, Type, dimensions};
 use super::btree::version1;
 use super::checksum::verified;
 use super::cursor::{Cursor, until_nul};
@@ -45,7 +45,8 @@ impl Object {
             );
         };
         let kind = Type::parse(&mut kind?)?;
-        if (kind != Type { kind: Kind::Integer { signed: true, big_endian: false }, size: 2 })
+        if (kind
+            != Type { kind: AttributeKind::Integer { signed: true, big_endian: false }, size: 2 })
             || self.find(EXTERNAL_FILES).is_some()
         {
             return foreign("samples other than little-endian 16-bit integers of this file");

@@ -133,7 +133,7 @@ struct Message {
 }
 
 /// A part of a header that stands elsewhere.
-type Part = (u64, u64);
+type ObjectPart = (u64, u64);
 
 impl Object {
     /// Reads the header at an address.
@@ -221,7 +221,7 @@ impl Object {
     }
 
     /// The messages of a version 1 part.
-    fn old(&mut self, at: u64, start: usize, parts: &mut Vec<Part>) -> Result<()> {
+    fn old(&mut self, at: u64, start: usize, parts: &mut Vec<ObjectPart>) -> Result<()> {
         let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
         while !cursor.rest().is_empty() {
             let (kind, len, flags) = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
@@ -250,7 +250,7 @@ impl Object {
         at: u64,
         start: usize,
         tracked: bool,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<ObjectPart>,
     ) -> Result<()> {
         let least = if tracked { 6 } else { 4 };
         let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
@@ -295,7 +295,7 @@ fn note(
     messages: &mut Vec<Message>,
     message: Message,
     body: &[u8],
-    parts: &mut Vec<Part>,
+    parts: &mut Vec<ObjectPart>,
 ) -> Result<()> {
     match message.kind {
         CONTINUATION => {

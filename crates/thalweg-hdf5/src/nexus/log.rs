@@ -3,7 +3,7 @@
 use thalweg_io::{Error, Result};
 
 use super::number::Number;
-use super::{List, Nexus, Unit};
+use super::{ColumnDataset, Nexus, Unit};
 use crate::arrays::Dataset;
 use crate::libhdf5::Found;
 
@@ -11,7 +11,7 @@ use crate::libhdf5::Found;
 #[derive(Debug)]
 pub struct Log {
     pub(super) path: String,
-    pub(super) time: List,
+    pub(super) time: ColumnDataset,
     pub(super) value: Dataset,
     pub(super) unit: Unit,
     pub(super) start: Option<i64>,

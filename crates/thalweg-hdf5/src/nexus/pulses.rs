@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::finding::{Defect, Finding, finding};
+use super::defects::{Defect, Finding, finding};
 use super::time::NO_TIME;
 
 /// The pulses of a bank.

@@ -8,11 +8,11 @@ use std::thread;
 use thalweg_io::{Error, Result};
 
 use super::columns::Pending;
-use super::finding::{Defect, Finding, finding};
+use super::defects::{Defect, Finding, finding};
+use super::event_windows::{EventWindow, EventWindows, Values};
 use super::pulses::Pulses;
-use super::turns::{Turns, Values, Window};
-use super::wanted::Wanted;
-use super::{Bank, Column, List, Nexus};
+use super::selection::Wanted;
+use super::{Bank, Column, ColumnDataset, Nexus};
 use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
 use crate::libhdf5::{Found, Place};
 
@@ -75,7 +75,7 @@ impl Nexus<'_> {
         self.events_in(Order::ByBank, wanted, f)
     }
 
-    /// The same, in an order.
+    /// Shows the wanted events to `f` in the given order.
     ///
     /// # Errors
     /// As [`Nexus::events`].
@@ -104,7 +104,7 @@ impl Nexus<'_> {
         let all_at_once = order == Order::AsStored
             && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
         summary.findings = thread::scope(|scope| {
-            let (ask, asked) = sync_channel::<(Window, Values)>(1);
+            let (ask, asked) = sync_channel::<(EventWindow, Values)>(1);
             let (answer, answers) = sync_channel(1);
             let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(
                 scope,
@@ -119,7 +119,7 @@ impl Nexus<'_> {
             );
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
             let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
-            let mut turns = Turns {
+            let mut turns = EventWindows {
                 nexus: self,
                 flight,
                 ask,
@@ -143,9 +143,9 @@ impl Nexus<'_> {
         banks: &[usize],
         wanted: &Wanted,
         times: Option<&Range<i64>>,
-        turns: &mut Turns<'_, '_>,
+        turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<Finding>> {
-        let (mut findings, mut window, mut held) = (Vec::new(), Window::default(), 0);
+        let (mut findings, mut window, mut held) = (Vec::new(), EventWindow::default(), 0);
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];
@@ -174,9 +174,10 @@ impl Nexus<'_> {
         banks: &[usize],
         wanted: &Wanted,
         times: Option<&Range<i64>>,
-        turns: &mut Turns<'_, '_>,
+        turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<Finding>> {
-        let (mut findings, mut window, mut parts) = (Vec::new(), Window::default(), Vec::new());
+        let (mut findings, mut window, mut parts) =
+            (Vec::new(), EventWindow::default(), Vec::new());
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];
@@ -294,7 +295,7 @@ pub(super) fn want<'a>(dataset: &'a Dataset, range: &Range<u64>, out: &'a mut [u
 }
 
 /// A part of a list, which memory holds.
-pub(super) fn part(file: &ArrayFile, list: &List, range: Range<u64>) -> Result<Vec<u8>> {
+pub(super) fn part(file: &ArrayFile, list: &ColumnDataset, range: Range<u64>) -> Result<Vec<u8>> {
     let mut out = vec![0; (range.end - range.start) as usize * list.number.size()];
     file.read(&mut [want(&list.dataset, &range, &mut out)])?;
     Ok(out)

@@ -2,7 +2,7 @@
 
 /// Where tiles are in an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(super) struct RepackGrid {
     shape: Vec<u64>,
     tile: Vec<u64>,
     /// Bytes of an element.
@@ -18,7 +18,7 @@ pub(super) struct Area {
     extent: Vec<u64>,
 }
 
-impl Grid {
+impl RepackGrid {
     /// Chunks of an array.
     pub(super) fn chunks(shape: &[u64], chunk: &[u64], element: usize) -> Self {
         Self {
@@ -158,12 +158,12 @@ impl Grid {
 
 #[cfg(test)]
 mod tests {
-    use super::Grid;
+    use super::RepackGrid;
     use proptest::prelude::*;
 
     /// An array of numbers, tile by tile.
-    fn tiles(grid: &Grid, array: &[u16]) -> Vec<Vec<u8>> {
-        let whole = Grid::run(&grid.shape, 2, u64::MAX);
+    fn tiles(grid: &RepackGrid, array: &[u16]) -> Vec<Vec<u8>> {
+        let whole = RepackGrid::run(&grid.shape, 2, u64::MAX);
         let bytes: Vec<u8> = array.iter().flat_map(|value| value.to_le_bytes()).collect();
         (0..grid.count())
             .map(|number| {
@@ -185,8 +185,8 @@ mod tests {
             let chunk: Vec<u64> = dimensions.iter().map(|d| d.1).collect();
             let other: Vec<u64> = dimensions.iter().map(|d| d.2).collect();
             let array: Vec<u16> = (0..shape.iter().product::<u64>() as u16).collect();
-            let from = if from_run { Grid::run(&shape, 2, slice) } else { Grid::chunks(&shape, &chunk, 2) };
-            let to = Grid::chunks(&shape, &other, 2);
+            let from = if from_run { RepackGrid::run(&shape, 2, slice) } else { RepackGrid::chunks(&shape, &chunk, 2) };
+            let to = RepackGrid::chunks(&shape, &other, 2);
             let sources = tiles(&from, &array);
             let mut made: Vec<Vec<u8>> = (0..to.count()).map(|number| vec![0xee; to.bytes(number) as usize]).collect();
             for (number, tile) in (0..).zip(&sources) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::arrays::bands;
+use crate::arrays::row_bands;
 use crate::arrays::selection::Slab;
 use crate::filter::{Filter, Pipeline};
 use crate::libhdf5::Dtype;
@@ -25,13 +25,13 @@ fn number(at: &[u64], lengths: &[u64]) -> u64 {
 
 /// A file with an array of big-endian numbers, and what the array is.
 #[derive(Debug)]
-struct Stored {
+struct StoredArray {
     subject: Subject,
     file: Vec<u8>,
     values: Vec<u16>,
 }
 
-impl Stored {
+impl StoredArray {
     /// In chunks, of which those are stored that `kept` has a bit for, in an order that `order`
     /// says; or in one run.
     fn new(shape: &[u64], chunk: Option<&[u64]>, shuffled: bool, kept: u64, order: u64) -> Self {
@@ -130,13 +130,13 @@ prop_compose! {
     fn stored()(
         dimensions in prop::collection::vec((1..8_u64, 1..9_u64), 0..4),
         is_empty in 0..20, is_chunked in any::<bool>(), shuffled in any::<bool>(), kept in any::<u64>(), order in any::<u64>(),
-    ) -> Stored {
+    ) -> StoredArray {
         let (mut shape, chunk): (Vec<_>, Vec<_>) = dimensions.into_iter().unzip();
         if let (0, Some(length)) = (is_empty, shape.last_mut()) {
             *length = 0;
         }
         let is_chunked = is_chunked && !shape.is_empty();
-        Stored::new(&shape, is_chunked.then_some(&chunk), shuffled && is_chunked, kept, order)
+        StoredArray::new(&shape, is_chunked.then_some(&chunk), shuffled && is_chunked, kept, order)
     }
 }
 
@@ -180,7 +180,7 @@ proptest! {
         let subjects: Vec<Subject> = arrays.iter().map(|stored| stored.subject.clone()).collect();
         let all: Vec<Range<u64>> = subjects.iter().map(|subject| 0..subject.array.len()).collect();
         let mut made = vec![Vec::new(); arrays.len()];
-        for parts in bands::windows(&subjects, &all, size, piece) {
+        for parts in row_bands::windows(&subjects, &all, size, piece) {
             for part in parts {
                 let Subject { array, .. } = &subjects[part.dataset];
                 prop_assert_eq!(made[part.dataset].len() as u64, part.elements.start);

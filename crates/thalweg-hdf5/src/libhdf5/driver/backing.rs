@@ -10,7 +10,7 @@ use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
 use thalweg_io::{Error, Result};
 
-use super::Told;
+use super::DriverStatus;
 use super::expect::children;
 use super::trees::Trees;
 
@@ -41,7 +41,7 @@ struct Block {
 pub(super) struct Backing {
     store: Arc<dyn Store>,
     control: Control,
-    told: Arc<Told>,
+    driver_status: Arc<DriverStatus>,
     /// Whether the file changes meanwhile, so that blocks are not kept.
     changes: bool,
     /// The latest used last.
@@ -56,12 +56,12 @@ impl Backing {
         store: Arc<dyn Store>,
         changes: bool,
         control: &Control,
-        told: &Arc<Told>,
+        driver_status: &Arc<DriverStatus>,
     ) -> Self {
         Self {
             store,
             control: control.clone(),
-            told: told.clone(),
+            driver_status: driver_status.clone(),
             changes,
             blocks: Vec::new(),
             in_vain: 0,
@@ -76,7 +76,7 @@ impl Backing {
 
     /// Keeps the store's error for whoever asks what libhdf5 means.
     pub(super) fn fail(&self, error: Error) {
-        self.told.fail(error);
+        self.driver_status.fail(error);
     }
 
     /// Fills `out` from byte `at` of the store on; addresses in the file count from `base` on.
@@ -124,7 +124,7 @@ impl Backing {
             let len = self.store.size().saturating_sub(start).min(most) as usize;
             let mut bytes = vec![0; len];
             if len > 0 {
-                self.told.requests.fetch_add(1, Ordering::Relaxed);
+                self.driver_status.requests.fetch_add(1, Ordering::Relaxed);
                 self.store.read_at(start, &mut bytes)?;
             }
             // The one that is wanted last, as the latest.
@@ -180,7 +180,7 @@ impl Backing {
         if started.elapsed() > AT_ONCE {
             fetched.extend(fetch(&ranges[1..]));
         }
-        self.told.requests.fetch_add(fetched.len() as u64, Ordering::Relaxed);
+        self.driver_status.requests.fetch_add(fetched.len() as u64, Ordering::Relaxed);
         // The next one as the latest, so that it is the last to go.
         for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
             let Ok(bytes) = bytes else { continue };

@@ -20,7 +20,7 @@ const MOST: usize = 4096;
 
 /// A node before it is read.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct IndexNode {
     /// Bytes of each node of its tree, and of each record.
     size: usize,
     record: usize,
@@ -31,7 +31,7 @@ struct Node {
 
 /// What is known of nodes, by their addresses.
 #[derive(Debug, Default)]
-pub(super) struct Trees(HashMap<u64, Node>);
+pub(super) struct Trees(HashMap<u64, IndexNode>);
 
 fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(size)?)?;
@@ -43,7 +43,7 @@ fn bytes_of(most: u64) -> usize {
     (most.max(1).ilog2() / 8) as usize + 1
 }
 
-impl Node {
+impl IndexNode {
     /// Bytes of a number of records, and of what leads to a child.
     fn pointer(&self) -> Option<(usize, usize)> {
         let leaf = self.size.checked_sub(AROUND)?.checked_div(self.record)? as u64;
@@ -96,7 +96,7 @@ impl Trees {
         let (size, record, depth) = (small(6, 4)?, small(10, 2)?, number(header, 12, 2)? as u16);
         let (address, records) = (number(header, 16, ADDRESS)?, small(24, 2)?);
         if record > 0 && (1..=MOST_LEVELS).contains(&depth) && self.0.len() < MOST {
-            self.0.insert(address, Node { size, record, depth, records });
+            self.0.insert(address, IndexNode { size, record, depth, records });
         }
         Some(())
     }

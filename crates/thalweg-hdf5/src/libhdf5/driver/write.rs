@@ -14,7 +14,7 @@ use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
 use thalweg_io::{Error, Result};
 
-use super::{Base, CLASS_VALUE, CLASS_VERSION, Class, Driven, H5FDregister, NAME, Told};
+use super::{Base, CLASS_VALUE, CLASS_VERSION, Class, Driven, DriverStatus, H5FDregister, NAME};
 use crate::libhdf5::handle::{Id, Refused, status};
 
 /// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
@@ -30,7 +30,7 @@ const HEAP: &[u8] = b"GCOL";
 pub(in crate::libhdf5) struct Sink {
     file: File,
     name: Arc<str>,
-    told: Told,
+    status: DriverStatus,
     reserving: AtomicBool,
     reserved: AtomicU64,
 }
@@ -41,7 +41,7 @@ impl Sink {
         Self {
             file,
             name,
-            told: Told::default(),
+            status: DriverStatus::default(),
             reserving: AtomicBool::new(false),
             reserved: AtomicU64::new(u64::MAX),
         }
@@ -65,7 +65,7 @@ impl Sink {
 
     /// The system's own error, once.
     pub(in crate::libhdf5) fn take_error(&self) -> Option<Error> {
-        self.told.take_error()
+        self.status.take_error()
     }
 
     /// Starts an HDF5 file in it. The lock is held.
@@ -109,7 +109,7 @@ impl Sink {
         match outcome {
             Ok(()) => 0,
             Err(error) => {
-                self.told.fail(Error::io_at(&self.name, doing, at, error));
+                self.status.fail(Error::io_at(&self.name, doing, at, error));
                 -1
             }
         }

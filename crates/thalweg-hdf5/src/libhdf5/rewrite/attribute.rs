@@ -12,13 +12,13 @@ use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::H5Sget_simple_extent_npoints;
 use hdf5_metno_sys::h5t::{H5Tget_size, H5Treclaim};
 
-use super::kind::contents;
-use super::{Rewrite, Trouble};
+use super::datatype::contents;
+use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
 
 impl Rewrite<'_> {
     /// Copies the attributes of an object. The lock is held.
-    pub(super) fn attributes(&mut self, from: &Id, to: &Id) -> Result<(), Trouble> {
+    pub(super) fn attributes(&mut self, from: &Id, to: &Id) -> Result<(), RewriteError> {
         for (number, name) in names(from)? {
             self.attribute(from, to, number, &name)?;
         }
@@ -31,7 +31,7 @@ impl Rewrite<'_> {
         to: &Id,
         number: u64,
         name: &CString,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         // SAFETY: under the lock, with identifiers that are open; the buffer has room for all
         // elements, whose size in memory is that of the type.
         unsafe {
@@ -89,7 +89,7 @@ impl Rewrite<'_> {
 
 /// The names of attributes and their places in the order of the names; they come in the order in
 /// which they were made where that is known. The lock is held.
-fn names(object: &Id) -> Result<Vec<(u64, CString)>, Trouble> {
+fn names(object: &Id) -> Result<Vec<(u64, CString)>, RewriteError> {
     unsafe extern "C" fn visit(
         _: hid_t,
         name: *const c_char,

@@ -24,8 +24,8 @@ use hdf5_metno_sys::h5z::{
 };
 use thalweg_io::Result;
 
-use super::kind::contents;
-use super::{Rewrite, Trouble};
+use super::datatype::contents;
+use super::{Rewrite, RewriteError};
 use crate::encode::Coder;
 use crate::filter;
 use crate::filter::Pipeline;
@@ -48,7 +48,7 @@ unsafe extern "C" {
 
 /// How a dataset is stored.
 #[derive(Debug)]
-pub struct Form {
+pub struct DatasetForm {
     /// Where it is in the file.
     pub path: String,
     /// The length of each dimension.
@@ -62,16 +62,16 @@ pub struct Form {
     /// What stands where nothing is stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the values lie.
-    pub lie: Lie,
+    pub storage: ValueStorage,
     /// The filters of its chunks, or the one that is not undone here.
     pub pipeline: Result<Pipeline, String>,
-    /// The same filters, where they can be applied here.
+    /// The filters as encoders; `None` if this crate cannot apply one of them.
     pub coders: Option<Vec<Coder>>,
 }
 
 /// Where the values of a dataset lie.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum ValueStorage {
     /// In one run from this offset on; `None` where nothing was written.
     Contiguous(Option<u64>),
     /// In chunks of this shape; each has a number in the grid of chunks, in C order.
@@ -88,7 +88,7 @@ pub enum Lie {
 
 /// How a dataset shall be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recast {
+pub enum TargetStorage {
     /// As it is, with its chunks beside each other.
     Keep,
     /// In one run.
@@ -107,11 +107,11 @@ pub enum Recast {
 
 /// A dataset that was made.
 #[derive(Debug)]
-pub struct Made {
+pub struct RewrittenDataset {
     /// How the original is stored.
-    pub form: Form,
+    pub form: DatasetForm,
     /// How it is stored now.
-    pub recast: Recast,
+    pub target: TargetStorage,
     /// Where values go: each chunk, or the one run. Empty where nothing is stored, or filters are
     /// still to be applied.
     pub places: Vec<u64>,
@@ -119,7 +119,7 @@ pub struct Made {
     pub(super) to: u64,
 }
 
-impl Form {
+impl DatasetForm {
     /// Bytes of all elements.
     pub fn bytes(&self) -> u64 {
         self.shape.iter().product::<u64>() * self.element as u64
@@ -127,16 +127,16 @@ impl Form {
 
     /// Whether there may come to be many chunks of this shape, though not without end, and far more
     /// than there are. From version 1.10 on libhdf5 takes room, and time, for all of them at once.
-    fn may_become_far_more(&self, recast: &Recast, chunk: &[u64]) -> bool {
+    fn may_become_far_more(&self, target: &TargetStorage, chunk: &[u64]) -> bool {
         let cells = |lengths: &mut dyn Iterator<Item = u64>| {
             lengths
                 .zip(chunk)
                 .map(|(length, chunk)| length.div_ceil((*chunk).max(1)))
                 .fold(1, u64::saturating_mul)
         };
-        let there = match (recast, &self.lie) {
-            (Recast::Chunked { numbers, .. }, _) => numbers.len() as u64,
-            (_, Lie::Chunked(_, chunks)) => chunks.len() as u64,
+        let there = match (target, &self.storage) {
+            (TargetStorage::Chunked { numbers, .. }, _) => numbers.len() as u64,
+            (_, ValueStorage::Chunked(_, chunks)) => chunks.len() as u64,
             _ => cells(&mut self.shape.iter().copied()),
         };
         let most = cells(&mut self.most.iter().map(|most| most.unwrap_or(0)));
@@ -151,8 +151,8 @@ impl Rewrite<'_> {
         from: Id,
         address: u64,
         path: &str,
-        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
-    ) -> Result<(Made, Id), Trouble> {
+        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+    ) -> Result<(RewrittenDataset, Id), RewriteError> {
         let node = Node { id: from, path: path.to_owned(), shared: self.from.shared.clone() };
         // SAFETY: under the lock, with identifiers that are open.
         unsafe {
@@ -160,15 +160,15 @@ impl Rewrite<'_> {
             let space = Id::new(H5Dget_space(node.id.raw()))?;
             let make = Id::new(H5Dget_create_plist(node.id.raw()))?;
             let form = self.form(&node, &stored, &space, &make)?;
-            let recast = recast(&form)?;
-            apply(&recast, &form, &make)?;
+            let target = target(&form)?;
+            apply(&target, &form, &make)?;
             stand_in(&make)?;
             let kind = self.kind(&stored, path)?;
             let (to, defaults) = (self.to.raw(), H5P_DEFAULT);
             let create =
                 || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
             let chunk = chunk(&make, form.shape.len())?;
-            let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&recast, &chunk)) {
+            let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&target, &chunk)) {
                 // A B-tree then, of the chunks that there are.
                 status(H5Fset_libver_bounds(
                     to,
@@ -181,9 +181,9 @@ impl Rewrite<'_> {
             } else {
                 create()?
             };
-            let places = self.places(&made, &form, &recast, &stored)?;
+            let places = self.places(&made, &form, &target, &stored)?;
             let to = self.met(address, &made, path)?;
-            Ok((Made { form, recast, places, from: address, to }, made))
+            Ok((RewrittenDataset { form, target, places, from: address, to }, made))
         }
     }
 
@@ -195,7 +195,7 @@ impl Rewrite<'_> {
         stored: &Id,
         space: &Id,
         make: &Id,
-    ) -> Result<Form, Trouble> {
+    ) -> Result<DatasetForm, RewriteError> {
         let path = node.path.clone();
         // SAFETY: as the caller says; each buffer has the size that the call is told.
         unsafe {
@@ -221,13 +221,13 @@ impl Rewrite<'_> {
                 ));
             };
             let held = contents(stored, 0)?;
-            let elsewhere = |why, copied| Lie::Elsewhere { why, copied };
+            let elsewhere = |why, copied| ValueStorage::Elsewhere { why, copied };
             let pipeline = match pipeline(make) {
                 Ok(pipeline) => Ok(pipeline),
-                Err(dataset::Trouble::Unsupported(why)) => Err(why),
+                Err(dataset::DatasetError::Unsupported(why)) => Err(why),
                 Err(trouble) => return Err(self.trouble(&path, trouble)),
             };
-            let lie = match H5Pget_layout(make.raw()) {
+            let storage = match H5Pget_layout(make.raw()) {
                 _ if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL => {
                     elsewhere("a dataset without values", false)
                 }
@@ -241,7 +241,7 @@ impl Rewrite<'_> {
                 H5D_layout_t::H5D_CONTIGUOUS => {
                     let at = run(&node.id)?.filter(|_| bytes > 0);
                     self.check_inside(&path, at.map(|at| (at, bytes)))?;
-                    Lie::Contiguous(at)
+                    ValueStorage::Contiguous(at)
                 }
                 H5D_layout_t::H5D_CHUNKED => {
                     let mut chunk = [0; MOST_RANK];
@@ -258,7 +258,7 @@ impl Rewrite<'_> {
                         &path,
                         chunks.iter().map(|chunk| (chunk.offset, chunk.size)),
                     )?;
-                    Lie::Chunked(chunk[..rank].to_vec(), chunks)
+                    ValueStorage::Chunked(chunk[..rank].to_vec(), chunks)
                 }
                 _ => {
                     return Err(self.unsupported(
@@ -272,7 +272,7 @@ impl Rewrite<'_> {
             let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
             status(H5Pfill_value_defined(make.raw(), &raw mut defined))?;
             if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED
-                && !matches!(lie, Lie::Elsewhere { .. })
+                && !matches!(storage, ValueStorage::Elsewhere { .. })
             {
                 // It stood in a header, so that memory can hold it.
                 fill = vec![0; element];
@@ -282,17 +282,17 @@ impl Rewrite<'_> {
             let most =
                 most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
             let coders = coders(make)?;
-            Ok(Form { path, shape, most, element, numbers, fill, lie, pipeline, coders })
+            Ok(DatasetForm { path, shape, most, element, numbers, fill, storage, pipeline, coders })
         }
     }
 
-    fn trouble(&self, path: &str, trouble: dataset::Trouble) -> Trouble {
+    fn trouble(&self, path: &str, trouble: dataset::DatasetError) -> RewriteError {
         match trouble {
-            dataset::Trouble::Refused(refused) => refused.into(),
-            dataset::Trouble::Unsupported(what) => {
+            dataset::DatasetError::Refused(refused) => refused.into(),
+            dataset::DatasetError::Unsupported(what) => {
                 self.unsupported(path, &what, "leave the dataset out first")
             }
-            dataset::Trouble::Malformed(at, found, expected) => {
+            dataset::DatasetError::Malformed(at, found, expected) => {
                 self.from.shared.malformed(path, at, found, expected).into()
             }
         }
@@ -302,7 +302,7 @@ impl Rewrite<'_> {
         &self,
         path: &str,
         ranges: impl IntoIterator<Item = (u64, u64)>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         let size = self.from.shared.size();
         for (offset, len) in ranges {
             if len == 0 || offset == NOWHERE || offset.checked_add(len).is_none_or(|end| end > size)
@@ -326,31 +326,31 @@ impl Rewrite<'_> {
     unsafe fn places(
         &mut self,
         made: &Id,
-        form: &Form,
-        recast: &Recast,
+        form: &DatasetForm,
+        target: &TargetStorage,
         stored: &Id,
-    ) -> Result<Vec<u64>, Trouble> {
+    ) -> Result<Vec<u64>, RewriteError> {
         let chunk_bytes = |chunk: &[u64]| chunk.iter().product::<u64>() * form.element as u64;
-        match (recast, &form.lie) {
-            (Recast::Chunked { chunk, coders, numbers }, _) if coders.is_empty() => {
+        match (target, &form.storage) {
+            (TargetStorage::Chunked { chunk, coders, numbers }, _) if coders.is_empty() => {
                 let size = chunk_bytes(chunk);
                 numbers
                     .iter()
                     .map(|&number| self.place(made, &form.shape, chunk, number, size, 0))
                     .collect()
             }
-            (Recast::Keep, Lie::Chunked(chunk, chunks)) => chunks
+            (TargetStorage::Keep, ValueStorage::Chunked(chunk, chunks)) => chunks
                 .iter()
                 .map(|stored| {
                     self.place(made, &form.shape, chunk, stored.first, stored.size, stored.mask)
                 })
                 .collect(),
-            (Recast::Keep, Lie::Contiguous(Some(_)))
-            | (Recast::Contiguous, Lie::Contiguous(Some(_))) => {
+            (TargetStorage::Keep, ValueStorage::Contiguous(Some(_)))
+            | (TargetStorage::Contiguous, ValueStorage::Contiguous(Some(_))) => {
                 // SAFETY: as the caller says.
                 Ok(vec![unsafe { self.place_run(made, form, stored) }?])
             }
-            (Recast::Contiguous, Lie::Chunked(_, chunks)) if !chunks.is_empty() => {
+            (TargetStorage::Contiguous, ValueStorage::Chunked(_, chunks)) if !chunks.is_empty() => {
                 // SAFETY: as the caller says.
                 Ok(vec![unsafe { self.place_run(made, form, stored) }?])
             }
@@ -362,8 +362,8 @@ impl Rewrite<'_> {
     ///
     /// # Errors
     /// What libhdf5 refuses; [`Error::Io`](thalweg_io::Error::Io).
-    pub fn chunks(&mut self, made: &Made, stored: &[Chunk]) -> Result<Vec<u64>> {
-        let Recast::Chunked { chunk, .. } = &made.recast else { return Ok(Vec::new()) };
+    pub fn chunks(&mut self, made: &RewrittenDataset, stored: &[Chunk]) -> Result<Vec<u64>> {
+        let TargetStorage::Chunked { chunk, .. } = &made.target else { return Ok(Vec::new()) };
         self.said(&made.form.path, |rewrite| {
             let to = rewrite.open_to(made.to)?;
             let place = |stored: &Chunk| {
@@ -381,7 +381,7 @@ impl Rewrite<'_> {
         number: u64,
         size: u64,
         mask: u32,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, RewriteError> {
         let Ok(bytes) = u32::try_from(size) else {
             return Err(Refused(format!("a chunk of {size} bytes, where 4 GiB is too much")).into());
         };
@@ -410,7 +410,12 @@ impl Rewrite<'_> {
     ///
     /// # Safety
     /// The lock is held; `made` is a dataset of elements of the type `stored`, and not empty.
-    unsafe fn place_run(&mut self, made: &Id, form: &Form, stored: &Id) -> Result<u64, Trouble> {
+    unsafe fn place_run(
+        &mut self,
+        made: &Id,
+        form: &DatasetForm,
+        stored: &Id,
+    ) -> Result<u64, RewriteError> {
         let element = vec![0_u8; form.element];
         let (start, one) = (vec![0; form.shape.len()], vec![1; form.shape.len()]);
         // SAFETY: as the caller says; the selection is the first element.
@@ -450,14 +455,14 @@ impl Rewrite<'_> {
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.
-unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> {
+unsafe fn apply(target: &TargetStorage, form: &DatasetForm, make: &Id) -> Result<(), Refused> {
     // SAFETY: as the caller says; arrays are as long as the calls are told.
     unsafe {
-        if *recast == Recast::Contiguous {
+        if *target == TargetStorage::Contiguous {
             status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
             status(H5Pset_layout(make.raw(), H5D_layout_t::H5D_CONTIGUOUS))?;
         }
-        if let Recast::Chunked { chunk, coders, .. } = recast {
+        if let TargetStorage::Chunked { chunk, coders, .. } = target {
             status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
             status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
             for coder in coders {
@@ -485,7 +490,7 @@ unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> 
                 })?;
             }
         }
-        if let Recast::Keep = recast
+        if let TargetStorage::Keep = target
             && let Some(chunk) = chunk(make, form.shape.len())?
         {
             // The list remembers the version of its dataset, which is at least 1.10's once options
@@ -497,10 +502,10 @@ unsafe fn apply(recast: &Recast, form: &Form, make: &Id) -> Result<(), Refused> 
                 status(H5Pset_chunk_opts(make.raw(), options))?;
             }
         }
-        let is_chunked = match recast {
-            Recast::Keep => matches!(form.lie, Lie::Chunked(..)),
-            Recast::Contiguous => false,
-            Recast::Chunked { .. } => true,
+        let is_chunked = match target {
+            TargetStorage::Keep => matches!(form.storage, ValueStorage::Chunked(..)),
+            TargetStorage::Contiguous => false,
+            TargetStorage::Chunked { .. } => true,
         };
         if is_chunked {
             // Else chunks would be made, and filtered, before their values are there.

@@ -12,8 +12,8 @@ use hdf5_metno_sys::h5p::{H5P_CLS_LINK_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_ch
 use hdf5_metno_sys::h5t::H5T_cset_t;
 use thalweg_io::Result;
 
-use super::dataset::{Form, Made, Recast};
-use super::{Rewrite, Trouble};
+use super::dataset::{DatasetForm, RewrittenDataset, TargetStorage};
+use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
 use crate::libhdf5::object::address;
 
@@ -25,7 +25,7 @@ const EXTERNAL: c_int = 64;
 /// Longest value of a link: two paths.
 const MOST_VALUE: usize = 1 << 16;
 
-struct Link {
+struct OriginalLink {
     name: CString,
     class: c_int,
     /// Its place in the order in which they were made, where that is known.
@@ -45,9 +45,9 @@ impl Rewrite<'_> {
         from: &Id,
         to: &Id,
         path: &str,
-        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
-        datasets: &mut Vec<Made>,
-    ) -> Result<(), Trouble> {
+        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+        datasets: &mut Vec<RewrittenDataset>,
+    ) -> Result<(), RewriteError> {
         for link in links(from)? {
             let path = format!("{}/{}", path.trim_end_matches('/'), link.name.to_string_lossy());
             // SAFETY: under the lock, a list of ours.
@@ -57,7 +57,7 @@ impl Rewrite<'_> {
                 named
             };
             match link.class {
-                HARD => self.hard(&link, to, &path, &named, recast, datasets)?,
+                HARD => self.hard(&link, to, &path, &named, target, datasets)?,
                 SOFT | EXTERNAL => self.elsewhere(&link, from, to, &path, &named)?,
                 class => {
                     return Err(self.unsupported(
@@ -73,13 +73,13 @@ impl Rewrite<'_> {
 
     fn hard(
         &mut self,
-        link: &Link,
+        link: &OriginalLink,
         parent: &Id,
         path: &str,
         named: &Id,
-        recast: &mut dyn FnMut(&Form) -> Result<Recast>,
-        datasets: &mut Vec<Made>,
-    ) -> Result<(), Trouble> {
+        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+        datasets: &mut Vec<RewrittenDataset>,
+    ) -> Result<(), RewriteError> {
         let twin = if let Some(&twin) = self.twins.get(&link.address) {
             self.open_to(twin)?
         } else {
@@ -94,7 +94,7 @@ impl Rewrite<'_> {
                 }
                 // What is closed before there is a link to it is gone.
                 H5I_type_t::H5I_DATASET => {
-                    let (made, twin) = self.dataset(from, link.address, path, recast)?;
+                    let (made, twin) = self.dataset(from, link.address, path, target)?;
                     datasets.push(made);
                     twin
                 }
@@ -118,12 +118,12 @@ impl Rewrite<'_> {
     /// A link to a path, here or in another file.
     fn elsewhere(
         &self,
-        link: &Link,
+        link: &OriginalLink,
         from: &Id,
         to: &Id,
         path: &str,
         named: &Id,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         if link.value > MOST_VALUE {
             return Err(self.malformed(
                 path,
@@ -166,7 +166,7 @@ impl Rewrite<'_> {
 
 /// The links of a group, in the order in which they were made where that is known, else by name.
 /// The lock is held.
-fn links(group: &Id) -> Result<Vec<Link>, Trouble> {
+fn links(group: &Id) -> Result<Vec<OriginalLink>, RewriteError> {
     unsafe extern "C" fn visit(
         _: hid_t,
         name: *const c_char,
@@ -190,7 +190,7 @@ fn links(group: &Id) -> Result<Vec<Link>, Trouble> {
             } else {
                 (0, *more.u.val_size())
             };
-            (*out.cast::<Vec<Link>>()).push(Link {
+            (*out.cast::<Vec<OriginalLink>>()).push(OriginalLink {
                 name: CStr::from_ptr(name).to_owned(),
                 class,
                 order: (more.corder_valid != 0).then_some(more.corder),
@@ -201,7 +201,7 @@ fn links(group: &Id) -> Result<Vec<Link>, Trouble> {
         }
         0
     }
-    let mut found: Vec<Link> = Vec::new();
+    let mut found: Vec<OriginalLink> = Vec::new();
     // SAFETY: under the lock; the vector outlives the call.
     status(unsafe {
         let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);

@@ -13,7 +13,7 @@ use hdf5_metno_sys::h5t::{
     H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_size, H5Tget_super,
 };
 
-use super::kind::{List, MOST_LEVELS};
+use super::datatype::{MOST_LEVELS, StoredSequence};
 use super::{Rewrite, info};
 use crate::libhdf5::handle::{Id, Refused, status};
 use crate::libhdf5::object::address;
@@ -56,7 +56,7 @@ impl Rewrite<'_> {
                 H5T_class_t::H5T_VLEN => {
                     let base = Id::new(H5Tget_super(kind.raw()))?;
                     (0..count).try_for_each(|i| {
-                        let list = at.add(i * size).cast::<List>().read_unaligned();
+                        let list = at.add(i * size).cast::<StoredSequence>().read_unaligned();
                         if list.elements.is_null() {
                             return Ok(());
                         }
@@ -66,7 +66,7 @@ impl Rewrite<'_> {
                 H5T_class_t::H5T_COMPOUND => {
                     for member in 0..status(H5Tget_nmembers(kind.raw()))?.cast_unsigned() {
                         let part = Id::new(H5Tget_member_type(kind.raw(), member))?;
-                        if !super::kind::contents(&part, level + 1)?.references {
+                        if !super::datatype::contents(&part, level + 1)?.references {
                             continue;
                         }
                         let offset = H5Tget_member_offset(kind.raw(), member);

@@ -9,9 +9,9 @@ use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
 use hdf5_metno_sys::h5t::H5Treclaim;
 use thalweg_io::Error;
 
-use super::dataset::{Made, select_rows};
-use super::kind::contents;
-use super::{Rewrite, Trouble};
+use super::dataset::{RewrittenDataset, select_rows};
+use super::datatype::contents;
+use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
 
 /// Bytes of elements that are copied at a time, what they point to left aside.
@@ -19,7 +19,7 @@ const PIECE: u64 = 1 << 20;
 
 impl Rewrite<'_> {
     /// Copies the values of a dataset. The lock is held.
-    pub(super) fn values(&mut self, made: &Made) -> Result<(), Trouble> {
+    pub(super) fn values(&mut self, made: &RewrittenDataset) -> Result<(), RewriteError> {
         let form = &made.form;
         let rows = form.shape.first().copied().unwrap_or(1);
         if form.bytes() == 0 {
@@ -38,7 +38,13 @@ impl Rewrite<'_> {
         self.copy(made, rows, step, row)
     }
 
-    fn copy(&mut self, made: &Made, rows: u64, step: u64, row: u64) -> Result<(), Trouble> {
+    fn copy(
+        &mut self,
+        made: &RewrittenDataset,
+        rows: u64,
+        step: u64,
+        row: u64,
+    ) -> Result<(), RewriteError> {
         let (form, mut values) = (&made.form, Vec::<u64>::new());
         // SAFETY: under the lock, with identifiers that are open; the buffer has room for the
         // selected elements, whose size in memory is that of the type.

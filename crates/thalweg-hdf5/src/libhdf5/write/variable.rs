@@ -10,7 +10,7 @@ use thalweg_io::Result;
 
 use super::{Group, Number, Writer, untimed};
 use crate::libhdf5::handle::{Id, locked, status};
-use crate::libhdf5::variable::List;
+use crate::libhdf5::variable::VariableList;
 
 impl Writer {
     /// Writes strings, or lists of `item`; `None` for those that are never written. As many as the
@@ -56,11 +56,11 @@ impl Writer {
                 let Some(elements) = elements else { return Ok(()) };
                 let strings: Vec<*const c_char> =
                     texts.iter().map(|text| text.as_ptr().cast()).collect();
-                let list = |bytes: &Vec<u8>| List {
+                let list = |bytes: &Vec<u8>| VariableList {
                     len: item.map_or(0, |item| bytes.len() / item.bytes()),
                     items: bytes.as_ptr().cast(),
                 };
-                let lists: Vec<List> = elements.iter().map(list).collect();
+                let lists: Vec<VariableList> = elements.iter().map(list).collect();
                 let buffer =
                     if item.is_none() { strings.as_ptr().cast() } else { lists.as_ptr().cast() };
                 status(H5Dwrite(id.raw(), kind.raw(), H5S_ALL, H5S_ALL, plain, buffer)).map(drop)

@@ -1,4 +1,4 @@
-//! What belongs together when arrays are read in parts, and in which order the parts are read.
+//! Divides arrays into windows of whole rows, and orders these by their offset in the file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use super::window::Subject;
 
 /// Elements of a dataset that are read at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ElementRange {
     /// The number of the dataset.
     pub(super) dataset: usize,
     /// Elements of it, in C order.
@@ -18,7 +18,7 @@ pub(super) struct Part {
 }
 
 /// How far a dataset's bands are in windows.
-struct Bands<'a> {
+struct RowBands<'a> {
     subject: &'a Subject,
     grid: Grid,
     /// Elements of a row.
@@ -27,7 +27,7 @@ struct Bands<'a> {
     rows: Range<u64>,
 }
 
-impl<'a> Bands<'a> {
+impl<'a> RowBands<'a> {
     fn new(subject: &'a Subject, elements: &Range<u64>, piece: u64) -> Self {
         let grid = Grid::new(&subject.array, &Selection::All, piece);
         let row = grid.row();
@@ -51,10 +51,10 @@ pub(super) fn windows(
     elements: &[Range<u64>],
     window: u64,
     piece: u64,
-) -> Vec<Vec<Part>> {
-    let new = |(subject, elements)| Bands::new(subject, elements, piece);
-    let mut bands: Vec<Bands<'_>> = subjects.iter().zip(elements).map(new).collect();
-    let turn = |dataset: usize, bands: &Bands<'_>| {
+) -> Vec<Vec<ElementRange>> {
+    let new = |(subject, elements)| RowBands::new(subject, elements, piece);
+    let mut bands: Vec<RowBands<'_>> = subjects.iter().zip(elements).map(new).collect();
+    let turn = |dataset: usize, bands: &RowBands<'_>| {
         bands.next().map(|(offset, rows)| (Reverse((offset, dataset)), rows))
     };
     let mut heap: BinaryHeap<_> = bands
@@ -62,7 +62,7 @@ pub(super) fn windows(
         .enumerate()
         .filter_map(|(dataset, bands)| Some(turn(dataset, bands)?.0))
         .collect();
-    let (mut windows, mut parts, mut bytes) = (Vec::new(), Vec::<Part>::new(), 0);
+    let (mut windows, mut parts, mut bytes) = (Vec::new(), Vec::<ElementRange>::new(), 0);
     // Where in `parts` a dataset stands.
     let mut places = vec![usize::MAX; subjects.len()];
     while let Some(Reverse((_, dataset))) = heap.pop() {
@@ -79,7 +79,7 @@ pub(super) fn windows(
                 Some(part) => part.elements.end = rows.end * bands.row,
                 None => {
                     places[dataset] = parts.len();
-                    parts.push(Part {
+                    parts.push(ElementRange {
                         dataset,
                         elements: rows.start * bands.row..rows.end * bands.row,
                     });

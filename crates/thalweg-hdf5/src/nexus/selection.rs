@@ -1,4 +1,4 @@
-//! Which events are wanted.
+//! Selects events by bank, pulse, time and time of flight.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use thalweg_io::{Error, Result};
 use super::time::Moment;
 use super::{Bank, Nexus};
 
-/// Which events are wanted; by default all.
+/// A selection of events; by default all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wanted {
     /// Names of banks, paths of their groups, or patterns of either; none for all.

@@ -115,13 +115,13 @@ pub struct Encoded {
 #[derive(Debug)]
 pub struct Encoder {
     coders: Vec<Coder>,
-    encoder: encode::Encoder,
+    encoder: encode::ChunkEncoder,
 }
 
 impl Encoder {
     /// An encoder for a file of this coding.
     pub fn new(coding: Coding) -> Self {
-        Self { coders: coding.coders(), encoder: encode::Encoder::default() }
+        Self { coders: coding.coders(), encoder: encode::ChunkEncoder::default() }
     }
 
     /// A piece as it is stored. The last chunk of a dataset is as long as the others, with zeros at

@@ -14,7 +14,7 @@ use thalweg_io::Result;
 use super::array::MOST_RANK;
 use super::handle::{Id, Refused, status};
 use super::object::Node;
-use super::variable::List;
+use super::variable::VariableList;
 
 impl Node {
     /// Where the header of each dimension's first scale stands (HDF5 dimension scale specification,
@@ -46,11 +46,13 @@ impl Node {
             if status(H5Tequal(item.raw(), *H5T_STD_REF_OBJ))? == 0 {
                 return Ok(Vec::new());
             }
-            let mut lists =
-                vec![List { len: 0, items: std::ptr::null() }; count.cast_unsigned() as usize];
+            let mut lists = vec![
+                VariableList { len: 0, items: std::ptr::null() };
+                count.cast_unsigned() as usize
+            ];
             let buffer: *mut c_void = lists.as_mut_ptr().cast();
             let read = status(H5Aread(attribute.raw(), kind.raw(), buffer));
-            let first = |list: &List| {
+            let first = |list: &VariableList| {
                 (list.len > 0 && !list.items.is_null())
                     .then(|| list.items.cast::<u64>().read_unaligned())
             };

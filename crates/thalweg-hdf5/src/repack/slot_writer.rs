@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FallocateFlags, OFlags};
 use thalweg_io::store::AlignedBuf;
 
-use super::carry::Move;
+use super::copy_bytes::Move;
 
 /// Lengths of a slot, the best first: from 1 MiB on a disc is as fast as it gets.
 const LENGTHS: [u64; 5] = [1 << 20, 512 << 10, 256 << 10, 128 << 10, 64 << 10];
@@ -23,9 +23,9 @@ const LENGTHS: [u64; 5] = [1 << 20, 512 << 10, 256 << 10, 128 << 10, 64 << 10];
 /// Less than this is left to the page cache, where it may be wanted soon.
 const LEAST: u64 = 64 << 20;
 
-/// Slots of an output.
+/// Gathers small pieces in memory and writes them a slot at a time.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct SlotWriter {
     len: u64,
     /// By number: whether all of a slot will come.
     whole: Vec<bool>,
@@ -46,10 +46,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Slots {
-    /// Slots for moves, which are in the order in which they will come, and overlap nowhere: as
-    /// long ones as `most` bytes of memory allow. None where they would not pay, or the file system
-    /// has no way past the page cache.
+impl SlotWriter {
+    /// Makes slots for moves, as long as `most` bytes of memory allow. The moves are in the order
+    /// in which they will come and do not overlap. `None` if slots would not pay, or if the file
+    /// system does not support direct writes.
     pub(super) fn new(path: &Path, moves: &[Move], most: u64) -> Option<Self> {
         if moves.iter().map(|one| one.len).sum::<u64>() < LEAST {
             return None;
@@ -198,7 +198,7 @@ mod tests {
             let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
             let Ok(other) = File::options().write(true).custom_flags(flags).open(&path) else { return Ok(()) };
             let write = |bytes: &[u8], at| plain.write_all_at(bytes, at);
-            match Slots::over(other, &moves, most) {
+            match SlotWriter::over(other, &moves, most) {
                 Some(slots) => {
                     prop_assert!(plan(&moves, slots.len).1 * slots.len <= most);
                     for one in &moves {

@@ -1,13 +1,11 @@
-//! Another process that looks through an HDF5 file first, so that it is that one which libhdf5
-//! takes down.
+//! Opens an HDF5 file in a child process first, so that a malformed file crashes the child only.
 //!
-//! libhdf5 believes much of what a file says, and malformed ones make it crash, or go round in
-//! circles. A [`Guard`] in a [`Control`](thalweg_io::control::Control) makes every file that
-//! libhdf5 is going to open be looked through beforehand: by a command that calls [`look`] with the
-//! path, which does what will be done, within limits. What it is refused is found again by whoever
-//! reads the file next; what kills it is an error. It costs a process (a few milliseconds) and
-//! finding the datasets once more; for values that only libhdf5 reads (virtual datasets, strings),
-//! reading all of the dataset once more.
+//! libhdf5 trusts much of what a file says. Malformed files make it crash or loop forever. A [`Inspector`] in a [`Control`](thalweg_io::control::Control) inspects every
+//! file before libhdf5 opens it. Its command calls [`look`] with the path, which performs the same
+//! work within limits of time and memory. If the child is killed, the file is an error. If the child
+//! fails, the parent reports the error itself when it reads the file. An inspection costs one process
+//! (a few milliseconds) and a second search for the datasets. Values that only libhdf5 reads (virtual
+//! datasets, strings) are read twice.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -23,24 +21,25 @@ use thalweg_io::{Error, Result};
 use crate::arrays::ArrayFile;
 use crate::libhdf5::Found;
 
-/// What a process may take that looks through a file.
+/// Memory that the child may take, in bytes.
 const MEMORY: u64 = 4 << 30;
-/// Seconds of processor time, and for each part of values that it reads as many again.
+/// Processor time that the child may take, in seconds. Each part of values that it reads allows as
+/// many seconds more.
 const SECONDS: u64 = 60;
-/// Seconds after which it is taken for one that waits for ever, if no more time than this passes on
-/// the processor.
+/// Time after which the child is considered to wait forever.
 const PATIENCE: Duration = Duration::from_secs(4 * SECONDS);
 
-/// A command that looks through files.
+/// A command that inspects files in a child process.
 #[derive(Debug, Clone)]
-pub struct Guard {
+pub struct Inspector {
     program: PathBuf,
     arguments: Vec<OsString>,
 }
 
-impl Guard {
-    /// The command, which is given the path of the file, and then those of datasets whose values
-    /// are to be read: it has to call [`look`] with them, and do nothing else.
+impl Inspector {
+    /// An inspector that runs `program` with `arguments`, then the path of the file, then the paths
+    /// of datasets whose values are to be read. The command must pass these to [`look`] and do
+    /// nothing else.
     pub fn new(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -48,14 +47,14 @@ impl Guard {
         Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
     }
 
-    /// Has every file that work with this handle opens looked through first.
+    /// Inspects every file that work with this handle opens.
     pub fn watch(self, control: &Control) {
         control.inspect_with(Box::new(move |path, dataset, control| {
             self.check(path, dataset, control)
         }));
     }
 
-    /// Has a file looked through, or the values of one of its datasets.
+    /// Inspects a file, or the values of one of its datasets.
     ///
     /// # Errors
     /// [`Error::Malformed`] where that process was killed, [`Error::Io`] where it could not be
@@ -105,7 +104,7 @@ impl Guard {
     }
 }
 
-/// What became of the process, if it did not end by itself.
+/// Why the child was killed; `None` if it ended by itself.
 fn killed(status: ExitStatus, waits: bool) -> Result<Option<String>> {
     let Some(signal) = status.signal() else { return Ok(None) };
     Ok(Some(match Signal::from_named_raw(signal) {
@@ -120,12 +119,12 @@ fn killed(status: ExitStatus, waits: bool) -> Result<Option<String>> {
     }))
 }
 
-/// Does what will be done to a file, within limits that stay in force for this process: finds its
-/// datasets, or reads the values of some datasets. The process should have nothing else to do.
-/// `reads` goes through files of reads (FAST5) instead; it says whether the file was one.
+/// The work of the child: finds the datasets of a file, or reads the values of some datasets. It
+/// sets limits of time and memory that stay in force for the process, which should do nothing else.
+/// `reads` inspects files of nanopore reads (FAST5) and returns whether the file was one.
 ///
 /// # Errors
-/// As opening and reading the file; nobody needs to see them.
+/// The errors of opening and reading the file. The parent ignores them.
 pub fn look(
     path: &Path,
     datasets: &[String],
@@ -174,12 +173,12 @@ fn more_time() {
 
 #[cfg(test)]
 mod tests {
-    use super::Guard;
+    use super::Inspector;
     use std::path::Path;
     use thalweg_io::control::Control;
 
     fn said(script: &str) -> String {
-        let guard = Guard::new("/bin/sh", ["-c", script]);
+        let guard = Inspector::new("/bin/sh", ["-c", script]);
         let checked = guard.check(Path::new("some.h5"), None, &Control::new());
         checked.err().map(|error| error.to_string()).unwrap_or_default()
     }
@@ -193,8 +192,11 @@ mod tests {
         ));
         assert!(said("kill -XCPU $$").contains("more than 60 s"));
         assert_eq!(said("kill -TERM $$"), "cancelled");
-        let none =
-            Guard::new("/nonexistent", [""; 0]).check(Path::new("some.h5"), None, &Control::new());
+        let none = Inspector::new("/nonexistent", [""; 0]).check(
+            Path::new("some.h5"),
+            None,
+            &Control::new(),
+        );
         assert!(none.is_err_and(|error| error.to_string().contains("some.h5: starting a process")));
     }
 
@@ -202,8 +204,11 @@ mod tests {
     fn whoever_cancels_does_not_wait() {
         let control = Control::new();
         control.cancel();
-        let checked =
-            Guard::new("/bin/sh", ["-c", "sleep 100"]).check(Path::new("some.h5"), None, &control);
+        let checked = Inspector::new("/bin/sh", ["-c", "sleep 100"]).check(
+            Path::new("some.h5"),
+            None,
+            &control,
+        );
         assert!(matches!(checked, Err(thalweg_io::Error::Cancelled)));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in for libhdf5 in a build without it: no file is written.
+//! The NeXus writer of a build without libhdf5; creating a file always fails.
 
 use std::marker::PhantomData;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Filters for libhdf5, which is built without any that needs another library: what it alone reads
-//! may have gone through them.
+//! Registers our decoders as filters of libhdf5. Our build of libhdf5 has no filter that needs another
+//! library, and values that libhdf5 reads itself may be compressed with one.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::cell::RefCell;

@@ -1,10 +1,10 @@
-//! Memory that several threads fill at once, each another part of it.
+//! Memory that several threads fill at the same time, each a different part.
 #![allow(unsafe_code)] // Each block states its contract.
 
 /// Bytes that are written from several threads. Who hands out the parts sees to it that no two
 /// overlap.
 #[derive(Debug)]
-pub(super) struct Canvas {
+pub(super) struct SharedBuffer {
     start: *mut u8,
     len: usize,
     /// What the bytes lie in, if it is the canvas's own.
@@ -13,11 +13,11 @@ pub(super) struct Canvas {
 
 // SAFETY: only `write` and `part` use the pointer, and their callers promise that no two threads
 // use the same bytes.
-unsafe impl Send for Canvas {}
+unsafe impl Send for SharedBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Canvas {}
+unsafe impl Sync for SharedBuffer {}
 
-impl Canvas {
+impl SharedBuffer {
     /// Over the caller's memory.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! Attributes that are lists of strings, as h5py writes the names of columns.
+//! Attributes that are arrays of strings, such as the column names that h5py writes.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, c_char};

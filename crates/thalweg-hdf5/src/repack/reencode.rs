@@ -16,9 +16,9 @@ use thalweg_io::extent::{Extent, Group, Source};
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
-use super::carry::{WINDOW, Way};
-use super::grid::Grid;
-use crate::encode::{Coder, Encoder};
+use super::copy_bytes::{Output, WINDOW};
+use super::grid::RepackGrid;
+use crate::encode::{ChunkEncoder, Coder};
 use crate::filter::{Contexts, Pipeline};
 use crate::types::Chunk;
 
@@ -28,11 +28,11 @@ pub(super) struct Job {
     pub(super) path: Arc<str>,
     pub(super) element: usize,
     pub(super) fill: Vec<u8>,
-    pub(super) from: Grid,
+    pub(super) from: RepackGrid,
     /// The tiles that are stored, by number.
     pub(super) stored: Vec<Chunk>,
     pub(super) pipeline: Pipeline,
-    pub(super) to: Grid,
+    pub(super) to: RepackGrid,
     pub(super) coders: Vec<Coder>,
     /// Where tiles go that no filter makes shorter, by number.
     pub(super) places: HashMap<u64, u64>,
@@ -131,17 +131,17 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
 pub(super) fn recode(
     store: &Arc<dyn Store>,
     jobs: Vec<Job>,
-    way: &Way,
+    output: &Output,
     spill: &Arc<File>,
 ) -> Result<(usize, Vec<Aside>)> {
     // The other half is the engine's.
-    let most = (way.budget.memory / 2) as u64;
+    let most = (output.budget.memory / 2) as u64;
     let passes = passes(&jobs, most);
     let (count, end) = (passes.len(), Arc::new(AtomicU64::new(0)));
     let (jobs, aside) = (Arc::new(jobs), Arc::new(Mutex::new(Vec::new())));
     for mut pass in passes {
-        let budget = plan::Budget { memory: way.budget.memory / 2, ..way.budget };
-        let shape = plan::shape(&way.model, budget, Delivery::Worker);
+        let budget = plan::Budget { memory: output.budget.memory / 2, ..output.budget };
+        let shape = plan::shape(&output.model, budget, Delivery::Worker);
         let block = shape.block - store.alignment();
         let offset = |&(job, place): &(u32, u32)| jobs[job as usize].stored[place as usize].offset;
         pass.extents.sort_unstable_by_key(offset);
@@ -152,14 +152,14 @@ pub(super) fn recode(
             let chunk = known[job as usize].stored[place as usize];
             chunk.offset..chunk.offset + chunk.size
         });
-        let fetches = plan::gather(ranges, way.model.gap_bytes(), block, WINDOW);
+        let fetches = plan::gather(ranges, output.model.gap_bytes(), block, WINDOW);
         let recoder = Recoder {
             file: store.name().clone(),
             jobs: jobs.clone(),
             extents,
             pieces: pass.pieces,
             open: Mutex::default(),
-            way: way.clone(),
+            output: output.clone(),
             spill: spill.clone(),
             end: end.clone(),
             aside: aside.clone(),
@@ -169,7 +169,7 @@ pub(super) fn recode(
             Source::Planned(Box::new(fetches)),
             recoder,
             shape,
-            way.control.clone(),
+            output.control.clone(),
         )?
         .finish()?;
     }
@@ -191,7 +191,7 @@ struct Recoder {
     extents: Arc<Vec<(u32, u32)>>,
     pieces: HashMap<(usize, u64), u32>,
     open: Mutex<Partials>,
-    way: Way,
+    output: Output,
     spill: Arc<File>,
     /// Where the spill ends.
     end: Arc<AtomicU64>,
@@ -201,7 +201,7 @@ struct Recoder {
 #[derive(Default)]
 struct Worker {
     contexts: Contexts,
-    encoder: Encoder,
+    encoder: ChunkEncoder,
     done: u64,
 }
 
@@ -264,23 +264,23 @@ impl Recoder {
 
     fn write(
         &self,
-        encoder: &mut Encoder,
+        encoder: &mut ChunkEncoder,
         at: usize,
         number: u64,
         mut bytes: Vec<u8>,
     ) -> Result<()> {
         let job = &self.jobs[at];
         if let Some(&place) = job.places.get(&number) {
-            return self.way.write(&bytes, place);
+            return self.output.write(&bytes, place);
         }
         let coded = encoder.encode(&job.coders, job.element, &mut bytes);
         let mask = coded.map_err(|fault| {
-            fault.in_file(&self.way.name, 0, format!("chunk {number} of {}", job.path))
+            fault.in_file(&self.output.name, 0, format!("chunk {number} of {}", job.path))
         })?;
         let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.spill
             .write_all_at(&bytes, offset)
-            .map_err(|e| Error::io(&self.way.name, "putting chunks aside for", e))?;
+            .map_err(|e| Error::io(&self.output.name, "putting chunks aside for", e))?;
         let chunk = Chunk { first: number, offset, size: bytes.len() as u64, mask };
         self.aside.lock().unwrap_or_else(PoisonError::into_inner).push(Aside { job: at, chunk });
         Ok(())
@@ -330,10 +330,10 @@ mod tests {
             path: "d".into(),
             element: 1,
             fill: Vec::new(),
-            from: Grid::chunks(&[512], &[8], 1),
+            from: RepackGrid::chunks(&[512], &[8], 1),
             stored: (0..).zip(order).map(tile).collect(),
             pipeline: Pipeline::default(),
-            to: Grid::chunks(&[512], &[32], 1),
+            to: RepackGrid::chunks(&[512], &[32], 1),
             coders: Vec::new(),
             places: HashMap::new(),
         }

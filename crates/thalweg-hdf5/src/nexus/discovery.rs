@@ -1,19 +1,19 @@
-//! Where the banks, logs and measurements of a file are.
+//! Finds the banks, logs and entries (measurements) of a NeXus file.
 
 use std::collections::{HashMap, HashSet};
 
 use thalweg_io::{Error, Result};
 
-use super::finding::{Defect, Finding, finding};
+use super::defects::{Defect, Finding, finding};
 use super::number::Number;
 use super::time::{Unit, parse_iso};
-use super::{Bank, Column, Entry, List, Log, Nexus, text};
+use super::{Bank, Column, ColumnDataset, Entry, Log, Nexus, text};
 use crate::arrays::{ArrayFile, Dataset, MOST_LEVELS};
 use crate::libhdf5::{Link, Node};
 use crate::types::Value;
 
 /// A group's attributes and links.
-struct Group<'a> {
+struct NexusGroup<'a> {
     file: &'a ArrayFile,
     path: &'a str,
     class: Option<String>,
@@ -57,7 +57,7 @@ impl<'a> Nexus<'a> {
 
     fn group(&mut self, node: &Node, links: &[Link], events: &mut HashSet<u64>) -> Result<()> {
         let class = words(node.attribute(c"NX_class")?);
-        let group = Group { file: self.file, path: node.path(), class, links };
+        let group = NexusGroup { file: self.file, path: node.path(), class, links };
         let has = |name: &str| group.link(name).is_some();
         match group.class.as_deref() {
             Some("NXentry") => self.entries.push(Entry {
@@ -76,7 +76,7 @@ impl<'a> Nexus<'a> {
         Ok(())
     }
 
-    fn bank(&mut self, group: &Group<'_>, events: &mut HashSet<u64>) -> Result<()> {
+    fn bank(&mut self, group: &NexusGroup<'_>, events: &mut HashSet<u64>) -> Result<()> {
         let own =
             ["event_id", "event_time_offset"].map(|name| group.link(name).map(|link| link.address));
         if own.iter().flatten().any(|address| events.contains(address)) {
@@ -140,7 +140,7 @@ fn words(attribute: Option<Value>) -> Option<String> {
     }
 }
 
-impl Group<'_> {
+impl NexusGroup<'_> {
     fn link(&self, name: &str) -> Option<&Link> {
         self.links.iter().find(|link| link.name == name)
     }
@@ -155,10 +155,10 @@ impl Group<'_> {
     }
 
     /// A dataset that should be a list of numbers.
-    fn list(&self, name: &str, found: &mut Vec<Finding>) -> Result<Option<List>> {
+    fn list(&self, name: &str, found: &mut Vec<Finding>) -> Result<Option<ColumnDataset>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(None) };
         match Number::list(&dataset) {
-            Ok((number, len)) => Ok(Some(List { dataset, number, len })),
+            Ok((number, len)) => Ok(Some(ColumnDataset { dataset, number, len })),
             Err(what) => {
                 let words = format!("{name}: {what}");
                 found.push(finding(
@@ -284,7 +284,7 @@ fn usual(number: Number, of_floats: Unit) -> Unit {
 }
 
 /// The unit that a list says, or the usual one.
-fn unit(list: Option<&List>, of_floats: Unit, found: &mut Vec<Finding>) -> Result<Unit> {
+fn unit(list: Option<&ColumnDataset>, of_floats: Unit, found: &mut Vec<Finding>) -> Result<Unit> {
     let Some(list) = list else { return Ok(of_floats) };
     let usual = usual(list.number, of_floats);
     let Some(named) = words(list.dataset.attribute(c"units")?) else { return Ok(usual) };
@@ -303,7 +303,7 @@ fn unit(list: Option<&List>, of_floats: Unit, found: &mut Vec<Finding>) -> Resul
 }
 
 /// What pulse times count from.
-fn epoch(zeros: &List, found: &mut Vec<Finding>) -> Result<i64> {
+fn epoch(zeros: &ColumnDataset, found: &mut Vec<Finding>) -> Result<i64> {
     let offset = words(zeros.dataset.attribute(c"offset")?);
     if let Some(epoch) = offset.as_deref().and_then(parse_iso) {
         return Ok(epoch);

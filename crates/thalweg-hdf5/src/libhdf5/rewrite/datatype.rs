@@ -8,7 +8,7 @@ use hdf5_metno_sys::h5t::{
     H5Tget_member_type, H5Tget_nmembers, H5Tget_super, H5Tis_variable_str,
 };
 
-use super::{Rewrite, Trouble, info};
+use super::{Rewrite, RewriteError, info};
 use crate::libhdf5::handle::{Id, Refused, status};
 use crate::libhdf5::object::address;
 
@@ -25,7 +25,7 @@ pub(super) struct Contents {
 
 impl Rewrite<'_> {
     /// The type in the new file: the twin of one that has a name, else a copy. The lock is held.
-    pub(super) fn kind(&mut self, kind: &Id, path: &str) -> Result<Id, Trouble> {
+    pub(super) fn kind(&mut self, kind: &Id, path: &str) -> Result<Id, RewriteError> {
         // SAFETY: under the lock, an open type.
         unsafe {
             if status(H5Tcommitted(kind.raw()))? == 0 {
@@ -80,7 +80,7 @@ pub(super) fn contents(kind: &Id, level: usize) -> Result<Contents, Refused> {
 
 /// A list of any length, as it is in memory (`hvl_t`).
 #[repr(C)]
-pub(super) struct List {
+pub(super) struct StoredSequence {
     pub(super) len: usize,
     pub(super) elements: *mut c_void,
 }

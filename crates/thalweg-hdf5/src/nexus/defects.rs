@@ -1,4 +1,4 @@
-//! What is not as it should be in a file's event data, and what was done about it.
+//! Defects of a file's event data, and how the reader handled each.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ pub(super) fn finding(
 }
 
 impl Finding {
-    /// The same about no entry yet.
+    /// This finding with a count of zero entries.
     pub(super) fn none(self) -> Self {
         Self { count: 0, ..self }
     }

@@ -1,4 +1,5 @@
-//! Other files that a file's values are in: where they may lie.
+//! The other files that hold values of an HDF5 file (external and virtual datasets), and the folders
+//! in which they may lie.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,10 +8,9 @@ use std::sync::Arc;
 
 use thalweg_io::{Error, Result};
 
-/// Where the other files may lie that a file keeps values in: the files of external datasets, and
-/// of virtual ones.
+/// Where the files of external and virtual datasets may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reach {
+pub enum ExternalAccess {
     /// In the folder of the file, and below. A link counts as what it leads to.
     #[default]
     Folder,
@@ -18,20 +18,20 @@ pub enum Reach {
     Anywhere,
 }
 
-/// A file's surroundings.
+/// Finds the other files that an HDF5 file names.
 #[derive(Debug, Clone, Default)]
-pub struct Around {
-    /// The file, without links on the way; `None` for what is no file.
+pub struct OtherFiles {
+    /// The path of the file with symbolic links resolved; `None` for a store that is no file.
     path: Option<PathBuf>,
-    reach: Reach,
+    reach: ExternalAccess,
 }
 
-impl Around {
-    /// The surroundings of the file at a path.
+impl OtherFiles {
+    /// The other files of the file at `path`.
     ///
     /// # Errors
     /// [`Error::Io`] if it is not there.
-    pub fn new(path: &Path, reach: Reach) -> Result<Self> {
+    pub fn new(path: &Path, reach: ExternalAccess) -> Result<Self> {
         let real = path
             .canonicalize()
             .map_err(|e| Error::io(&path.to_string_lossy().into(), "finding", e))?;
@@ -61,7 +61,7 @@ impl Around {
         };
         let real = folder.join(name).canonicalize().or_else(|_| name.canonicalize());
         let Ok(real) = real else { return Ok(None) };
-        if self.reach == Reach::Folder && !real.starts_with(folder) {
+        if self.reach == ExternalAccess::Folder && !real.starts_with(folder) {
             let what = format!(
                 "values in another file, {}, outside the folder of this one",
                 real.display()
@@ -80,7 +80,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::{Around, Reach};
+    use super::{ExternalAccess, OtherFiles};
 
     #[test]
     fn names_lead_into_the_folder_and_no_further() -> Result<(), Box<dyn std::error::Error>> {
@@ -93,8 +93,9 @@ mod tests {
         symlink("../outside", inner.join("out"))?;
         symlink("below/deep", inner.join("in"))?;
         let name = "f.h5".into();
-        let near = Around::new(&inner.join("f.h5"), Reach::Folder)?;
-        let found = |around: &Around, what: &str| around.find(what.as_bytes(), &name).ok();
+        let near = OtherFiles::new(&inner.join("f.h5"), ExternalAccess::Folder)?;
+        let found =
+            |other_files: &OtherFiles, what: &str| other_files.find(what.as_bytes(), &name).ok();
         let at = |place: &str| Some(Some(root.join(place)));
         assert_eq!(found(&near, "beside"), at("inner/beside"));
         assert_eq!(found(&near, "below/../below/deep"), at("inner/below/deep"));
@@ -103,9 +104,9 @@ mod tests {
         for far in ["../outside", "out", "/etc/passwd"] {
             assert_eq!(found(&near, far), None, "{far}");
         }
-        let far = Around::new(&inner.join("f.h5"), Reach::Anywhere)?;
+        let far = OtherFiles::new(&inner.join("f.h5"), ExternalAccess::Anywhere)?;
         assert_eq!(found(&far, "out"), at("outside"));
-        assert_eq!(found(&Around::default(), "beside"), None);
+        assert_eq!(found(&OtherFiles::default(), "beside"), None);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes from where they lie to where they belong, as they are.
+//! Copies byte ranges of a store to the output, without decoding them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,9 +13,9 @@ use thalweg_io::plan::Budget;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result, plan};
 
-use super::slots::Slots;
+use super::slot_writer::SlotWriter;
 
-/// Bytes that go elsewhere.
+/// A byte range that is copied from one offset to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Move {
     pub(super) from: u64,
@@ -23,9 +23,9 @@ pub(super) struct Move {
     pub(super) len: u64,
 }
 
-/// What everything that reads and writes here needs.
+/// The output file, and the resources for writing it.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct Output {
     pub(super) model: StoreModel,
     pub(super) budget: Budget,
     pub(super) control: Control,
@@ -36,7 +36,7 @@ pub(super) struct Way {
     pub(super) name: Arc<str>,
 }
 
-impl Way {
+impl Output {
     pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         self.out.write_all_at(bytes, at).map_err(|e| Error::io_at(&self.name, "writing", at, e))
     }
@@ -49,11 +49,11 @@ pub(super) const WINDOW: u64 = 256 << 20;
 const WRITERS: usize = 4;
 
 /// Carries bytes from a store to the output, in the order of the store.
-pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Result<()> {
-    // Slots take up to half of the memory, blocks three eighths.
-    let (memory, threads) = (way.budget.memory, way.budget.threads.max(WRITERS));
+pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, output: &Output) -> Result<()> {
+    // SlotWriter take up to half of the memory, blocks three eighths.
+    let (memory, threads) = (output.budget.memory, output.budget.threads.max(WRITERS));
     let shape =
-        plan::shape(&way.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
+        plan::shape(&output.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
     let block = shape.block - store.alignment();
     let moves = Arc::new(joined(moves, block as u64));
     if moves.is_empty() {
@@ -61,11 +61,11 @@ pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, way: &Way) -> Resu
     }
     let listed = moves.clone();
     let ranges = (0..moves.len()).map(move |i| listed[i].from..listed[i].from + listed[i].len);
-    let fetches = plan::gather(ranges, way.model.gap_bytes(), block, WINDOW);
-    let slots = Slots::new(&way.path, &moves, (memory / 2) as u64);
-    let carrier = Carrier { moves, slots, way: way.clone() };
+    let fetches = plan::gather(ranges, output.model.gap_bytes(), block, WINDOW);
+    let slots = SlotWriter::new(&output.path, &moves, (memory / 2) as u64);
+    let carrier = Carrier { moves, slots, output: output.clone() };
     let source = Source::Planned(Box::new(fetches));
-    Run::start(store.clone(), source, carrier, shape, way.control.clone())?.finish().map(drop)
+    Run::start(store.clone(), source, carrier, shape, output.control.clone())?.finish().map(drop)
 }
 
 /// Moves in the order of their sources, those that follow each other at both ends as one, none
@@ -95,8 +95,8 @@ fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
 
 struct Carrier {
     moves: Arc<Vec<Move>>,
-    slots: Option<Slots>,
-    way: Way,
+    slots: Option<SlotWriter>,
+    output: Output,
 }
 
 impl Decoder for Carrier {
@@ -114,9 +114,9 @@ impl Decoder for Carrier {
             let to = self.moves[extent.ordinal as usize].to;
             match &self.slots {
                 Some(slots) => {
-                    slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?
+                    slots.put(extent.bytes, to, |bytes, at| self.output.write(bytes, at))?
                 }
-                None => self.way.write(extent.bytes, to)?,
+                None => self.output.write(extent.bytes, to)?,
             }
             *done += extent.bytes.len() as u64;
             *next += 1;

@@ -1,5 +1,4 @@
-//! Windows of events, each read at once, in the order of the file; the next is read while one is
-//! shown.
+//! Reads events window by window. The next window is read while the caller sees the current one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +10,7 @@ use thalweg_io::{Error, Result};
 use super::columns::{Bytes, Pending};
 use super::pulses::Pulses;
 use super::read::{Batch, cut, want};
-use super::{Bank, List, Nexus};
+use super::{Bank, ColumnDataset, Nexus};
 use crate::arrays::Want;
 
 /// Bytes that an event takes while it is shown, as read and as given: as many are shown at a time
@@ -22,7 +21,7 @@ const EVENT_BYTES: usize = 64;
 const GAP: u64 = 4096;
 
 /// A part of a bank's arrays.
-pub(super) struct Piece {
+pub(super) struct BankPiece {
     bank: usize,
     pulses: Arc<Pulses>,
     read: Range<u64>,
@@ -30,24 +29,25 @@ pub(super) struct Piece {
     keep: Vec<Range<u64>>,
 }
 
-impl Piece {
+impl BankPiece {
     /// The lists that its bank has, and how many bytes of each are read.
-    fn lists<'a>(&self, bank: &'a Bank) -> [Option<(&'a List, usize)>; 3] {
-        let len = |list: &List| (self.read.end - self.read.start) as usize * list.number.size();
+    fn lists<'a>(&self, bank: &'a Bank) -> [Option<(&'a ColumnDataset, usize)>; 3] {
+        let len =
+            |list: &ColumnDataset| (self.read.end - self.read.start) as usize * list.number.size();
         bank.columns.each_ref().map(|list| list.as_ref().map(|list| (list, len(list))))
     }
 }
 
 /// Pieces that are read at once.
 #[derive(Default)]
-pub(super) struct Window {
-    pieces: Vec<Piece>,
+pub(super) struct EventWindow {
+    pieces: Vec<BankPiece>,
     /// Of a bank, the last of these.
     last: HashMap<usize, usize>,
     pub(super) bytes: u64,
 }
 
-impl Window {
+impl EventWindow {
     /// Adds events of a bank, which come after those that it has.
     pub(super) fn add(
         &mut self,
@@ -60,7 +60,7 @@ impl Window {
         let last = self.last.get(&place).and_then(|&at| self.pieces.get_mut(at));
         match last {
             // What lies between is in chunks that are needed anyway.
-            Some(Piece { read, keep, .. }) if part.start - read.end < gap => {
+            Some(BankPiece { read, keep, .. }) if part.start - read.end < gap => {
                 self.bytes += (part.end - read.end) * bank.event_bytes();
                 read.end = part.end;
                 match keep.last_mut() {
@@ -71,7 +71,7 @@ impl Window {
             _ => {
                 self.bytes += (part.end - part.start) * bank.event_bytes();
                 self.last.insert(place, self.pieces.len());
-                self.pieces.push(Piece {
+                self.pieces.push(BankPiece {
                     bank: place,
                     pulses: pulses.clone(),
                     read: part.clone(),
@@ -87,11 +87,11 @@ impl Window {
 pub(super) type Values = Vec<u8>;
 
 /// Windows on their way: the next is read by a thread of its own.
-pub(super) struct Turns<'a, 'f> {
+pub(super) struct EventWindows<'a, 'f> {
     pub(super) nexus: &'a Nexus<'a>,
     pub(super) flight: Option<&'a Range<f64>>,
-    pub(super) ask: SyncSender<(Window, Values)>,
-    pub(super) answers: Receiver<(Window, Result<Values>)>,
+    pub(super) ask: SyncSender<(EventWindow, Values)>,
+    pub(super) answers: Receiver<(EventWindow, Result<Values>)>,
     /// Whether a window is being read.
     pub(super) is_out: bool,
     pub(super) pending: Pending,
@@ -99,9 +99,9 @@ pub(super) struct Turns<'a, 'f> {
     pub(super) show: &'f mut dyn FnMut(&Batch<'_>) -> Result<()>,
 }
 
-impl Turns<'_, '_> {
+impl EventWindows<'_, '_> {
     /// Has a window read, and shows the one before meanwhile.
-    pub(super) fn next(&mut self, window: Option<Window>) -> Result<()> {
+    pub(super) fn next(&mut self, window: Option<EventWindow>) -> Result<()> {
         if self.nexus.file.options().control.is_cancelled() {
             return Err(Error::Cancelled);
         }
@@ -116,7 +116,7 @@ impl Turns<'_, '_> {
         Ok(())
     }
 
-    fn give(&mut self, window: &Window, values: &Values) -> Result<()> {
+    fn give(&mut self, window: &EventWindow, values: &Values) -> Result<()> {
         let most = (self.nexus.file.options().budget.memory / 16 / EVENT_BYTES).max(1);
         let mut rest = &values[..];
         for piece in &window.pieces {
@@ -155,8 +155,8 @@ impl Turns<'_, '_> {
 
 impl Nexus<'_> {
     /// Reads pieces, all at once, into memory that may have held others.
-    pub(super) fn values_of(&self, window: &Window, mut values: Values) -> Result<Values> {
-        let bank = |piece: &Piece| &self.banks[piece.bank];
+    pub(super) fn values_of(&self, window: &EventWindow, mut values: Values) -> Result<Values> {
+        let bank = |piece: &BankPiece| &self.banks[piece.bank];
         let lists = || {
             window
                 .pieces

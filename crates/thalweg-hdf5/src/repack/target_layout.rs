@@ -1,4 +1,4 @@
-//! What is wished of datasets, and what comes of it for one.
+//! The layout that the caller asks for, and the layout that a dataset gets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use thalweg_codec::deflate;
 use thalweg_io::{Error, Result};
 
 use super::Repack;
-use super::grid::Grid;
+use super::grid::RepackGrid;
 use crate::encode::Coder;
-use crate::libhdf5::{Form, Lie, Recast};
+use crate::libhdf5::{DatasetForm, TargetStorage, ValueStorage};
 
-/// How datasets shall be stored.
+/// The layout that datasets are to have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct TargetLayout {
     /// In which chunks; as they are where nothing is said.
     pub chunk: Option<Chunking>,
     /// With which filters; as they are where nothing is said.
@@ -114,17 +114,17 @@ const MOST_WIDE: u64 = 16 << 20;
 /// What HDF5 can say of a chunk.
 const MOST: u64 = u32::MAX as u64;
 
-/// More chunks than this are nobody's wish.
+/// Most chunks of a dataset; a larger number is refused.
 const MOST_CHUNKS: u64 = 1 << 28;
 
 /// How a dataset shall be stored; why it is kept as it is goes to `kept`, where something else was
 /// wished.
 pub(super) fn decide(
-    form: &Form,
+    form: &DatasetForm,
     how: &Repack,
     memory: usize,
     kept: &mut Vec<(String, String)>,
-) -> Result<Recast> {
+) -> Result<TargetStorage> {
     let below = |path: &str| {
         let path = path.trim_matches('/');
         form.path
@@ -135,62 +135,67 @@ pub(super) fn decide(
     let named = how.paths.iter().rev().find(|(path, _)| below(path));
     let is_exact =
         named.is_some_and(|(path, _)| path.trim_matches('/') == form.path.trim_matches('/'));
-    let wish = named.map_or(&how.wish, |(_, wish)| wish);
-    if *wish == Wish::default() {
-        return Ok(Recast::Keep);
+    let layout = named.map_or(&how.layout, |(_, layout)| layout);
+    if *layout == TargetLayout::default() {
+        return Ok(TargetStorage::Keep);
     }
     let is_eligible = named.is_some() || (form.numbers && form.bytes() >= LEAST);
-    match recast(form, wish, named.is_some(), memory) {
-        _ if !is_eligible => Ok(Recast::Keep),
-        Ok(recast) => Ok(recast),
+    match target(form, layout, named.is_some(), memory) {
+        _ if !is_eligible => Ok(TargetStorage::Keep),
+        Ok(target) => Ok(target),
         Err(why) if is_exact => Err(Error::Usage(format!("{}: {why}", form.path).into())),
         Err(why) => {
             kept.push((form.path.clone(), why));
-            Ok(Recast::Keep)
+            Ok(TargetStorage::Keep)
         }
     }
 }
 
 /// What comes of a wish, or why nothing can.
-fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Recast, String> {
-    let (chunk, chunks) = match &form.lie {
-        Lie::Elsewhere { why, .. } => return Err((*why).into()),
-        Lie::Contiguous(_) => (None, None),
-        Lie::Chunked(chunk, chunks) => (Some(chunk), Some(chunks)),
+fn target(
+    form: &DatasetForm,
+    layout: &TargetLayout,
+    is_named: bool,
+    memory: usize,
+) -> Result<TargetStorage, String> {
+    let (chunk, chunks) = match &form.storage {
+        ValueStorage::Elsewhere { why, .. } => return Err((*why).into()),
+        ValueStorage::Contiguous(_) => (None, None),
+        ValueStorage::Chunked(chunk, chunks) => (Some(chunk), Some(chunks)),
     };
     let shape = &form.shape;
     if form.bytes() == 0 || shape.is_empty() {
         return Err("it has no elements to cut into chunks".into());
     }
     let is_fixed = shape.iter().zip(&form.most).all(|(length, most)| Some(*length) == *most);
-    if wish.chunk == Some(Chunking::Contiguous) {
+    if layout.chunk == Some(Chunking::Contiguous) {
         if chunk.is_none() {
-            return Ok(Recast::Keep);
+            return Ok(TargetStorage::Keep);
         }
         if !is_fixed {
             return Err("it can grow, which takes chunks".into());
         }
-        if wish.coders.as_ref().is_some_and(|coders| !coders.is_empty()) {
+        if layout.coders.as_ref().is_some_and(|coders| !coders.is_empty()) {
             return Err("filters take chunks".into());
         }
         let missing = chunk.zip(chunks).is_some_and(|(chunk, chunks)| {
             !chunks.is_empty()
-                && (chunks.len() as u64) < Grid::chunks(shape, chunk, form.element).count()
+                && (chunks.len() as u64) < RepackGrid::chunks(shape, chunk, form.element).count()
         });
         if missing {
             return Err("some of its chunks were never written, which takes chunks".into());
         }
         check_decodes(form, chunk, chunks, memory)?;
-        return Ok(Recast::Contiguous);
+        return Ok(TargetStorage::Contiguous);
     }
-    if chunk.is_none() && !is_named && wish.coders.as_ref().is_none_or(Vec::is_empty) {
+    if chunk.is_none() && !is_named && layout.coders.as_ref().is_none_or(Vec::is_empty) {
         // One run is as good as it gets.
-        return Ok(Recast::Keep);
+        return Ok(TargetStorage::Keep);
     }
     let element = form.element as u64;
     // A run is cut where nobody says otherwise, but only where there are filters to apply.
-    let slices = || Grid::run(shape, form.element, 1 << 20).tile().to_vec();
-    let mut after = match &wish.chunk {
+    let slices = || RepackGrid::run(shape, form.element, 1 << 20).tile().to_vec();
+    let mut after = match &layout.chunk {
         Some(Chunking::Shape(lengths)) if lengths.len() != shape.len() => {
             return Err(format!("it has {} dimensions", shape.len()));
         }
@@ -204,7 +209,9 @@ fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Rec
         }
         _ => match chunk {
             Some(chunk) => chunk.clone(),
-            None if wish.coders.as_ref().is_none_or(Vec::is_empty) => return Ok(Recast::Keep),
+            None if layout.coders.as_ref().is_none_or(Vec::is_empty) => {
+                return Ok(TargetStorage::Keep);
+            }
             None => slices(),
         },
     };
@@ -213,16 +220,16 @@ fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Rec
         let most = shape[d].max(chunk.map_or(1, |chunk| chunk[d]));
         *length = (*length).min(most).min(form.most[d].unwrap_or(u64::MAX)).max(1);
     }
-    let coders = match (&wish.coders, &form.coders) {
+    let coders = match (&layout.coders, &form.coders) {
         (Some(coders), _) => coders.clone(),
         (None, Some(coders)) => coders.clone(),
-        (None, None) if chunk == Some(&after) => return Ok(Recast::Keep),
+        (None, None) if chunk == Some(&after) => return Ok(TargetStorage::Keep),
         (None, None) => {
             return Err("its filters are not applied here; say which it shall have instead".into());
         }
     };
     if chunk == Some(&after) && form.coders.as_ref() == Some(&coders) {
-        return Ok(Recast::Keep);
+        return Ok(TargetStorage::Keep);
     }
     let bytes = after
         .iter()
@@ -234,26 +241,26 @@ fn recast(form: &Form, wish: &Wish, is_named: bool, memory: usize) -> Result<Rec
         ));
     }
     check_decodes(form, chunk, chunks, memory)?;
-    let to = Grid::chunks(shape, &after, form.element);
+    let to = RepackGrid::chunks(shape, &after, form.element);
     if to.count() > MOST_CHUNKS {
         return Err(format!("that would make {} chunks", to.count()));
     }
     let mut numbers: Vec<u64> = match (chunk, chunks) {
         (Some(chunk), Some(chunks)) => {
-            let from = Grid::chunks(shape, chunk, form.element);
+            let from = RepackGrid::chunks(shape, chunk, form.element);
             chunks.iter().flat_map(|chunk| to.over(&from.area(chunk.first))).collect()
         }
-        _ if form.lie == Lie::Contiguous(None) => Vec::new(),
+        _ if form.storage == ValueStorage::Contiguous(None) => Vec::new(),
         _ => (0..to.count()).collect(),
     };
     numbers.sort_unstable();
     numbers.dedup();
-    Ok(Recast::Chunked { chunk: after, coders, numbers })
+    Ok(TargetStorage::Chunked { chunk: after, coders, numbers })
 }
 
 /// Whether chunks can be decoded here, in the memory that there is.
 fn check_decodes(
-    form: &Form,
+    form: &DatasetForm,
     chunk: Option<&Vec<u64>>,
     chunks: Option<&Vec<crate::types::Chunk>>,
     memory: usize,
@@ -283,36 +290,36 @@ mod tests {
     use crate::filter::Pipeline;
     use crate::types::Chunk;
 
-    fn form(shape: &[u64], chunk: Option<&[u64]>) -> Form {
-        let lie = match chunk {
-            None => Lie::Contiguous(Some(0)),
+    fn form(shape: &[u64], chunk: Option<&[u64]>) -> DatasetForm {
+        let storage = match chunk {
+            None => ValueStorage::Contiguous(Some(0)),
             Some(chunk) => {
-                let grid = Grid::chunks(shape, chunk, 4);
+                let grid = RepackGrid::chunks(shape, chunk, 4);
                 let one =
                     |first| Chunk { first, offset: first * 100, size: grid.bytes(first), mask: 0 };
-                Lie::Chunked(chunk.to_vec(), (0..grid.count()).map(one).collect())
+                ValueStorage::Chunked(chunk.to_vec(), (0..grid.count()).map(one).collect())
             }
         };
-        Form {
+        DatasetForm {
             path: "/entry/bank1/event_id".into(),
             shape: shape.to_vec(),
             most: shape.iter().map(|_| None).collect(),
             element: 4,
             numbers: true,
             fill: Vec::new(),
-            lie,
+            storage,
             pipeline: Ok(Pipeline::default()),
             coders: Some(Vec::new()),
         }
     }
 
-    fn decided(form: &Form, how: &Repack) -> (Result<Recast>, Vec<(String, String)>) {
+    fn decided(form: &DatasetForm, how: &Repack) -> (Result<TargetStorage>, Vec<(String, String)>) {
         let mut kept = Vec::new();
         (decide(form, how, 192 << 20, &mut kept), kept)
     }
 
-    fn wish(chunk: &str) -> Wish {
-        Wish { chunk: Some(chunk.parse().unwrap()), coders: None }
+    fn layout(chunk: &str) -> TargetLayout {
+        TargetLayout { chunk: Some(chunk.parse().unwrap()), coders: None }
     }
 
     #[test]
@@ -331,9 +338,9 @@ mod tests {
 
     #[test]
     fn chunks_are_no_longer_than_what_is_in_them() {
-        let how = Repack { wish: wish("1Mi"), ..Repack::default() };
-        let chunk = |form: &Form| match decided(form, &how).0.unwrap() {
-            Recast::Chunked { chunk, .. } => chunk,
+        let how = Repack { layout: layout("1Mi"), ..Repack::default() };
+        let chunk = |form: &DatasetForm| match decided(form, &how).0.unwrap() {
+            TargetStorage::Chunked { chunk, .. } => chunk,
             other => panic!("{other:?}"),
         };
         assert_eq!(chunk(&form(&[4 << 20], Some(&[2048]))), [1 << 20]);
@@ -341,7 +348,7 @@ mod tests {
         assert_eq!(chunk(&form(&[100_000, 64], Some(&[16, 64]))), [65_536, 64], "16 MiB");
         assert_eq!(
             decided(&form(&[100], Some(&[10])), &how).0.unwrap(),
-            Recast::Keep,
+            TargetStorage::Keep,
             "too small to matter"
         );
     }
@@ -349,25 +356,25 @@ mod tests {
     #[test]
     fn the_last_path_counts_and_must_make_sense() {
         let paths =
-            vec![("/entry".into(), wish("512")), ("entry/bank1/event_id".into(), wish("8x8"))];
+            vec![("/entry".into(), layout("512")), ("entry/bank1/event_id".into(), layout("8x8"))];
         let mut how = Repack { paths, ..Repack::default() };
         let form = form(&[1 << 20], Some(&[2048]));
         assert!(matches!(decided(&form, &how).0, Err(Error::Usage(_))));
         how.paths.reverse();
         assert!(
-            matches!(decided(&form, &how).0.unwrap(), Recast::Chunked { chunk, .. } if chunk == [512])
+            matches!(decided(&form, &how).0.unwrap(), TargetStorage::Chunked { chunk, .. } if chunk == [512])
         );
-        how.paths = vec![("/entry/bank".into(), wish("512"))];
-        assert_eq!(decided(&form, &how).0.unwrap(), Recast::Keep, "a path is no prefix");
+        how.paths = vec![("/entry/bank".into(), layout("512"))];
+        assert_eq!(decided(&form, &how).0.unwrap(), TargetStorage::Keep, "a path is no prefix");
     }
 
     #[test]
     fn what_can_grow_stays_in_chunks() {
-        let how = Repack { wish: wish("contiguous"), ..Repack::default() };
+        let how = Repack { layout: layout("contiguous"), ..Repack::default() };
         let mut form = form(&[1 << 20], Some(&[2048]));
-        let (recast, kept) = decided(&form, &how);
-        assert_eq!((recast.unwrap(), kept.len()), (Recast::Keep, 1));
+        let (target, kept) = decided(&form, &how);
+        assert_eq!((target.unwrap(), kept.len()), (TargetStorage::Keep, 1));
         form.most = vec![Some(1 << 20)];
-        assert_eq!(decided(&form, &how).0.unwrap(), Recast::Contiguous);
+        assert_eq!(decided(&form, &how).0.unwrap(), TargetStorage::Contiguous);
     }
 }

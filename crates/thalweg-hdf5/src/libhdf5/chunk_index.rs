@@ -11,7 +11,7 @@ use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_chunk_opts, H5Pget_nfilters};
 use hdf5_metno_sys::h5s::H5Sget_simple_extent_dims;
 
 use super::array::MOST_RANK;
-use super::dataset::Trouble;
+use super::dataset::DatasetError;
 use super::handle::{Id, Refused, status};
 use super::object::Node;
 use crate::types::{Chunk, NOWHERE};
@@ -21,7 +21,7 @@ const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;
 
 impl Node {
     /// The chunks that are stored, by their place in the grid. The lock is held.
-    pub(super) fn grid(&self, shape: &[u64], chunk: &[u64]) -> Result<Vec<Chunk>, Trouble> {
+    pub(super) fn grid(&self, shape: &[u64], chunk: &[u64]) -> Result<Vec<Chunk>, DatasetError> {
         struct Seen<'a> {
             shape: &'a [u64],
             chunk: &'a [u64],
@@ -78,7 +78,7 @@ impl Node {
         if askew
             || chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first))
         {
-            return Err(Trouble::Malformed(
+            return Err(DatasetError::Malformed(
                 0,
                 "chunks that overlap".into(),
                 format!("chunks of {chunk:?} elements"),
@@ -89,7 +89,7 @@ impl Node {
 
     /// How the library's places of chunks are to be understood, where they are not what it says.
     /// The lock is held.
-    fn turned(&self, chunk: &[u64]) -> Result<Option<Turned>, Trouble> {
+    fn turned(&self, chunk: &[u64]) -> Result<Option<Turned>, DatasetError> {
         let (mut kind, mut shape, mut most) = (0, [0; MOST_RANK], [0; MOST_RANK]);
         // SAFETY: under the lock, an open dataset of `chunk.len()` dimensions, for which there is
         // room.

@@ -1,0 +1,37 @@
+//! The signature at which an HDF5 file begins, and the search for it.
+
+use thalweg_io::Result;
+use thalweg_io::store::Store;
+
+/// First bytes of the superblock (HDF5 file format specification 3.0, section II.A).
+pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+/// First place after byte 0 at which a superblock may stand. Later ones follow at twice the offset
+/// of the one before (HDF5 file format specification 3.0, section II.A).
+const FIRST_USER_BLOCK: u64 = 512;
+
+/// Whether a store holds an HDF5 file. The signature stands at byte 0, or after a user block of
+/// 512, 1024, 2048, ... bytes.
+///
+/// # Errors
+/// [`Error::Io`](thalweg_io::Error::Io) if the store cannot be read.
+pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
+    Ok(find_signature(store)?.is_some())
+}
+
+/// The offset of the signature; `None` if the store holds no HDF5 file.
+///
+/// # Errors
+/// [`Error::Io`](thalweg_io::Error::Io) if the store cannot be read.
+pub(crate) fn find_signature(store: &dyn Store) -> Result<Option<u64>> {
+    let mut offset = 0;
+    while offset + SIGNATURE.len() as u64 <= store.size() {
+        let mut bytes = [0; SIGNATURE.len()];
+        store.read_at(offset, &mut bytes)?;
+        if bytes == SIGNATURE {
+            return Ok(Some(offset));
+        }
+        offset = (offset * 2).max(FIRST_USER_BLOCK);
+    }
+    Ok(None)
+}
