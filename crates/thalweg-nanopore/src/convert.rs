@@ -26,12 +26,12 @@ use std::sync::Arc;
 use thalweg_io::open::Options;
 use thalweg_io::{Error, Fault, Result};
 
-use crate::format::{Loss, Losses};
+use crate::losses::{Loss, Losses};
 use crate::pod5;
 use crate::pod5::SignalDecoder;
 use crate::pod5::write::{Identity, Layout, SignalCoding};
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
-use crate::slow5::{Index, Merged};
+use crate::record::{Index, Merged};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 use digest::{Digest, Fields};
 use verify::Wanted;

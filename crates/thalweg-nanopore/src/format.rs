@@ -1,8 +1,6 @@
 //! The formats that reads come in.
 
-mod loss;
-
-pub use loss::{Loss, Losses};
+pub use crate::losses::{Loss, Losses};
 
 use std::fmt;
 use std::path::Path;

@@ -48,7 +48,7 @@ use thalweg_io::{Result, plan};
 
 use crate::format::Format;
 use crate::pod5::{SignalCoding, StoredRow};
-use crate::slow5::{Entry, Header, Index, Record};
+use crate::record::{Entry, Header, Index, Record};
 use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
 use layout::Layout;
 

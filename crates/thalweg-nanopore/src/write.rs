@@ -12,7 +12,7 @@ use std::path::Path;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Result};
 
-use crate::slow5::Index;
+use crate::record::Index;
 
 pub use fast5::Fast5Writer;
 pub use pod5::Pod5Writer;

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use thalweg_io::Fault;
 
-use crate::slow5::{AuxField, AuxValue, Header, Record};
+use crate::record::{AuxField, AuxValue, Header, Record};
 
 /// A digest of a read. For comparisons within one run of this program: another build may digest
 /// otherwise.

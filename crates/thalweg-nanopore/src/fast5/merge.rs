@@ -11,7 +11,7 @@ use thalweg_io::{Error, Result};
 use super::fields::{Calibration, Fields, GroupAttributes, attributes, text};
 use super::found::{Attributes, Found, Shared};
 use super::layout::{Layout, Row, Signal};
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// What a read takes at least beside its own values, for the check of the budget.
 const ROW_BYTES: usize = size_of::<Row>() + 64;

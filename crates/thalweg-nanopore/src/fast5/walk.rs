@@ -9,7 +9,7 @@ use thalweg_io::Result;
 use super::found::{Found, Root};
 use super::layout::{Layout, Row};
 use super::merge::{Known, Merge};
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// A layout in the making.
 pub struct Walk(Merge);

@@ -9,7 +9,7 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
 use super::{Compression, Encoded, Layout};
-use crate::slow5::{AuxField, Header};
+use crate::record::{AuxField, Header};
 
 fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
     Error::Unsupported {

@@ -12,8 +12,8 @@ use super::layout::Layout;
 use super::lookup::load;
 use super::walk::Walk;
 use super::{ReadFile, Selection};
-use crate::format::Losses;
-use crate::slow5::Index;
+use crate::losses::Losses;
+use crate::record::Index;
 
 /// Defects and losses that a report lists; it counts all of them.
 const LISTED: usize = 100;

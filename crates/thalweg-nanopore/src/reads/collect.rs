@@ -9,8 +9,9 @@ use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Read;
 use super::layout::{Coding, Unpacker};
+use crate::record::{Encoding, Entry, Header};
 use crate::slow5;
-use crate::slow5::{Encoding, Entry, Frame, Framing, Header};
+use crate::slow5::{Frame, Framing};
 
 /// Sees reads on the worker that decoded them.
 pub trait Visitor: Send + 'static {

@@ -10,8 +10,8 @@ use thalweg_io::{Error, InFile, Result};
 
 use super::layout::{Coding, Unpacker};
 use super::{ReadFile, Report};
-use crate::pod5::StoredRow;
-use crate::slow5::Header;
+use crate::record::Header;
+use crate::record::StoredRow;
 use crate::write::{Encoded, ReadSink, Target};
 
 /// Decodes reads and keeps what became of each.

@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::{Options, ReadFile, Selection};
 use crate::fast5;
 use crate::fast5::Rows;
-use crate::slow5::{Header, Index, Record};
+use crate::record::{Header, Index, Record};
 use open::Opened;
 use stream::{Stream, StreamUnpacker};
 

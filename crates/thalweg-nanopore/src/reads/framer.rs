@@ -6,7 +6,8 @@ use std::sync::Arc;
 use thalweg_io::extent::{Framer, Step};
 use thalweg_io::{InFile, Result};
 
-use crate::slow5::{Frame, Framing, Header};
+use crate::record::Header;
+use crate::slow5::{Frame, Framing};
 
 /// Finds records, and knows how large the file is.
 pub(super) struct FileFramer {

@@ -9,7 +9,7 @@ use super::collect::check_id;
 use super::layout::{Layout, Unpacker};
 use super::pod5::Pod5Getter;
 use super::{Read, ReadFile};
-use crate::slow5::Index;
+use crate::record::Index;
 
 /// Gets single reads. Keeps its codec contexts and buffers from one to the next; make one a thread.
 pub struct Getter<'a> {

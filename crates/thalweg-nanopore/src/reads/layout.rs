@@ -17,9 +17,9 @@ use super::framer::FileFramer;
 use super::pod5::{Aim, Board, Pod5, Tables, Unpack};
 use super::{ReadFile, Selection};
 use crate::fast5::Rows;
-use crate::pod5::StoredRow;
+use crate::record::StoredRow;
+use crate::record::{Entry, Header, Record};
 use crate::slow5;
-use crate::slow5::{Entry, Header, Record};
 
 /// What is known of a file beyond the header that it presents.
 #[derive(Debug)]

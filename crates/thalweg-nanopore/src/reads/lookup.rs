@@ -10,7 +10,7 @@ use thalweg_io::{Error, InFile, Result};
 
 use super::layout::Layout;
 use super::{ReadFile, Selection};
-use crate::slow5::{Entry, Index};
+use crate::record::{Entry, Index};
 use crate::write::save_index;
 
 /// How many missing ids a message names.

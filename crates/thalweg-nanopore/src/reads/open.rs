@@ -11,7 +11,8 @@ use thalweg_io::{Error, InFile, Result};
 use super::layout::Layout;
 use super::{Options, ReadFile};
 use crate::format::Format;
-use crate::slow5::{Header, Parsed};
+use crate::record::Header;
+use crate::slow5::Parsed;
 
 impl ReadFile {
     /// Opens a file and reads its header.

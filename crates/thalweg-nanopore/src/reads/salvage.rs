@@ -17,7 +17,7 @@ use super::layout::Layout;
 use super::verify::{Verifier, Whole};
 use super::walk::Walk;
 use crate::format::Format;
-use crate::slow5::Header;
+use crate::record::Header;
 use crate::slow5::resync::Resync;
 use crate::write::ReadWriter;
 

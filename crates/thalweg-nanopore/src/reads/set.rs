@@ -15,7 +15,7 @@ use super::{
     Visitor,
 };
 use crate::format::Format;
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// Files that stay open. Of others only the header is kept, and they are opened again when it is
 /// their turn: a data set may have more files than a process may open.

@@ -7,7 +7,8 @@ use thalweg_io::extent::{Framer, Group, Step};
 use thalweg_io::{Fault, Result, engine};
 
 use super::collect::{LIKELY_RATIO, unframe};
-use crate::slow5::{Decoder, Encoding, Frame, Framing, Header, Record, RecordPress, resync};
+use crate::record::{Encoding, Header, Record, RecordPress};
+use crate::slow5::{Decoder, Frame, Framing, resync};
 
 /// What a whole record holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

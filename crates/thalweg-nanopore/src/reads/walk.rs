@@ -12,8 +12,9 @@ use super::ReadFile;
 use super::check::Report;
 use super::salvage::Seeker;
 use super::verify::{Stop, Verdict, VerifyDecoder, VerifyFramer, Whole};
+use crate::record::{Encoding, Entry, Index};
+use crate::slow5::Framing;
 use crate::slow5::resync::least_bytes;
-use crate::slow5::{Encoding, Entry, Framing, Index};
 use crate::write::ReadWriter;
 
 /// A frame of more than this part of the memory budget is searched for other records before it is

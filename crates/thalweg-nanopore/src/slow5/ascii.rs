@@ -7,8 +7,8 @@
 
 use thalweg_io::Fault;
 
-use super::auxiliary::{AuxField, AuxType, AuxValue, Scalar};
-use super::{Header, Record, number, quoted};
+use super::{Header, Record, auxiliary, number, quoted};
+use crate::record::{AuxField, AuxType, AuxValue, Scalar};
 
 /// Stands for a missing value.
 const MISSING: &[u8] = b".";
@@ -348,7 +348,7 @@ fn write(
     if samples.is_empty() {
         out.push(b'\t');
     }
-    super::auxiliary::verify(&header.aux, record.aux)?;
+    auxiliary::verify(&header.aux, record.aux)?;
     for value in record.aux_values(header) {
         out.push(b'\t');
         push_value(value?.1, out)?;

@@ -6,7 +6,7 @@ use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
 use crate::fast5::{Compression, Encoded, FileWriter};
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// A multi-read FAST5 file being written, read by read. Dropped unfinished, it is removed.
 #[derive(Debug)]

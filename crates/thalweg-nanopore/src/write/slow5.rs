@@ -5,7 +5,8 @@ use std::path::Path;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Result};
 
-use crate::slow5::{Encoding, Entry, Framing, Header, Index};
+use crate::record::{Encoding, Entry, Header, Index};
+use crate::slow5::Framing;
 
 /// A SLOW5 or BLOW5 file being written, record by record. Its index is built on the way.
 #[derive(Debug)]

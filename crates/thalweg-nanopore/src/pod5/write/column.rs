@@ -24,7 +24,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use thalweg_io::Fault;
 
 use crate::pod5::fields::Stored;
-use crate::slow5::Scalar;
+use crate::record::Scalar;
 
 /// A value of a column. Which numbers fit is the column's to say.
 #[derive(Debug, Clone, PartialEq, Default)]

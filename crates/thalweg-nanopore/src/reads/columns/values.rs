@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
 
-use crate::slow5::{AuxValue, Scalar};
+use crate::record::{AuxValue, Scalar};
 
 /// A vector of one of the types that a field can have. Characters and codes of enumerations are
 /// `U8`.

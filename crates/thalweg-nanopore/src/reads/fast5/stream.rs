@@ -26,7 +26,7 @@ use thalweg_io::{Error, InFile, Result};
 use super::open::{Means, all, from_library};
 use super::pages::{Pages, WINDOW};
 use crate::fast5::{Known, Layout, Root, Row, RowDecoder, Rows, State};
-use crate::slow5::{Entry, Header, Index, Record, Version};
+use crate::record::{Entry, Header, Index, Record, Version};
 
 /// Reads that make the header at first, and reads that are looked at beside them to see where
 /// things lie.

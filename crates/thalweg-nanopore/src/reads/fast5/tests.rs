@@ -16,7 +16,7 @@ use super::open::{Means, table_of};
 use crate::fast5;
 use crate::reads::layout::Layout;
 use crate::reads::{Read, ReadFile, Selection};
-use crate::slow5::Record;
+use crate::record::Record;
 
 /// The seeds of the fuzz target, and the real files where there are any.
 fn files() -> Vec<PathBuf> {

@@ -12,7 +12,7 @@ use super::slate::{Rows, Slate};
 use crate::reads::ReadFile;
 use crate::reads::collect::check_id;
 use crate::reads::get::no_read;
-use crate::slow5::Record;
+use crate::record::Record;
 
 /// Gets single reads of a POD5 file.
 pub(in crate::reads) struct Pod5Getter<'a> {

@@ -13,7 +13,7 @@ use super::scout::Wish;
 use super::slate::Slate;
 use crate::pod5::{UUID_BYTES, format_uuid, parse_uuid};
 use crate::reads::{IndexOrigin, ReadFile, Selection};
-use crate::slow5::{Entry, Index};
+use crate::record::{Entry, Index};
 
 /// Batch of the Reads table, and row in it.
 type Row = (usize, usize);

@@ -11,7 +11,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::tables::{Piece, Tables};
 use crate::pod5::{SignalDecoder, StoredRow};
-use crate::slow5::Record;
+use crate::record::Record;
 
 /// Reads with consecutive ordinals.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::slow5::{RecordPress, SignalPress};
+use crate::record::{RecordPress, SignalPress};
 
 fn sample() -> Index {
     let mut index = Index::new(Version::V0_2_0);

@@ -38,7 +38,7 @@ impl Version {
     }
 
     /// Refuses what is newer than [`Version::NEWEST`]. `at` is where the version stands.
-    pub(super) fn supported(self, at: usize) -> Result<Self, Fault> {
+    pub(crate) fn supported(self, at: usize) -> Result<Self, Fault> {
         if self > Self::NEWEST {
             let expected =
                 format!("a version up to {}; this file needs a newer reader", Self::NEWEST);
@@ -48,7 +48,7 @@ impl Version {
     }
 
     /// Parses `major.minor.patch`. `at` is where the text stands.
-    pub(super) fn parse(text: &[u8], at: usize) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &[u8], at: usize) -> Result<Self, Fault> {
         let fault = || Fault::new(at, quoted(text), "a version such as 1.0.0");
         let mut parts =
             text.split(|&b| b == b'.').map(|part| number::parse_unsigned(part, u64::from(u8::MAX)));

@@ -41,7 +41,7 @@ pub enum AuxValue<'a> {
 
 impl AuxValue<'_> {
     /// The type of a value that is neither missing nor an array.
-    pub(super) fn scalar(self) -> Option<Scalar> {
+    pub(crate) fn scalar(self) -> Option<Scalar> {
         match self {
             Self::Missing | Self::String(_) | Self::Array(_) => None,
             Self::Int8(_) => Some(Scalar::Int8),
@@ -59,7 +59,7 @@ impl AuxValue<'_> {
         }
     }
 
-    pub(super) fn push_scalar(self, out: &mut Vec<u8>) {
+    pub(crate) fn push_scalar(self, out: &mut Vec<u8>) {
         match self {
             Self::Missing | Self::String(_) | Self::Array(_) => {}
             Self::Int8(v) => out.extend(v.to_le_bytes()),
@@ -79,8 +79,8 @@ impl AuxValue<'_> {
 /// An array as its record stores it: little-endian and unaligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuxArray<'a> {
-    pub(super) element: Scalar,
-    pub(super) bytes: &'a [u8],
+    pub(crate) element: Scalar,
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> AuxArray<'a> {
@@ -124,7 +124,7 @@ pub struct AuxValues<'a, 'h> {
 }
 
 impl<'a, 'h> AuxValues<'a, 'h> {
-    pub(in crate::slow5) fn new(fields: &'h [AuxField], bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(fields: &'h [AuxField], bytes: &'a [u8]) -> Self {
         Self { fields: fields.iter(), bytes, at: 0 }
     }
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 const FRACTION_DIGITS: usize = 6;
 
 /// A decimal without sign, leading zeros or anything above `max`.
-pub(super) fn parse_unsigned(text: &[u8], max: u64) -> Option<u64> {
+pub(crate) fn parse_unsigned(text: &[u8], max: u64) -> Option<u64> {
     if text.is_empty() || (text.len() > 1 && text.first() == Some(&b'0')) {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn parse_unsigned(text: &[u8], max: u64) -> Option<u64> {
 }
 
 /// A decimal with an optional minus sign, within `min..=max`.
-pub(super) fn parse_signed(text: &[u8], min: i64, max: i64) -> Option<i64> {
+pub(crate) fn parse_signed(text: &[u8], min: i64, max: i64) -> Option<i64> {
     let value = match text.strip_prefix(b"-") {
         Some(digits) => 0i64.checked_sub_unsigned(parse_unsigned(digits, 1 << 63)?)?,
         None => i64::try_from(parse_unsigned(text, u64::MAX)?).ok()?,
@@ -43,7 +43,7 @@ fn non_finite(text: &[u8]) -> Option<f64> {
 }
 
 /// A decimal fraction without exponent.
-pub(super) fn parse_double(text: &[u8]) -> Option<f64> {
+pub(crate) fn parse_double(text: &[u8]) -> Option<f64> {
     if let Some(value) = non_finite(text) {
         return Some(value);
     }
@@ -52,7 +52,7 @@ pub(super) fn parse_double(text: &[u8]) -> Option<f64> {
 
 /// The same in single precision. Rounded once, from the text: by way of a double it would be
 /// rounded twice.
-pub(super) fn parse_float(text: &[u8]) -> Option<f32> {
+pub(crate) fn parse_float(text: &[u8]) -> Option<f32> {
     if let Some(value) = non_finite(text) {
         return Some(value as f32);
     }
@@ -66,7 +66,7 @@ fn decimal(text: &[u8]) -> Option<&str> {
 }
 
 /// Writes an integer.
-pub(super) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
+pub(crate) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
     let value: i128 = value.into();
     if value < 0 {
         out.push(b'-');
@@ -89,7 +89,7 @@ pub(super) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
 /// Writes a double as slow5lib does: six fractional digits, then neither trailing zeros nor a bare
 /// point, and no "-0". What needs more digits is rounded: the text encoding is lossy for such
 /// numbers, whoever writes it.
-pub(super) fn push_double(out: &mut Vec<u8>, value: f64) {
+pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend(if value.is_sign_negative() { b"-nan".as_slice() } else { b"nan" });
         return;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::slow5::{AuxField, AuxType, AuxValue, Encoding, RecordPress, Scalar, Version};
+use crate::record::{AuxField, AuxType, AuxValue, Encoding, RecordPress, Scalar, Version};
 
 fn header(signal_press: SignalPress) -> Header {
     Header {

@@ -276,7 +276,7 @@ impl AuxField {
     }
 
     /// Parses a column of the type line. `at` is where it stands.
-    pub(super) fn parse_type(text: &str, at: usize) -> Result<(AuxType, Vec<String>), Fault> {
+    pub(crate) fn parse_type(text: &str, at: usize) -> Result<(AuxType, Vec<String>), Fault> {
         let (name, labels) = match text.strip_suffix('}').and_then(|t| t.split_once('{')) {
             Some((name, labels)) => (name, Some(labels)),
             None => (text, None),
@@ -299,7 +299,7 @@ impl AuxField {
     }
 
     /// What [`Self::parse_type`] would refuse must not be written either.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         if (self.kind.element() == Scalar::Enum) == self.labels.is_empty() {
             let found = format!(
                 "{} labels of the {} field {:?}",
@@ -342,7 +342,7 @@ fn check_labels(labels: &[String]) -> Result<(), Fault> {
 }
 
 /// Checks that the fields fill `bytes` exactly. Faults count from the start of `bytes`.
-pub(super) fn verify(fields: &[AuxField], bytes: &[u8]) -> Result<(), Fault> {
+pub(crate) fn verify(fields: &[AuxField], bytes: &[u8]) -> Result<(), Fault> {
     let mut at = 0;
     for field in fields {
         match field.kind.split(bytes, at) {
