@@ -11,6 +11,7 @@
 
 mod encode;
 mod fields;
+mod file;
 mod found;
 mod layout;
 mod merge;
@@ -21,8 +22,10 @@ mod walk;
 mod without;
 #[cfg(feature = "hdf5")]
 mod write;
+mod writer;
 
 pub use encode::{Compression, Compressor, Encoded};
+pub(crate) use file::{Fast5Unpacker, open};
 pub use found::{Found, Place, Root};
 pub use layout::{Layout, Row, RowDecoder, Rows, Unpacker};
 pub use merge::Known;
@@ -33,6 +36,8 @@ pub use walk::{State, Walk};
 pub use without::{FileWriter, holds, lost};
 #[cfg(feature = "hdf5")]
 pub use write::{FileWriter, holds, lost};
+
+pub use writer::Fast5Writer;
 
 /// Whether this build can fall back on libhdf5, and write.
 pub(crate) const HAS_LIBHDF5: bool = cfg!(feature = "hdf5");

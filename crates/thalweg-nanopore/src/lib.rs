@@ -6,6 +6,8 @@
 pub mod bam;
 pub mod convert;
 pub mod fast5;
+#[doc(hidden)]
+pub mod file;
 pub mod format;
 pub mod losses;
 pub mod pod5;

@@ -11,14 +11,17 @@ mod batch;
 mod container;
 mod dictionary;
 pub mod fields;
+mod file;
 mod flat;
 mod ipc;
 mod reads;
 mod run_info;
 mod schema;
 mod signal;
+mod spill;
 mod uuid;
 pub mod write;
+mod writer;
 
 pub use crate::record::StoredRow;
 pub use batch::{Array, Batch};
@@ -27,9 +30,12 @@ pub use container::{
     head, tail,
 };
 pub use dictionary::Dictionaries;
+pub use file::Pod5Info;
+pub(crate) use file::{Pod5File, Pod5Unpacker, open};
 pub use ipc::{Block, END_BYTES, Footer, MAGIC, MOST_HEAD, footer_len};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
 pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
 pub use schema::{Column, Kind, Schema};
 pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces};
 pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};
+pub use writer::Pod5Writer;

@@ -19,17 +19,21 @@
 
 pub mod ascii;
 mod coding;
+mod file;
 mod frame;
 mod header;
 pub mod resync;
+mod writer;
 
 pub use crate::record::{
     Attribute, AuxArray, AuxField, AuxType, AuxValue, AuxValues, Encoding, Entry, Header, Index,
     Merged, Record, RecordPress, Scalar, SignalPress, Version,
 };
 pub use coding::{Decoder, Encoder};
+pub(crate) use file::{Slow5Unpacker, open};
 pub use frame::{Frame, Framing};
 pub(crate) use header::MAGIC;
 pub use header::Parsed;
+pub use writer::ReadWriter;
 
 use crate::record::{auxiliary, number, quoted};

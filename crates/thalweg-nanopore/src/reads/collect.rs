@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use thalweg_io::Result;
 use thalweg_io::engine::Decoder;
 use thalweg_io::extent::{Extent, Group};
 use thalweg_io::plan::Budget;
-use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Read;
-use super::layout::{Coding, Unpacker};
-use crate::record::{Encoding, Entry, Header};
-use crate::slow5;
-use crate::slow5::{Frame, Framing};
+use crate::file::{NewUnpacker, UnpackReads, check_id};
+use crate::format::Unpacker;
+use crate::record::Header;
 
 /// Sees reads on the worker that decoded them.
 pub trait Visitor: Send + 'static {
@@ -63,7 +62,7 @@ pub(super) trait Collect: Send + Sync + 'static {
 pub(super) struct ReadDecoder<C> {
     name: Arc<str>,
     header: Arc<Header>,
-    coding: Coding,
+    unpacker: NewUnpacker<Unpacker>,
     /// The ids that were asked for, by ordinal.
     wanted: Option<Arc<Vec<String>>>,
     /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of
@@ -85,10 +84,6 @@ const SCRATCH_BUFFERS: usize = 4;
 /// take time.
 const LEAST_KEEP: usize = 512 << 10;
 
-/// A record that decodes to more than the memory budget is believed up to this many bytes for each
-/// stored one. Signal compresses 2 to 4 times; a thousand times is a bomb.
-pub(super) const LIKELY_RATIO: usize = 64;
-
 /// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of
 /// which it may fill a few.
 const BATCH_SHARE: usize = 16;
@@ -105,14 +100,14 @@ impl<C> ReadDecoder<C> {
     pub(super) fn new(
         name: Arc<str>,
         header: Arc<Header>,
-        coding: Coding,
+        unpacker: NewUnpacker<Unpacker>,
         wanted: Option<Arc<Vec<String>>>,
         budget: Budget,
         collect: C,
     ) -> Self {
         let keep = (budget.memory / 4 / budget.threads.max(1) / SCRATCH_BUFFERS).max(LEAST_KEEP);
         let full = budget.memory / BATCH_SHARE / budget.threads.max(1);
-        Self { name, header, coding, wanted, limit: budget.memory, keep, full, collect }
+        Self { name, header, unpacker, wanted, limit: budget.memory, keep, full, collect }
     }
 
     fn check_wanted(&self, ordinal: u64, offset: u64, read_id: &str) -> Result<()> {
@@ -120,56 +115,6 @@ impl<C> ReadDecoder<C> {
             return Ok(());
         };
         check_id(&self.name, offset, wanted, read_id)
-    }
-}
-
-/// An index that belongs to another file shows here at the latest.
-pub(super) fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) -> Result<()> {
-    if wanted == found {
-        return Ok(());
-    }
-    Err(Error::Malformed {
-        file: file.clone(),
-        what: "record that the index names".into(),
-        offset,
-        found: format!("read {found}").into(),
-        expected: format!("read {wanted}; the index belongs to another file: delete it").into(),
-    })
-}
-
-/// The stored record inside a frame, and where it starts there.
-pub(super) fn unframe<'a>(
-    header: &Header,
-    extent: &Extent<'a>,
-) -> Result<(usize, &'a [u8]), Fault> {
-    // As long as the frame and no longer: an index that points elsewhere is caught here.
-    match Framing::new(header.encoding)
-        .next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)?
-    {
-        Frame::Record { stored, len } if len == extent.bytes.len() => {
-            Ok((stored.start, &extent.bytes[stored]))
-        }
-        Frame::Record { len, .. } => Err(misplaced(format!("a record of {len} bytes"), extent)),
-        Frame::NeedMore(len) => Err(misplaced(format!("a record of at least {len} bytes"), extent)),
-        Frame::End => Err(misplaced("the end of the file".into(), extent)),
-    }
-}
-
-/// A frame is never the last thing in a BLOW5 file: the end marker follows.
-const END_BYTES: usize = 5;
-
-fn misplaced(found: String, extent: &Extent<'_>) -> Fault {
-    Fault::new(
-        0,
-        found,
-        format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()),
-    )
-}
-
-pub(super) fn label(header: &Header, extent: &Extent<'_>) -> String {
-    match header.encoding {
-        Encoding::Ascii => format!("row {}", extent.ordinal + 1),
-        Encoding::Binary => format!("record {}", extent.ordinal + 1),
     }
 }
 
@@ -188,13 +133,12 @@ impl<C: Collect> ReadDecoder<C> {
         let header = own.as_deref().unwrap_or(&self.header);
         let mut stored = Vec::new();
         let (record, sample_count) = if self.collect.wants_stored() {
-            worker.unpacker.stored(&self.name, header, extent, self.limit, &mut stored)?
+            worker.unpacker.stored(header, extent, self.limit, &mut stored)?
         } else if self.collect.wants_signal() {
-            let record =
-                worker.unpacker.read(&self.name, header, extent, self.limit, samples, |_| ())?;
+            let record = worker.unpacker.read(header, extent, self.limit, samples, None)?;
             (record, (samples.len() - before) as u64)
         } else {
-            worker.unpacker.fields(&self.name, header, extent, self.limit)?
+            worker.unpacker.fields(header, extent, self.limit)?
         };
         self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
         let read = Read {
@@ -222,7 +166,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             state: self.collect.state(),
             reads: 0,
             samples: 0,
-            unpacker: self.coding.unpacker(self.limit),
+            unpacker: (self.unpacker)(self.limit),
             scratch: Vec::new(),
         }
     }
@@ -335,57 +279,5 @@ where
 
     fn clear(&self, batch: &mut Self::Batch) {
         batch.clear();
-    }
-}
-
-/// Finds read ids and nothing else.
-pub(super) struct IdDecoder {
-    pub(super) name: Arc<str>,
-    pub(super) header: Arc<Header>,
-}
-
-/// Most bytes before a read id in a record are its length; a record needs no more than this to show
-/// its id.
-const ID_LIMIT: usize = 1 << 20;
-
-impl Decoder for IdDecoder {
-    type Worker = (slow5::Decoder, u64);
-    type Batch = Vec<(String, Entry)>;
-
-    fn worker(&self) -> Self::Worker {
-        (slow5::Decoder::new(ID_LIMIT), 0)
-    }
-
-    fn batch(&self) -> Self::Batch {
-        Vec::new()
-    }
-
-    fn decode(
-        &self,
-        (contexts, bytes): &mut Self::Worker,
-        group: &Group,
-        next: &mut usize,
-        batch: &mut Self::Batch,
-    ) -> Result<()> {
-        batch.clear();
-        while let Some(extent) = group.get(*next) {
-            let at = |fault: Fault| {
-                fault.in_file(&self.name, extent.offset, label(&self.header, &extent))
-            };
-            let (start, stored) = unframe(&self.header, &extent).map_err(at)?;
-            let id =
-                contexts.read_id(&self.header, stored).map_err(|fault| at(fault.shifted(start)))?;
-            *bytes += id.len() as u64;
-            batch.push((
-                id.to_owned(),
-                Entry { offset: extent.offset, size: extent.bytes.len() as u64 },
-            ));
-            *next += 1;
-        }
-        Ok(())
-    }
-
-    fn decoded_bytes((_, bytes): &Self::Worker) -> u64 {
-        *bytes
     }
 }

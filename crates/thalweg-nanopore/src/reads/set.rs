@@ -78,7 +78,7 @@ impl Files {
             Some(file) => Ok(file.clone()),
             None => {
                 let file = ReadFile::open(&member.path, self.options.clone())?;
-                if *file.header != *member.first {
+                if *file.file.header != *member.first {
                     return Err(Error::Malformed {
                         file: member.name.clone(),
                         what: "header".into(),
@@ -123,10 +123,10 @@ impl ReadSet {
             let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
             files.push(Member {
                 path,
-                name: file.store.name().clone(),
-                first: file.header.clone(),
-                header: if stays { file.header.clone() } else { file.whole_header().clone() },
-                bytes: file.store.size(),
+                name: file.file.name().clone(),
+                first: file.file.header.clone(),
+                header: if stays { file.file.header.clone() } else { file.whole_header().clone() },
+                bytes: file.file.store.size(),
                 open: stays.then(|| Arc::new(file)),
             });
         }
@@ -335,7 +335,7 @@ impl ReadSet {
                 break;
             }
             let asked: Vec<&str> = places.keys().copied().collect();
-            let has = self.0.file(index)?.has(asked.iter().copied())?;
+            let has = self.0.file(index)?.has(&asked)?;
             let found: HashMap<&str, bool> = asked.into_iter().zip(has).collect();
             places.retain(|id, wanted| {
                 let here = found.get(id).copied().unwrap_or_default();

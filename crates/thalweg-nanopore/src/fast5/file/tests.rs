@@ -11,10 +11,11 @@ use thalweg_io::control::Control;
 use thalweg_io::open::Options;
 use thalweg_io::store::{MemoryStore, Store};
 
-use super::Fast5;
+use super::Fast5File;
 use super::open::{Means, table_of};
 use crate::fast5;
-use crate::reads::layout::Layout;
+use crate::file;
+use crate::format::AnyFile;
 use crate::reads::{Read, ReadFile, Selection};
 use crate::record::Record;
 
@@ -96,10 +97,13 @@ fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
         let store = store(fs::read(&path).unwrap());
         let open = || ReadFile::from_store(store.clone(), Options::default()).unwrap();
         let (ours, mut listed) = (open(), open());
-        streams += usize::from(matches!(ours.layout, Layout::Fast5(Fast5::Stream(_))));
+        streams +=
+            usize::from(matches!(ours.reads.as_any().downcast_ref(), Some(Fast5File::Stream(_))));
         let table = theirs(&store).unwrap();
-        listed.header = table.header().clone();
-        listed.layout = Layout::Fast5(Fast5::Table(Arc::new(table)));
+        let header = table.header().clone();
+        let file = Fast5File::Table(Arc::new(table));
+        let opened = AnyFile::listed(file::Opened { file, header, requests: 0 });
+        (listed.file.header, listed.reads) = (opened.header, opened.file);
         // The header of all reads comes first: else a read would have fewer fields, not other ones.
         assert_eq!(ours.header(), listed.header(), "{}", path.display());
         assert_eq!(ours.left_out(), listed.left_out(), "{}", path.display());

@@ -1,70 +1,16 @@
-//! Recovery of intact records from a damaged file: as they are stored, byte for byte, before the
-//! damage and after it.
+//! The search for records where the framing of a damaged file is lost.
 
-use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::ReadFile;
-use super::check::Report;
-use super::layout::Layout;
 use super::verify::{Verifier, Whole};
-use super::walk::Walk;
-use crate::format::Format;
+use crate::file::OpenFile;
 use crate::record::Header;
 use crate::slow5::resync::Resync;
-use crate::write::ReadWriter;
-
-impl ReadFile {
-    /// Checks the file, and writes every intact record to a new one at `out`: the same header, the
-    /// same stored bytes, and the end that belongs there. A record that is whole but for its size
-    /// gets the right one. Of reads with the same id the first is kept.
-    ///
-    /// Of a POD5 file, whose tables belong together, a new one is made: the rows of the Reads table
-    /// anew, their signal as it is stored, and reads with the same id all kept.
-    /// [`Report::left_out`] says what a row has no place for.
-    ///
-    /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
-    ///
-    /// # Errors
-    /// As [`ReadFile::check`]; [`Error::Usage`] when `out` is the file itself; [`Error::Io`] when
-    /// it cannot be written.
-    pub fn salvage(&self, out: &Path) -> Result<Report> {
-        if self.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
-            return Err(Error::Usage(
-                format!("{}: a file cannot be salvaged to itself", out.display()).into(),
-            ));
-        }
-        if let Layout::Pod5(file) = &self.layout {
-            return self.pod5_salvage(file, out);
-        }
-        if self.format == Format::Fast5 {
-            return Err(Error::Unsupported {
-                file: self.store.name().clone(),
-                what: format!("salvaging a {} file record by record", self.format).into(),
-                advice: "`thalweg check` says which reads are whole, and `thalweg convert` with their ids writes them"
-                    .into(),
-            });
-        }
-        let mut stored = vec![0; self.header.data_offset as usize];
-        self.store.read_at(0, &mut stored)?;
-        let out = ReadWriter::copying(out, &self.header, &stored)?;
-        let (mut report, found) = Walk::new(self, Some(out)).run()?;
-        self.check_index(&mut report, &found);
-        Ok(report)
-    }
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let id = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
-    matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
-}
 
 /// Bytes looked at in one go.
 const WINDOW: usize = 1 << 20;
@@ -78,7 +24,7 @@ const LEAST_EFFORT: u64 = 256 << 20;
 
 /// A record that was found without help from the one before it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundRecord {
     pub(super) offset: u64,
     /// Its frame, in the bytes of [`Seeker::frame`].
     pub(super) len: u64,
@@ -99,7 +45,7 @@ pub(super) struct Seeker {
 }
 
 impl Seeker {
-    pub(super) fn new(file: &ReadFile, most: u64) -> Self {
+    pub(super) fn new(file: &OpenFile, most: u64) -> Self {
         Self {
             store: file.store.clone(),
             header: file.header.clone(),
@@ -119,7 +65,7 @@ impl Seeker {
     }
 
     /// The first record that starts and ends in `range` and decodes in full.
-    pub(super) fn record(&mut self, range: Range<u64>) -> Result<Option<Found>> {
+    pub(super) fn record(&mut self, range: Range<u64>) -> Result<Option<FoundRecord>> {
         let Some(resync) = Resync::new(&self.header, self.most) else { return Ok(None) };
         let mut start = range.start;
         while start < range.end {
@@ -131,7 +77,7 @@ impl Seeker {
                 }
                 let offset = start + candidate.at as u64;
                 if let Some(whole) = self.verify(offset, start, candidate.len)? {
-                    return Ok(Some(Found { offset, len: candidate.len, whole }));
+                    return Ok(Some(FoundRecord { offset, len: candidate.len, whole }));
                 }
                 from = candidate.at + 1;
             }

@@ -10,20 +10,20 @@ use crate::record::Header;
 use crate::slow5::{Frame, Framing};
 
 /// Finds records, and knows how large the file is.
-pub(super) struct FileFramer {
+pub(super) struct RecordFramer {
     name: Arc<str>,
     size: u64,
     framing: Framing,
     records: u64,
 }
 
-impl FileFramer {
+impl RecordFramer {
     pub(super) fn new(name: Arc<str>, size: u64, header: &Header) -> Self {
         Self { name, size, framing: Framing::new(header.encoding), records: 0 }
     }
 }
 
-impl Framer for FileFramer {
+impl Framer for RecordFramer {
     fn frame(
         &mut self,
         at: u64,

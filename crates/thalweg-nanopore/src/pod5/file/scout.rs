@@ -44,7 +44,7 @@ enum Word {
 
 /// What the reads are wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::reads) enum Aim {
+pub(crate) enum Aim {
     /// Their samples.
     Samples,
     /// Their fields alone: no signal is fetched.

@@ -41,7 +41,7 @@ const SORT_SHARE: usize = 8;
 
 /// Row numbers by read id.
 #[derive(Debug)]
-pub(in crate::reads) struct Pod5Index {
+pub(crate) struct Pod5Index {
     store: Box<dyn Store>,
     /// First row of each batch of the Reads table, and the number of rows.
     starts: Vec<u64>,

@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 20;
 
 /// Bytes in their order.
 #[derive(Debug)]
-pub(super) struct Spill {
+pub(crate) struct Spill {
     beside: PathBuf,
     name: Arc<str>,
     file: Option<File>,
@@ -27,14 +27,14 @@ pub(super) struct Spill {
 impl Spill {
     /// Starts with none. What does not fit into memory goes beside `path`, where there should be
     /// room.
-    pub(super) fn new(path: &Path, name: &Arc<str>) -> Self {
+    pub(crate) fn new(path: &Path, name: &Arc<str>) -> Self {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}.late.tmp", std::process::id()));
         Self { beside: beside.into(), name: name.clone(), file: None, buffer: Vec::new() }
     }
 
     /// Where to append bytes; [`Spill::settle`] is to follow.
-    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
@@ -42,7 +42,7 @@ impl Spill {
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn settle(&mut self) -> Result<()> {
         if self.buffer.len() < MOST_IN_MEMORY {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl Spill {
     ///
     /// # Errors
     /// [`Error::Io`]; those of `take`.
-    pub(super) fn drain(self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) fn drain(self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if let Some(mut file) = self.file {
             let failed = |e| Error::io(&self.name, "reading its last part again", e);
             file.rewind().map_err(failed)?;

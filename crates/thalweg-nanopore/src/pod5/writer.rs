@@ -55,7 +55,7 @@ impl Pod5Writer {
     }
 
     /// Ends the file and makes it durable.
-    pub(super) fn seal(mut self, run_infos: &[RunInfo]) -> Result<NewFile> {
+    pub(crate) fn seal(mut self, run_infos: &[RunInfo]) -> Result<NewFile> {
         let outcome = self.tables.end_signal(run_infos, &mut self.out, self.late.buffer());
         let ending = outcome.map_err(|fault| refused(&self.file, &fault))?;
         self.file.push(&self.out)?;

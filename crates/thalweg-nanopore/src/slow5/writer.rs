@@ -63,7 +63,7 @@ impl ReadWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn seal(mut self) -> Result<(NewFile, Index)> {
+    pub(crate) fn seal(mut self) -> Result<(NewFile, Index)> {
         self.file.push(Framing::new(self.encoding).end_marker())?;
         self.file.seal()?;
         Ok((self.file, self.index))

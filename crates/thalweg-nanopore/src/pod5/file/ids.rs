@@ -6,13 +6,13 @@ use std::sync::Arc;
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::Pod5;
+use super::Pod5File;
 use super::index::{Owner, Pod5Index};
 use super::lookup::{Lookup, Needed};
 use super::scout::Wish;
 use super::slate::Slate;
+use crate::file::{IndexOrigin, OpenFile, Selection};
 use crate::pod5::{UUID_BYTES, format_uuid, parse_uuid};
-use crate::reads::{IndexOrigin, ReadFile, Selection};
 use crate::record::{Entry, Index};
 
 /// Batch of the Reads table, and row in it.
@@ -21,13 +21,13 @@ type Row = (usize, usize);
 /// Batches of the Reads table fetched at a time.
 const AHEAD: usize = 4;
 
-impl Pod5 {
-    fn owner(&self, file: &ReadFile) -> Owner {
+impl Pod5File {
+    fn owner(&self, file: &OpenFile) -> Owner {
         Owner::new(file.store.size(), &self.container.file_identifier, &self.tables)
     }
 
     /// The index if there is one.
-    pub(in crate::reads) fn saved_index(&self, file: &ReadFile) -> Result<Option<Arc<Pod5Index>>> {
+    pub(crate) fn saved_rows(&self, file: &OpenFile) -> Result<Option<Arc<Pod5Index>>> {
         if let Some(index) = self.index.get() {
             return Ok(Some(index.clone()));
         }
@@ -43,8 +43,8 @@ impl Pod5 {
     }
 
     /// The index: what there is, or a new one, saved where that is possible.
-    pub(in crate::reads) fn index(&self, file: &ReadFile) -> Result<(Arc<Pod5Index>, IndexOrigin)> {
-        if let Some(index) = self.saved_index(file)? {
+    pub(crate) fn row_index(&self, file: &OpenFile) -> Result<(Arc<Pod5Index>, IndexOrigin)> {
+        if let Some(index) = self.saved_rows(file)? {
             return Ok((index, IndexOrigin::Loaded));
         }
         let (owner, options) = (self.owner(file), &file.options);
@@ -66,23 +66,13 @@ impl Pod5 {
     }
 
     /// Builds the index at `place`.
-    pub(in crate::reads) fn write_index(&self, file: &ReadFile, place: &Path) -> Result<()> {
+    pub(crate) fn write_row_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
         let (memory, control) = (file.options.budget.memory, &file.options.control);
         Pod5Index::build(&self.tables, self.owner(file), Some(place), memory, control).map(|_| ())
     }
 
-    /// Which of `ids` the file has.
-    pub(in crate::reads) fn has<'i>(
-        &self,
-        file: &ReadFile,
-        ids: impl Iterator<Item = &'i str>,
-    ) -> Result<Vec<bool>> {
-        let (index, _) = self.index(file)?;
-        ids.map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
-    }
-
     /// Where a read is.
-    pub(super) fn row(&self, file: &ReadFile, index: &Pod5Index, id: &str) -> Result<Option<Row>> {
+    pub(super) fn row(&self, file: &OpenFile, index: &Pod5Index, id: &str) -> Result<Option<Row>> {
         // Ids are written in lower case; another spelling is another id, as in every format.
         let Some(uuid) = parse_uuid(id).filter(|_| !id.bytes().any(|b| b.is_ascii_uppercase()))
         else {
@@ -100,7 +90,7 @@ impl Pod5 {
         Ok(None)
     }
 
-    fn id_of(&self, file: &ReadFile, (index, row): Row) -> Result<[u8; UUID_BYTES]> {
+    fn id_of(&self, file: &OpenFile, (index, row): Row) -> Result<[u8; UUID_BYTES]> {
         let gone =
             || Fault::new(0, "nothing", "a read id").in_file(file.store.name(), 0, "Reads table");
         let batch = self
@@ -113,15 +103,15 @@ impl Pod5 {
     }
 }
 
-impl ReadFile {
+impl Pod5File {
     /// Which rows of the Reads table are wanted.
-    pub(super) fn pod5_wish(&self, file: &Pod5, selection: &Selection) -> Result<Wish> {
+    pub(super) fn wish(&self, file: &OpenFile, selection: &Selection) -> Result<Wish> {
         let Selection::Ids(ids) = selection else { return Ok(Wish::All) };
-        let (index, _) = file.index(self)?;
+        let (index, _) = self.row_index(file)?;
         let mut missing = Vec::new();
         let mut rows = Vec::with_capacity(ids.len());
         for id in ids.iter() {
-            match file.row(self, &index, id)? {
+            match self.row(file, &index, id)? {
                 Some(row) => rows.push(row),
                 None => missing.push(id.as_str()),
             }
@@ -129,22 +119,22 @@ impl ReadFile {
         if missing.is_empty() {
             Ok(Wish::Rows(rows))
         } else {
-            Err(self.not_found(&missing, ids.len()))
+            Err(file.not_found(&missing, ids.len()))
         }
     }
 
     /// The ids of all reads.
-    pub(in crate::reads) fn pod5_ids(&self, file: &Pod5) -> Result<Vec<String>> {
+    pub(crate) fn all_ids(&self, file: &OpenFile) -> Result<Vec<String>> {
         let mut all = Vec::new();
         let mut text = String::new();
-        for stride in file.tables.strides(AHEAD) {
+        for stride in self.tables.strides(AHEAD) {
             for batch in
-                file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)?
+                self.tables.reads_batches(&stride.collect::<Vec<_>>(), &file.options.control)?
             {
                 let batch = batch?;
-                let at = |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
+                let at = |fault: Fault| fault.in_file(file.store.name(), batch.offset, "read ids");
                 let view = batch.batch();
-                let ids = file.tables.reads.read_ids(&view).map_err(at)?;
+                let ids = self.tables.reads.read_ids(&view).map_err(at)?;
                 for row in 0..ids.len() {
                     format_uuid(&ids.fixed(row).map_err(at)?, &mut text);
                     all.push(text.clone());
@@ -155,13 +145,13 @@ impl ReadFile {
     }
 
     /// Read ids with the places and sizes of their signal, as verbs want them.
-    pub(in crate::reads) fn pod5_entries(&self, file: &Pod5) -> Result<Index> {
-        let mut index = Index::new(self.header.version);
-        let mut lookup = Lookup::new(file.tables.clone(), self.options.control.clone());
+    pub(crate) fn entries(&self, file: &OpenFile) -> Result<Index> {
+        let mut index = Index::new(file.header.version);
+        let mut lookup = Lookup::new(self.tables.clone(), file.options.control.clone());
         let mut text = String::new();
-        for stride in file.tables.strides(AHEAD) {
+        for stride in self.tables.strides(AHEAD) {
             for batch in
-                file.tables.reads_batches(&stride.collect::<Vec<_>>(), &self.options.control)?
+                self.tables.reads_batches(&stride.collect::<Vec<_>>(), &file.options.control)?
             {
                 let batch = batch?;
                 let mut needed = Needed::default();
@@ -172,9 +162,9 @@ impl ReadFile {
                 for (row, listed) in listed.into_iter().enumerate() {
                     lookup.entry(&batch, row, &listed?, &needed, &found, &mut slate)?;
                     let at =
-                        |fault: Fault| fault.in_file(self.store.name(), batch.offset, "read ids");
+                        |fault: Fault| fault.in_file(file.store.name(), batch.offset, "read ids");
                     format_uuid(
-                        &file.tables.reads.read_id(&batch.batch(), row).map_err(at)?,
+                        &self.tables.reads.read_id(&batch.batch(), row).map_err(at)?,
                         &mut text,
                     );
                     let pieces = slate.last_pieces();

@@ -6,15 +6,17 @@ use std::sync::{Arc, OnceLock};
 use thalweg_io::arrow_ipc::Head;
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
+use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::Pod5;
+use super::Pod5File;
 use super::cache::Cache;
 use super::recover::{self, Found};
 use super::tables::{Piece, Tables};
+use crate::file::Opened;
 use crate::pod5;
 use crate::pod5::{
     Batch, Block, Container, Content, Dictionaries, END_BYTES, FIRST_SECTION, FOOTER_MAGIC, Footer,
@@ -39,13 +41,11 @@ struct Opening<'a> {
     most: u64,
 }
 
-/// Opens a POD5 file. Also tells how many requests, each after the other, it took.
-pub(in crate::reads) fn open(
-    store: &Arc<dyn Store>,
-    model: StoreModel,
-    budget: Budget,
-    control: &Control,
-) -> Result<(Pod5, u64)> {
+/// Opens a POD5 file.
+pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<Pod5File>> {
+    let model = options.model.unwrap_or(StoreModel::MEMORY);
+    let budget = options.budget;
+    let control = &options.control;
     let mut opening = Opening::new(&**store, budget)?;
     let mut left_out = Vec::new();
     let (container, mut found) = match opening.container() {
@@ -115,16 +115,16 @@ pub(in crate::reads) fn open(
         signal_cache: Cache::new(share / 2),
     };
     let is_recovered = !found.is_empty();
-    Ok((
-        Pod5 {
-            is_recovered,
-            container,
-            tables: Arc::new(tables),
-            index: OnceLock::new(),
-            left_out,
-        },
-        opening.requests,
-    ))
+    let header = Arc::new(tables.reads.header());
+    let file = Pod5File {
+        is_recovered,
+        container,
+        tables: Arc::new(tables),
+        index: OnceLock::new(),
+        left_out,
+    };
+    // One more told the format.
+    Ok(Opened { file, header, requests: 1 + opening.requests })
 }
 
 /// What is wrong with the footers of a file that opened all the same.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_io::extent::{Framer, Group, Step};
 use thalweg_io::{Fault, Result, engine};
 
-use super::collect::{LIKELY_RATIO, unframe};
+use super::unframe;
+use crate::file::LIKELY_RATIO;
 use crate::record::{Encoding, Header, Record, RecordPress};
 use crate::slow5::{Decoder, Frame, Framing, resync};
 

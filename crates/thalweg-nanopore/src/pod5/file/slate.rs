@@ -46,7 +46,7 @@ pub(super) struct Entry {
 
 /// The slates of a run, from the scout to the workers.
 #[derive(Debug, Default)]
-pub(in crate::reads) struct Board(Mutex<VecDeque<Arc<Slate>>>);
+pub(crate) struct Board(Mutex<VecDeque<Arc<Slate>>>);
 
 impl Board {
     pub(super) fn put(&self, slate: Arc<Slate>) {
@@ -54,7 +54,7 @@ impl Board {
     }
 
     /// Takes all slates away; the first failure on them.
-    pub(in crate::reads) fn pass(&self) -> Result<()> {
+    pub(crate) fn pass(&self) -> Result<()> {
         let slates = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let mut failures = slates.iter().flat_map(|slate| {
             std::mem::take(&mut *slate.failures.lock().unwrap_or_else(PoisonError::into_inner))
@@ -123,7 +123,7 @@ impl Slate {
 }
 
 /// A worker's side: slates to reads.
-pub(in crate::reads) struct Unpack {
+pub(crate) struct Pod5Unpacker {
     tables: Arc<Tables>,
     board: Arc<Board>,
     current: Option<Arc<Slate>>,
@@ -134,14 +134,14 @@ pub(in crate::reads) struct Unpack {
 /// for other formats.
 const LIKELY_RATIO: u64 = 64;
 
-impl Unpack {
-    pub(in crate::reads) fn new(tables: Arc<Tables>, board: Arc<Board>) -> Self {
+impl Pod5Unpacker {
+    pub(crate) fn new(tables: Arc<Tables>, board: Arc<Board>) -> Self {
         Self { tables, board, current: None, rows: Rows::default() }
     }
 
     /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row
     /// of its signal as it is stored.
-    pub(in crate::reads) fn read_with<'a>(
+    pub(crate) fn read_with<'a>(
         &'a mut self,
         extent: &Extent<'_>,
         limit: usize,
@@ -155,7 +155,7 @@ impl Unpack {
 
     /// The read of an extent, and the rows of its signal as they are stored; how many samples they
     /// say that they have.
-    pub(in crate::reads) fn stored<'a>(
+    pub(crate) fn record_and_rows<'a>(
         &'a mut self,
         extent: &Extent<'a>,
         limit: usize,
@@ -178,13 +178,13 @@ impl Unpack {
     }
 
     /// The read of an extent without its samples, and how many it has.
-    pub(in crate::reads) fn fields(&mut self, extent: &Extent<'_>) -> Result<(Record<'_>, u64)> {
+    pub(crate) fn record(&mut self, extent: &Extent<'_>) -> Result<(Record<'_>, u64)> {
         let Self { tables, board, current, .. } = self;
         let (slate, index) = take(tables, board, current, extent)?;
         Ok((slate.record(index), slate.entries[index].samples))
     }
 
-    pub(in crate::reads) fn trim(&mut self, keep: usize) {
+    pub(crate) fn trim_buffers(&mut self, keep: usize) {
         self.rows.trim(keep);
     }
 }

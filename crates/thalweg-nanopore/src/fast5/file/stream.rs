@@ -43,7 +43,7 @@ const MOST: u64 = 32 << 20;
 
 /// A file whose reads are parsed as they go by.
 #[derive(Debug)]
-pub(in crate::reads) struct Stream {
+pub(crate) struct Stream {
     store: Arc<dyn Store>,
     control: Control,
     depth: usize,
@@ -296,7 +296,7 @@ impl Source for Near<'_> {
 }
 
 /// A worker's side: extents to reads.
-pub(in crate::reads) struct StreamUnpacker {
+pub(crate) struct StreamUnpacker {
     stream: Arc<Stream>,
     rows: Rows,
     decoder: RowDecoder,

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_io::engine::{Delivery, Run};
 use thalweg_io::extent::Source;
-use thalweg_io::{Fault, InFile, Result, plan};
+use thalweg_io::sidecar::index_path;
+use thalweg_io::{Error, Fault, InFile, Result, plan};
 
-use super::ReadFile;
-use super::check::Report;
-use super::salvage::Seeker;
+use super::seeker::Seeker;
 use super::verify::{Stop, Verdict, VerifyDecoder, VerifyFramer, Whole};
+use crate::file::{IndexState, LostReads, OpenFile, Report, load_index_file};
 use crate::record::{Encoding, Entry, Index};
 use crate::slow5::Framing;
+use crate::slow5::ReadWriter;
 use crate::slow5::resync::least_bytes;
-use crate::write::ReadWriter;
 
 /// A frame of more than this part of the memory budget is searched for other records before it is
 /// believed: one flipped bit of a size must not cost the memory of the whole file.
@@ -33,7 +33,7 @@ struct Bad {
 
 /// One pass over a file.
 pub(super) struct Walk<'a> {
-    file: &'a ReadFile,
+    file: &'a OpenFile,
     report: Report,
     found: Index,
     out: Option<ReadWriter>,
@@ -44,7 +44,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(file: &'a ReadFile, out: Option<ReadWriter>) -> Self {
+    pub(super) fn new(file: &'a OpenFile, out: Option<ReadWriter>) -> Self {
         let most = (file.options.budget.memory / GIANT_SHARE) as u64;
         Self {
             file,
@@ -254,5 +254,74 @@ impl<'a> Walk<'a> {
         let mut tail = vec![0; (size - at) as usize];
         self.file.store.read_at(at, &mut tail)?;
         Ok(if tail == marker { at } else { size })
+    }
+}
+
+/// Checks a file and the index beside it; intact records go to `out`.
+pub(super) fn check(file: &OpenFile, out: Option<ReadWriter>) -> Result<Report> {
+    let (mut report, found) = Walk::new(file, out).run()?;
+    check_index(file, &mut report, &found);
+    Ok(report)
+}
+
+/// Compares the index beside the file with the intact reads.
+fn check_index(file: &OpenFile, report: &mut Report, found: &Index) {
+    let Some(path) = &file.path else { return };
+    let place = index_path(path);
+    let name: Arc<str> = place.to_string_lossy().into();
+    let index = match load_index_file(&place) {
+        Ok(None) => return,
+        Ok(Some(index)) => index,
+        Err(error) => {
+            report.index = IndexState::Wrong;
+            return report.defect(error);
+        }
+    };
+    report.index = IndexState::Consistent;
+    let wrong = |report: &mut Report, found: String, expected: String| {
+        report.index = IndexState::Wrong;
+        report.defect(Error::Malformed {
+            file: name.clone(),
+            what: "index".into(),
+            offset: 0,
+            found: found.into(),
+            expected: format!("{expected}; delete the index").into(),
+        });
+    };
+    if let Err(fault) = index.check(&file.header, file.store.size()) {
+        return wrong(report, fault.found.into_owned(), fault.expected.into_owned());
+    }
+    let mut known = 0;
+    for (id, entry) in found.iter() {
+        match index.get(id) {
+            Some(place) if place == entry => known += 1,
+            Some(place) => {
+                let found = format!("read {id} at byte {} with {} bytes", place.offset, place.size);
+                return wrong(
+                    report,
+                    found,
+                    format!("byte {} and {} bytes", entry.offset, entry.size),
+                );
+            }
+            None => {
+                return wrong(
+                    report,
+                    format!("no read {id}"),
+                    format!("it at byte {}", entry.offset),
+                );
+            }
+        }
+    }
+    let others = index.len() as u64 - known;
+    if others > 0 && report.lost_bytes == 0 {
+        return wrong(
+            report,
+            format!("{others} reads that the file does not have"),
+            "only the file's reads".into(),
+        );
+    }
+    // An index that fits all that is left tells how many there were.
+    if others > 0 {
+        report.lost_reads = LostReads::Known(others);
     }
 }

@@ -45,7 +45,7 @@ impl Fast5Writer {
     }
 
     /// Ends the file and makes it durable.
-    pub(super) fn seal(mut self) -> Result<NewFile> {
+    pub(crate) fn seal(mut self) -> Result<NewFile> {
         self.writer.finish()?;
         self.file.seal()?;
         Ok(self.file)

@@ -16,9 +16,9 @@ use crate::pod5::{Batch, Block, ReadsTable, SignalCoding, SignalLayout, UUID_BYT
 
 /// What is known of both tables without reading their batches.
 #[derive(Debug)]
-pub(in crate::reads) struct Tables {
+pub(crate) struct Tables {
     pub(super) store: Arc<dyn Store>,
-    pub(in crate::reads) reads: ReadsTable,
+    pub(crate) reads: ReadsTable,
     pub(super) reads_at: u64,
     pub(super) reads_blocks: Vec<Block>,
     pub(super) layout: SignalLayout,
@@ -39,7 +39,7 @@ pub(in crate::reads) struct Tables {
 
 /// A batch of the Reads table.
 #[derive(Debug)]
-pub(in crate::reads) struct ReadsBatch {
+pub(crate) struct ReadsBatch {
     pub(super) head: Head,
     pub(super) body: Vec<u8>,
     /// Where it is in the file, for messages.
@@ -98,7 +98,7 @@ impl Tables {
         self.store.name()
     }
 
-    pub(in crate::reads) fn coding(&self) -> SignalCoding {
+    pub(crate) fn coding(&self) -> SignalCoding {
         self.layout.coding
     }
 
@@ -152,7 +152,7 @@ impl Tables {
 
     /// How many rows each batch of the Reads table has by its head, from the first; the bodies are
     /// not read.
-    pub(in crate::reads) fn rows(&self, control: &Control) -> Result<Vec<Result<u64>>> {
+    pub(crate) fn rows(&self, control: &Control) -> Result<Vec<Result<u64>>> {
         let mut rows = Vec::with_capacity(self.reads_blocks.len());
         for stride in self.strides_of(HEADS, |block| block.head.into()) {
             let blocks = &self.reads_blocks[stride];

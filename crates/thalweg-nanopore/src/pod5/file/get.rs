@@ -5,19 +5,16 @@ use std::sync::Arc;
 use thalweg_io::extent::Extent;
 use thalweg_io::{Fault, InFile, Result};
 
-use super::Pod5;
+use super::Pod5File;
 use super::index::Pod5Index;
 use super::lookup::{Lookup, Needed};
 use super::slate::{Rows, Slate};
-use crate::reads::ReadFile;
-use crate::reads::collect::check_id;
-use crate::reads::get::no_read;
-use crate::record::Record;
+use crate::file::{GetReads, OpenFile, SingleRead, check_id, no_read};
 
 /// Gets single reads of a POD5 file.
-pub(in crate::reads) struct Pod5Getter<'a> {
-    file: &'a ReadFile,
-    pod5: &'a Pod5,
+pub(crate) struct Pod5Getter<'a> {
+    file: &'a OpenFile,
+    pod5: &'a Pod5File,
     index: Arc<Pod5Index>,
     lookup: Lookup,
     slate: Slate,
@@ -26,8 +23,8 @@ pub(in crate::reads) struct Pod5Getter<'a> {
 }
 
 impl<'a> Pod5Getter<'a> {
-    pub(in crate::reads) fn new(file: &'a ReadFile, pod5: &'a Pod5) -> Result<Self> {
-        let (index, _) = pod5.index(file)?;
+    pub(crate) fn new(file: &'a OpenFile, pod5: &'a Pod5File) -> Result<Self> {
+        let (index, _) = pod5.row_index(file)?;
         let lookup = Lookup::new(pod5.tables.clone(), file.options.control.clone());
         Ok(Self {
             file,
@@ -39,9 +36,11 @@ impl<'a> Pod5Getter<'a> {
             stored: Vec::new(),
         })
     }
+}
 
+impl GetReads for Pod5Getter<'_> {
     /// Finds one read and fetches the part of its signal that lies together; tells where that is.
-    pub(in crate::reads) fn fetch(&mut self, read_id: &str) -> Result<u64> {
+    fn fetch(&mut self, read_id: &str) -> Result<u64> {
         let row = self.pod5.row(self.file, &self.index, read_id)?;
         let (index, row) = row.ok_or_else(|| no_read(self.file, read_id))?;
         let gone = || {
@@ -68,22 +67,18 @@ impl<'a> Pod5Getter<'a> {
     }
 
     /// Bytes of the signal of the read that was fetched last.
-    pub(in crate::reads) fn stored_bytes(&self) -> u64 {
+    fn stored_bytes(&self) -> u64 {
         self.slate.last_pieces().iter().map(|piece| piece.len).sum()
     }
 
-    /// Decodes one read, and appends its samples to `samples`; also tells where it is.
-    pub(in crate::reads) fn get(
-        &mut self,
-        read_id: &str,
-        samples: &mut Vec<i16>,
-    ) -> Result<(u64, Record<'_>)> {
+    /// Decodes one read, and appends its samples to `samples`.
+    fn get(&mut self, read_id: &str, samples: &mut Vec<i16>) -> Result<SingleRead<'_>> {
         let offset = self.fetch(read_id)?;
         let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
         let limit = self.file.options.budget.memory;
         let record =
             self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_| ())?;
         check_id(self.file.store.name(), offset, read_id, record.read_id)?;
-        Ok((offset, record))
+        Ok(SingleRead { offset, record, header: None })
     }
 }
