@@ -1,18 +1,24 @@
 //! Reads from files of any format into files of any format.
 //!
-//! ```no_run
-//! use thalweg_nanopore::convert::Conversion;
-//! use thalweg_nanopore::convert::convert;
+//! ```
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::reads::ReadSet;
-//! use thalweg_nanopore::reads::Selection;
+//! use thalweg_nanopore::convert::{Conversion, convert};
+//! use thalweg_nanopore::reads::{ReadSet, Selection};
+//! use thalweg_nanopore::synth::{Recipe, Synth};
 //! use thalweg_nanopore::write::Coding;
 //!
-//! let set = ReadSet::open(["runs/today"], Options::default())?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let slow5 = folder.path().join("reads.slow5");
+//! # let pod5 = folder.path().join("reads.pod5");
+//! # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
+//! # Synth::new(recipe)?.write(&slow5, Coding::Slow5)?;
+//! let set = ReadSet::open([&slow5], Options::default())?;
 //! let conversion = Conversion::new(Coding::Pod5(Default::default()));
-//! let report = convert(&set, &Selection::All, "today.pod5".as_ref(), &conversion)?;
+//! let report = convert(&set, &Selection::All, &pod5, &conversion)?;
 //! println!("{} reads, {} samples", report.reads, report.samples);
-//! # Ok::<(), thalweg_io::Error>(())
+//! # Ok(())
+//! # }
 //! ```
 
 mod digest;

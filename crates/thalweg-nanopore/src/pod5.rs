@@ -12,7 +12,7 @@ mod container;
 mod dictionary;
 pub mod fields;
 mod file;
-mod flat;
+mod flatbuffer;
 mod ipc;
 mod reads;
 mod run_info;

@@ -1,30 +1,38 @@
-//! Reads of a nanopore file as arrays: where the format meets the engine.
+//! Files of reads, open for reading: select, map, get by id, scan, summarise, check.
 //!
-//! ```no_run
+//! ```
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::reads::ReadFile;
-//! use thalweg_nanopore::reads::Selection;
+//! use thalweg_nanopore::reads::{ReadFile, Selection};
+//! use thalweg_nanopore::synth::{Recipe, Synth};
+//! use thalweg_nanopore::write::Coding;
 //!
-//! let file = ReadFile::open("reads.blow5", Options::default())?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("reads.slow5");
+//! # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
+//! # Synth::new(recipe)?.write(&path, Coding::Slow5)?;
+//! let file = ReadFile::open(&path, Options::default())?;
 //! // In file order, decoded on all cores:
-//! for row in file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.len()))? {
+//! let rows = file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.len()))?;
+//! for row in rows {
 //!     let (id, samples) = row?;
 //!     println!("{id}: {samples} samples");
 //! }
-//! # Ok::<(), thalweg_io::Error>(())
+//! # Ok(())
+//! # }
 //! ```
 
 mod check;
-mod collect;
 mod columns;
+mod decoder;
 mod explain;
 mod fetch;
 mod get;
 mod index;
 mod open;
 mod picoampere;
+mod read_set;
 mod scan;
-mod set;
 mod summary;
 
 use std::collections::VecDeque;
@@ -40,17 +48,17 @@ use crate::format::AnyFile;
 use crate::format::Format;
 use crate::pod5::{Pod5File, SignalCoding};
 use crate::record::{Header, Record, StoredRow};
-use collect::{Collect, Mapper, ReadDecoder, Visitors};
+use decoder::{Collect, Mapper, ReadDecoder, Visitors};
 
 pub use crate::file::{IndexOrigin, IndexState, LostReads, Report, Selection};
 pub use crate::pod5::Pod5Info;
-pub use collect::Visitor;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};
+pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
+pub use read_set::{Located, ReadSet, find};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
-pub use set::{Located, ReadSet, find};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};

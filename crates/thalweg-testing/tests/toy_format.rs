@@ -114,7 +114,7 @@ fn it_is_scanned_and_converted() {
     let batches = set.batches(&Selection::All).unwrap();
     assert_eq!(batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 50);
     let options = ScanOptions {
-        condition: Some(Condition::parse("sample_count > 400").unwrap()),
+        condition: Some(Condition::parse("samples > 400").unwrap()),
         ..ScanOptions::default()
     };
     let rows = set.scan(&Selection::All, &options).unwrap();

@@ -19,7 +19,7 @@ const ROW_BYTES: usize = size_of::<Row>() + 64;
 /// The read groups and fields of the reads that have been seen so far, in their order: those of
 /// later reads come behind them, and nothing that was said of a read becomes wrong.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownFields {
     name: Arc<str>,
     /// Attributes of the file, which go to every read group.
     of_file: GroupAttributes,
@@ -44,7 +44,7 @@ struct Key {
     own: Vec<(String, String)>,
 }
 
-impl Known {
+impl KnownFields {
     /// Nothing yet, of a file with these attributes.
     pub(super) fn new(name: &Arc<str>, of_file: Attributes) -> Self {
         let mut known = Self {
@@ -197,7 +197,7 @@ impl Known {
 
 /// Rows in the making.
 pub(super) struct Merge {
-    pub(super) known: Known,
+    pub(super) known: KnownFields,
     memory: usize,
     taken: usize,
     rows: Vec<Row>,
@@ -205,7 +205,7 @@ pub(super) struct Merge {
 
 impl Merge {
     /// None yet. They may take `memory` bytes.
-    pub(super) fn new(known: Known, memory: usize) -> Self {
+    pub(super) fn new(known: KnownFields, memory: usize) -> Self {
         Self { known, memory, taken: 0, rows: Vec::new() }
     }
 

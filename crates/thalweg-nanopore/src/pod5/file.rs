@@ -1,23 +1,23 @@
 //! POD5 files through the engine.
 //!
 //! What a read needs lies in three places: its row in a batch of the Reads table, the places of its
-//! signal rows in the heads and tails of Signal batches, and the signal itself. A [`scout`] goes
-//! ahead of the engine, gathers the first two in few small requests, and hands the engine extents
-//! of signal to fetch and the workers a [`slate`] of what to make of them. Neither table is ever
-//! held as a whole.
+//! signal rows in the heads and tails of Signal batches, and the signal itself. A thread that looks
+//! ahead ([`look_ahead`]) gathers the first two in few small requests. It gives the engine extents
+//! of signal to fetch, and the workers a list of what to make of them ([`work_list`]). Neither table
+//! is ever held as a whole.
 
 mod cache;
 mod check;
 mod get;
 mod ids;
 mod index;
+mod look_ahead;
 mod lookup;
 mod open;
 mod recover;
-mod scout;
-mod slate;
 mod sort;
 mod tables;
+mod work_list;
 
 use std::any::Any;
 use std::path::Path;
@@ -35,12 +35,12 @@ use crate::file::{
 use crate::record::{Header, Index, Record, StoredRow};
 use get::Pod5Getter;
 use index::Pod5Index;
-use scout::Aim;
-use slate::Board;
+use look_ahead::ReadPurpose;
 use tables::Tables;
+use work_list::WorkQueue;
 
 pub(crate) use open::open;
-pub(crate) use slate::Pod5Unpacker;
+pub(crate) use work_list::Pod5Unpacker;
 
 /// A POD5 file, open.
 #[derive(Debug)]
@@ -89,23 +89,30 @@ impl Pod5File {
         self.tables.coding()
     }
 
-    /// The extents of the selected reads, and the board on which a run's workers find what to make
+    /// The extents of the selected reads, and the queue on which a run's workers find what to make
     /// of them.
     fn plan(
         &self,
         file: &OpenFile,
         selection: &Selection,
         shape: &Shape,
-        aim: Aim,
-    ) -> Result<(Source, Arc<Board>)> {
-        let wish = self.wish(file, selection)?;
-        scout::start(&self.tables, wish, shape, file.window(), &file.options.control, aim)
+        purpose: ReadPurpose,
+    ) -> Result<(Source, Arc<WorkQueue>)> {
+        let wanted = self.wanted(file, selection)?;
+        look_ahead::start(
+            &self.tables,
+            wanted,
+            shape,
+            file.window(),
+            &file.options.control,
+            purpose,
+        )
     }
 
     /// What decodes the reads of a run.
-    fn unpacker(&self, board: Arc<Board>) -> NewUnpacker<Pod5Unpacker> {
+    fn unpacker(&self, queue: Arc<WorkQueue>) -> NewUnpacker<Pod5Unpacker> {
         let tables = self.tables.clone();
-        Arc::new(move |_| Pod5Unpacker::new(tables.clone(), board.clone()))
+        Arc::new(move |_| Pod5Unpacker::new(tables.clone(), queue.clone()))
     }
 }
 
@@ -133,9 +140,9 @@ impl FormatFile for Pod5File {
         shape: &Shape,
         signal: bool,
     ) -> Result<(Source, NewUnpacker<Pod5Unpacker>)> {
-        let aim = if signal { Aim::Samples } else { Aim::Fields };
-        let (source, board) = self.plan(file, selection, shape, aim)?;
-        Ok((source, self.unpacker(board)))
+        let purpose = if signal { ReadPurpose::Samples } else { ReadPurpose::Fields };
+        let (source, queue) = self.plan(file, selection, shape, purpose)?;
+        Ok((source, self.unpacker(queue)))
     }
 
     fn single_unpacker(&self, _file: &OpenFile) -> Pod5Unpacker {
@@ -194,11 +201,11 @@ impl FormatFile for Pod5File {
         selection: &Selection,
         shape: &Shape,
     ) -> Result<RequestTotals> {
-        let (source, board) = self.plan(file, selection, shape, Aim::Samples)?;
+        let (source, queue) = self.plan(file, selection, shape, ReadPurpose::Samples)?;
         let mut totals = RequestTotals::default();
         let Source::Planned(fetches) = source else { return Ok(totals) };
         for fetch in fetches {
-            board.pass()?;
+            queue.pass()?;
             totals.add(file, &fetch);
         }
         Ok(totals)

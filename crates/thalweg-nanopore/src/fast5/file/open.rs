@@ -21,7 +21,7 @@ const THREADS: usize = 16;
 
 /// What opening needs to know.
 #[derive(Clone, Copy)]
-pub(super) struct Means<'a> {
+pub(super) struct OpenContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) control: &'a Control,
     /// Requests in flight.
@@ -30,7 +30,7 @@ pub(super) struct Means<'a> {
     pub(super) memory: usize,
 }
 
-impl Means<'_> {
+impl OpenContext<'_> {
     fn pages(&self) -> Pages {
         Pages::new(self.store, self.control, self.depth.clamp(1, THREADS))
     }
@@ -43,25 +43,27 @@ pub(super) enum Opened {
 }
 
 /// Finds the reads of a file.
-pub(super) fn open(means: Means<'_>) -> Result<Opened> {
-    match parse(means) {
+pub(super) fn open(context: OpenContext<'_>) -> Result<Opened> {
+    match parse(context) {
         Ok(opened) => Ok(opened),
         Err(Refused::Store(error)) => Err(error),
-        Err(refused) => otherwise(means, refused).map(Opened::Table),
+        Err(refused) => otherwise(context, refused).map(Opened::Table),
     }
 }
 
-fn parse(means: Means<'_>) -> meta::Result<Opened> {
-    let pages = means.pages();
-    let root = Root::parse(&pages, means.memory as u64)?;
-    match Stream::open(means, &pages, root)? {
+fn parse(context: OpenContext<'_>) -> meta::Result<Opened> {
+    let pages = context.pages();
+    let root = Root::parse(&pages, context.memory as u64)?;
+    match Stream::open(context, &pages, root)? {
         Ok(stream) => Ok(Opened::Stream(Arc::new(stream))),
-        Err(root) => table(means, &pages, &root).map(Opened::Table),
+        Err(root) => table(context, &pages, &root).map(Opened::Table),
     }
 }
 
 /// What libhdf5 makes of a file that is not read, or not understood, without it.
-pub(super) fn from_library(Means { store, control, memory, .. }: Means<'_>) -> Result<Layout> {
+pub(super) fn from_library(
+    OpenContext { store, control, memory, .. }: OpenContext<'_>,
+) -> Result<Layout> {
     let path = std::path::Path::new(&**store.name());
     if path.is_file() {
         control.inspect(path, None)?;
@@ -69,11 +71,11 @@ pub(super) fn from_library(Means { store, control, memory, .. }: Means<'_>) -> R
     Layout::scan(store, control, memory)
 }
 
-fn otherwise(means: Means<'_>, refused: Refused) -> Result<Layout> {
-    from_library(means).map_err(|error| match refused {
+fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Layout> {
+    from_library(context).map_err(|error| match refused {
         // What was found here says more than that there is no library.
         Refused::Damaged(fault) if !HAS_LIBHDF5 => {
-            fault.in_file(means.store.name(), 0, "HDF5's metadata")
+            fault.in_file(context.store.name(), 0, "HDF5's metadata")
         }
         _ => error,
     })
@@ -81,17 +83,17 @@ fn otherwise(means: Means<'_>, refused: Refused) -> Result<Layout> {
 
 /// Finds all reads without libhdf5.
 #[cfg(test)]
-pub(super) fn table_of(means: Means<'_>) -> meta::Result<Layout> {
-    let pages = means.pages();
-    let root = Root::parse(&pages, means.memory as u64)?;
-    table(means, &pages, &root)
+pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Layout> {
+    let pages = context.pages();
+    let root = Root::parse(&pages, context.memory as u64)?;
+    table(context, &pages, &root)
 }
 
 /// Rows of all reads.
-fn table(means: Means<'_>, pages: &Pages, root: &Root) -> meta::Result<Layout> {
-    let mut walk = Walk::new(means.store.name(), root, means.memory);
+fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Layout> {
+    let mut walk = Walk::new(context.store.name(), root, context.memory);
     let mut refused = None;
-    all(root, means, &mut |found| match found.and_then(|found| walk.read(pages, found)) {
+    all(root, context, &mut |found| match found.and_then(|found| walk.read(pages, found)) {
         Ok(()) => Ok(true),
         Err(Refused::Store(error)) => Err(error),
         Err(other) => {
@@ -109,13 +111,13 @@ fn table(means: Means<'_>, pages: &Pages, root: &Root) -> meta::Result<Layout> {
 /// Hands them on by their order, for as long as they are wanted.
 pub(super) fn all(
     root: &Root,
-    means: Means<'_>,
+    context: OpenContext<'_>,
     take: &mut dyn FnMut(meta::Result<Found>) -> Result<bool>,
 ) -> Result<()> {
-    let Means { store, control, depth, .. } = means;
+    let OpenContext { store, control, depth, .. } = context;
     let threads = depth.clamp(1, THREADS).min(root.len().div_ceil(STRIDE));
     if threads <= 1 {
-        let pages = means.pages();
+        let pages = context.pages();
         for number in 0..root.len() {
             if control.is_cancelled() {
                 return Err(Error::Cancelled);

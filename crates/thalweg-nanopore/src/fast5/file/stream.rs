@@ -23,9 +23,9 @@ use thalweg_io::extent::Extent;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
-use super::open::{Means, all, from_library};
+use super::open::{OpenContext, all, from_library};
 use super::pages::{Pages, WINDOW};
-use crate::fast5::{Known, Layout, Root, Row, RowDecoder, Rows, State};
+use crate::fast5::{KnownFields, Layout, Root, Row, RowDecoder, Rows, State};
 use crate::record::{Entry, Header, Index, Record, Version};
 
 /// Reads that make the header at first, and reads that are looked at beside them to see where
@@ -95,7 +95,7 @@ impl Source for Traced<'_> {
 impl Stream {
     /// Looks at some reads; `None` where they are not laid out to be read on the way.
     pub(super) fn open(
-        means: Means<'_>,
+        context: OpenContext<'_>,
         pages: &Pages,
         root: Root,
     ) -> meta::Result<Result<Self, Root>> {
@@ -103,7 +103,7 @@ impl Stream {
         if count <= FIRST {
             return Ok(Err(root));
         }
-        let mut known = root.known(means.store.name());
+        let mut known = root.known(context.store.name());
         let mut reach = Reach { before: 0, after: 1, fields: 0 };
         let mut needed = Vec::new();
         let numbers =
@@ -133,12 +133,12 @@ impl Stream {
         // One that needs more than all others is not worth fetching so much for each.
         needed.sort_unstable();
         reach.after = needed.iter().rev().nth(1).copied().unwrap_or(1);
-        let (store, control) = (means.store.clone(), means.control.clone());
+        let (store, control) = (context.store.clone(), context.control.clone());
         Ok(Ok(Self {
             store,
             control,
-            depth: means.depth,
-            memory: means.memory,
+            depth: context.depth,
+            memory: context.memory,
             root,
             reach,
             first: Arc::new(State::new(known)),
@@ -153,8 +153,13 @@ impl Stream {
         self.requests
     }
 
-    fn means(&self) -> Means<'_> {
-        Means { store: &self.store, control: &self.control, depth: self.depth, memory: self.memory }
+    fn context(&self) -> OpenContext<'_> {
+        OpenContext {
+            store: &self.store,
+            control: &self.control,
+            depth: self.depth,
+            memory: self.memory,
+        }
     }
 
     /// The header of the first reads.
@@ -182,7 +187,7 @@ impl Stream {
         let mut known = self.root.known(self.store.name());
         let pages = Pages::new(&self.store, &self.control, 1);
         let mut library = None;
-        all(&self.root, self.means(), &mut |found| {
+        all(&self.root, self.context(), &mut |found| {
             match found.and_then(|found| known.take(&pages, found)) {
                 // What does not fit the others is told when it is read, and so is what nobody
                 // reads.
@@ -206,7 +211,7 @@ impl Stream {
 
     /// What libhdf5 makes of the file, if it reads it.
     fn library(&self) -> Option<Arc<Layout>> {
-        self.library.get_or_init(|| from_library(self.means()).ok().map(Arc::new)).clone()
+        self.library.get_or_init(|| from_library(self.context()).ok().map(Arc::new)).clone()
     }
 
     /// How many reads there are.
@@ -301,7 +306,7 @@ pub(crate) struct StreamUnpacker {
     rows: Rows,
     decoder: RowDecoder,
     pages: Pages,
-    known: Known,
+    known: KnownFields,
     header: Arc<Header>,
     /// The read that was parsed last, by its ordinal.
     ready: Option<(u64, Ready)>,

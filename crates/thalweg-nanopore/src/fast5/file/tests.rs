@@ -12,7 +12,7 @@ use thalweg_io::open::Options;
 use thalweg_io::store::{MemoryStore, Store};
 
 use super::Fast5File;
-use super::open::{Means, table_of};
+use super::open::{OpenContext, table_of};
 use crate::fast5;
 use crate::file;
 use crate::format::AnyFile;
@@ -42,7 +42,7 @@ fn store(bytes: Vec<u8>) -> Arc<dyn Store> {
 }
 
 fn ours(store: &Arc<dyn Store>, depth: usize) -> meta::Result<fast5::Layout> {
-    table_of(Means { store, control: &Control::new(), depth, memory: 64 << 20 })
+    table_of(OpenContext { store, control: &Control::new(), depth, memory: 64 << 20 })
 }
 
 fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Layout> {

@@ -8,7 +8,7 @@ use thalweg_io::engine::Delivery;
 use thalweg_io::{Error, Fault, Result};
 
 use super::open::footer_defects;
-use super::{Aim, Pod5File};
+use super::{Pod5File, ReadPurpose};
 use crate::file::{
     CountIntact, IndexState, KeepIntact, LostReads, OpenFile, Report, Selection, check_reads,
 };
@@ -100,8 +100,8 @@ impl Pod5File {
     pub(super) fn check_all(&self, file: &OpenFile, salvage: Option<Salvage>) -> Result<Report> {
         let mut report = Report::default();
         let shape = file.shape(Delivery::Ordered);
-        let (source, board) = self.plan(file, &Selection::All, &shape, Aim::Defects)?;
-        let source = (source, self.unpacker(board));
+        let (source, queue) = self.plan(file, &Selection::All, &shape, ReadPurpose::Defects)?;
+        let source = (source, self.unpacker(queue));
         if let Some(salvage) = &salvage {
             report.left_out = self.left_out.iter().chain(salvage.mapping.lost()).cloned().collect();
         }

@@ -8,7 +8,7 @@ use thalweg_io::{Fault, InFile, Result};
 use super::Pod5File;
 use super::index::Pod5Index;
 use super::lookup::{Lookup, Needed};
-use super::slate::{Rows, Slate};
+use super::work_list::{RowDecoder, WorkList};
 use crate::file::{GetReads, OpenFile, SingleRead, check_id, no_read};
 
 /// Gets single reads of a POD5 file.
@@ -17,8 +17,8 @@ pub(crate) struct Pod5Getter<'a> {
     pod5: &'a Pod5File,
     index: Arc<Pod5Index>,
     lookup: Lookup,
-    slate: Slate,
-    rows: Rows,
+    list: WorkList,
+    rows: RowDecoder,
     stored: Vec<u8>,
 }
 
@@ -31,8 +31,8 @@ impl<'a> Pod5Getter<'a> {
             pod5,
             index,
             lookup,
-            slate: Slate::default(),
-            rows: Rows::default(),
+            list: WorkList::default(),
+            rows: RowDecoder::default(),
             stored: Vec::new(),
         })
     }
@@ -55,9 +55,9 @@ impl GetReads for Pod5Getter<'_> {
         let mut needed = Needed::default();
         let listed = self.lookup.listed(&batch, row, &mut needed)?;
         let found = self.lookup.places(&mut needed)?;
-        self.slate.clear();
-        self.lookup.entry(&batch, row, &listed, &needed, &found, &mut self.slate)?;
-        let near = self.slate.last_near();
+        self.list.clear();
+        self.lookup.entry(&batch, row, &listed, &needed, &found, &mut self.list)?;
+        let near = self.list.last_near();
         let start = near.first().map_or(0, |piece| piece.offset);
         let end = near.last().map_or(0, |piece| piece.offset + piece.len);
         // Pieces were checked against their batches, and those against the file.
@@ -68,7 +68,7 @@ impl GetReads for Pod5Getter<'_> {
 
     /// Bytes of the signal of the read that was fetched last.
     fn stored_bytes(&self) -> u64 {
-        self.slate.last_pieces().iter().map(|piece| piece.len).sum()
+        self.list.last_pieces().iter().map(|piece| piece.len).sum()
     }
 
     /// Decodes one read, and appends its samples to `samples`.
@@ -77,7 +77,7 @@ impl GetReads for Pod5Getter<'_> {
         let extent = Extent { offset, ordinal: 0, bytes: &self.stored };
         let limit = self.file.options.budget.memory;
         let record =
-            self.rows.read(&self.pod5.tables, &self.slate, 0, &extent, limit, samples, |_| ())?;
+            self.rows.read(&self.pod5.tables, &self.list, 0, &extent, limit, samples, |_| ())?;
         check_id(self.file.store.name(), offset, read_id, record.read_id)?;
         Ok(SingleRead { offset, record, header: None })
     }

@@ -8,9 +8,9 @@ use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Pod5File;
 use super::index::{Owner, Pod5Index};
+use super::look_ahead::WantedReads;
 use super::lookup::{Lookup, Needed};
-use super::scout::Wish;
-use super::slate::Slate;
+use super::work_list::WorkList;
 use crate::file::{IndexOrigin, OpenFile, Selection};
 use crate::pod5::{UUID_BYTES, format_uuid, parse_uuid};
 use crate::record::{Entry, Index};
@@ -105,8 +105,8 @@ impl Pod5File {
 
 impl Pod5File {
     /// Which rows of the Reads table are wanted.
-    pub(super) fn wish(&self, file: &OpenFile, selection: &Selection) -> Result<Wish> {
-        let Selection::Ids(ids) = selection else { return Ok(Wish::All) };
+    pub(super) fn wanted(&self, file: &OpenFile, selection: &Selection) -> Result<WantedReads> {
+        let Selection::Ids(ids) = selection else { return Ok(WantedReads::All) };
         let (index, _) = self.row_index(file)?;
         let mut missing = Vec::new();
         let mut rows = Vec::with_capacity(ids.len());
@@ -117,7 +117,7 @@ impl Pod5File {
             }
         }
         if missing.is_empty() {
-            Ok(Wish::Rows(rows))
+            Ok(WantedReads::Rows(rows))
         } else {
             Err(file.not_found(&missing, ids.len()))
         }
@@ -158,16 +158,16 @@ impl Pod5File {
                 let listed: Vec<_> =
                     (0..batch.rows()).map(|row| lookup.listed(&batch, row, &mut needed)).collect();
                 let found = lookup.places(&mut needed)?;
-                let mut slate = Slate::default();
+                let mut list = WorkList::default();
                 for (row, listed) in listed.into_iter().enumerate() {
-                    lookup.entry(&batch, row, &listed?, &needed, &found, &mut slate)?;
+                    lookup.entry(&batch, row, &listed?, &needed, &found, &mut list)?;
                     let at =
                         |fault: Fault| fault.in_file(file.store.name(), batch.offset, "read ids");
                     format_uuid(
                         &self.tables.reads.read_id(&batch.batch(), row).map_err(at)?,
                         &mut text,
                     );
-                    let pieces = slate.last_pieces();
+                    let pieces = list.last_pieces();
                     let entry = Entry {
                         offset: pieces.first().map_or(0, |piece| piece.offset),
                         size: pieces.iter().map(|piece| piece.len).sum(),

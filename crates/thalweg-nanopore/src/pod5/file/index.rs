@@ -261,7 +261,7 @@ impl Pod5Index {
             } else if hash > last {
                 low = guess + 1;
             } else {
-                // The same hash may go on in the blocks around.
+                // The same hash may go on in the blocks batch_margins.
                 let mut from = guess;
                 while from > 0 && self.block(from)?.first().is_some_and(|e| e.0 == hash) {
                     from -= 1;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use thalweg_io::control::Control;
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::slate::{Entry, Slate};
-use super::tables::{Piece, ReadsBatch, SignalBatch, Tables, owner};
+use super::tables::{ReadsBatch, SignalBatch, SignalRowPlace, Tables, owner};
+use super::work_list::{WorkEntry, WorkList};
 use crate::pod5::RecordScratch;
 
 /// Batches of the Signal table whose places are looked up at a time.
@@ -104,7 +104,7 @@ impl Lookup {
         Ok(found)
     }
 
-    /// Adds a read to a slate.
+    /// Adds a read to a list.
     pub(super) fn entry(
         &mut self,
         batch: &ReadsBatch,
@@ -112,7 +112,7 @@ impl Lookup {
         listed: &Listed,
         needed: &Needed,
         found: &[Result<Arc<SignalBatch>>],
-        slate: &mut Slate,
+        list: &mut WorkList,
     ) -> Result<()> {
         let at = self.at(batch, row);
         let record =
@@ -127,7 +127,7 @@ impl Lookup {
         }
         let id = self.tables.reads.read_id(&batch.batch(), row).map_err(&at)?;
         let owner = owner(&id);
-        let pieces_from = slate.pieces.len();
+        let pieces_from = list.pieces.len();
         let mut samples = 0;
         for &(index, row) in &listed.rows {
             let signal = needed.batches.binary_search(&index).ok().and_then(|i| found.get(i));
@@ -146,7 +146,7 @@ impl Lookup {
                 at(no_row(&self.tables, number))
             })?;
             if self.owners && piece.owner != 0 && piece.owner != owner {
-                slate.pieces.truncate(pieces_from);
+                list.pieces.truncate(pieces_from);
                 let found = format!("signal of another read among that of read {}", record.read_id);
                 let number = index as u64 * self.tables.rows_per_batch + row as u64;
                 return Err(at(Fault::new(
@@ -156,23 +156,23 @@ impl Lookup {
                 )));
             }
             samples += u64::from(piece.samples);
-            slate.pieces.push(piece);
+            list.pieces.push(piece);
         }
         if !self.signal {
-            slate.pieces.truncate(pieces_from);
+            list.pieces.truncate(pieces_from);
             samples = listed.samples.unwrap_or(samples);
         }
         if let Some(count) = listed.samples.filter(|&count| count != samples) {
             let found = format!("{count} samples of read {}", record.read_id);
-            slate.pieces.truncate(pieces_from);
+            list.pieces.truncate(pieces_from);
             return Err(at(Fault::new(0, found, format!("{samples}, those of its signal rows"))));
         }
-        let id = slate.bytes.len()..slate.bytes.len() + record.read_id.len();
-        slate.bytes.extend_from_slice(record.read_id.as_bytes());
-        let aux = slate.bytes.len()..slate.bytes.len() + record.aux.len();
-        slate.bytes.extend_from_slice(record.aux);
-        let pieces = pieces_from..slate.pieces.len();
-        slate.entries.push(Entry {
+        let id = list.bytes.len()..list.bytes.len() + record.read_id.len();
+        list.bytes.extend_from_slice(record.read_id.as_bytes());
+        let aux = list.bytes.len()..list.bytes.len() + record.aux.len();
+        list.bytes.extend_from_slice(record.aux);
+        let pieces = pieces_from..list.pieces.len();
+        list.entries.push(WorkEntry {
             read_group: record.read_group,
             digitisation: record.digitisation,
             offset: record.offset,
@@ -181,7 +181,7 @@ impl Lookup {
             id,
             aux,
             samples,
-            near: self.near(&slate.pieces[pieces.clone()]),
+            near: self.near(&list.pieces[pieces.clone()]),
             pieces,
         });
         Ok(())
@@ -189,9 +189,9 @@ impl Lookup {
 
     /// How many pieces, from the first, are fetched together: those that follow one another
     /// closely. A pass over all reads fetches what lies between for other reads anyway.
-    fn near(&self, pieces: &[Piece]) -> usize {
+    fn near(&self, pieces: &[SignalRowPlace]) -> usize {
         let Some(first) = pieces.first() else { return 0 };
-        let follows = |pair: &[Piece]| {
+        let follows = |pair: &[SignalRowPlace]| {
             let end = pair[0].offset + pair[0].len;
             let gap = pair[1].offset.checked_sub(end);
             gap.is_some_and(|gap| {

@@ -14,8 +14,8 @@ use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Pod5File;
 use super::cache::Cache;
-use super::recover::{self, Found};
-use super::tables::{Piece, Tables};
+use super::recover::{self, FoundTable};
+use super::tables::{SignalRowPlace, Tables};
 use crate::file::Opened;
 use crate::pod5;
 use crate::pod5::{
@@ -94,7 +94,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<P
         .map_err(at(reads_at.start, Content::Reads))?;
     let layout =
         SignalLayout::of(&signal_footer.schema).map_err(at(signal_at.start, Content::Signal))?;
-    let (rows_per_batch, around) =
+    let (rows_per_batch, batch_margins) =
         opening.first_signal_batch(&layout, &signal_footer, &signal_at)?;
     left_out.extend(reads.lost.iter().map(|name| format!("column {name} of the Reads table")));
     let share = budget.memory / METADATA_SHARE;
@@ -107,7 +107,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<P
         signal_at: signal_at.start,
         signal_blocks: signal_footer.batches,
         rows_per_batch,
-        around,
+        batch_margins,
         model,
         most_batch: share,
         is_cut: found.iter().any(|table| table.content == Content::Reads && !table.is_whole),
@@ -207,7 +207,7 @@ impl<'a> Opening<'a> {
     }
 
     /// The tables of a file that does not end as it should, if there are reads among them.
-    fn recovered(&mut self, why: Error, control: &Control) -> Result<Vec<Found>> {
+    fn recovered(&mut self, why: Error, control: &Control) -> Result<Vec<FoundTable>> {
         // A file that is too short or something else has no tables either.
         let head = self.get(&(0..FIRST_SECTION.min(self.store.size())), Content::Other(0))?;
         let Ok(marker) = pod5::head(&head) else { return Err(why) };
@@ -338,7 +338,8 @@ impl<'a> Opening<'a> {
         };
         let head = Head::parse(&head, block.body).map_err(at)?;
         let places = layout.places(block, &head).map_err(at)?;
-        if places.rows.saturating_mul(size_of::<Piece>() as u64) > self.most / METADATA_SHARE as u64
+        if places.rows.saturating_mul(size_of::<SignalRowPlace>() as u64)
+            > self.most / METADATA_SHARE as u64
         {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),

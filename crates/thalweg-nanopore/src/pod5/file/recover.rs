@@ -19,7 +19,7 @@ use crate::pod5::{
 };
 
 /// A table that was found.
-pub(super) struct Found {
+pub(super) struct FoundTable {
     pub(super) content: Content,
     /// Where its messages are.
     pub(super) range: Range<u64>,
@@ -42,7 +42,7 @@ pub(super) fn tables(
     store: &dyn Store,
     marker: &[u8; MARKER_BYTES],
     control: &Control,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<FoundTable>> {
     let mut found = Vec::new();
     let mut at = FIRST_SECTION;
     loop {
@@ -59,7 +59,7 @@ pub(super) fn tables(
 }
 
 /// What a container would have said.
-pub(super) fn container(found: &[Found]) -> Container {
+pub(super) fn container(found: &[FoundTable]) -> Container {
     let value = |name: &str| {
         let pairs = found.iter().flat_map(|table| &table.footer.schema.metadata);
         pairs
@@ -68,7 +68,8 @@ pub(super) fn container(found: &[Found]) -> Container {
             .map(|(_, value)| value.clone())
             .unwrap_or_default()
     };
-    let section = |table: &Found| Section { content: table.content, range: table.range.clone() };
+    let section =
+        |table: &FoundTable| Section { content: table.content, range: table.range.clone() };
     Container {
         file_identifier: value("MINKNOW:file_identifier"),
         software: value("MINKNOW:software"),
@@ -93,7 +94,7 @@ pub(super) fn table(
     store: &dyn Store,
     range: Range<u64>,
     control: &Control,
-) -> Result<Option<(Found, u64)>> {
+) -> Result<Option<(FoundTable, u64)>> {
     let Range { start, end: size } = range;
     let first = start + MAGIC.len() as u64 + 2;
     if first > size || !read(store, &(start..first))?.starts_with(MAGIC) {
@@ -138,7 +139,7 @@ pub(super) fn table(
     }
     let found = schema.map(|schema| {
         let footer = Footer { schema, dictionaries, batches };
-        (Found { content: content(&footer.schema), range: start..at, footer, is_whole }, at)
+        (FoundTable { content: content(&footer.schema), range: start..at, footer, is_whole }, at)
     });
     Ok(found)
 }

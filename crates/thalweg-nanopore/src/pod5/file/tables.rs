@@ -27,7 +27,7 @@ pub(crate) struct Tables {
     /// Rows of every Signal batch but the last.
     pub(super) rows_per_batch: u64,
     /// Bytes of a Signal batch before its signal, and after.
-    pub(super) around: (u64, u64),
+    pub(super) batch_margins: (u64, u64),
     pub(super) model: StoreModel,
     /// No batch of the Reads table may be larger.
     pub(super) most_batch: usize,
@@ -58,7 +58,7 @@ impl ReadsBatch {
 
 /// A signal row, by its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct SignalRowPlace {
     pub(super) offset: u64,
     pub(super) len: u64,
     pub(super) samples: u32,
@@ -75,7 +75,7 @@ pub(super) fn owner(id: &[u8; UUID_BYTES]) -> u32 {
 /// The rows of a batch of the Signal table.
 #[derive(Debug)]
 pub(super) struct SignalBatch {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<SignalRowPlace>,
 }
 
 /// Metadata of neighbouring Signal batches comes in one request if no more than this lies between.
@@ -268,8 +268,8 @@ impl Tables {
         for &i in &absent {
             let range = self.signal_blocks[indices[i]].range();
             let (start, end) = (self.signal_at + range.start, self.signal_at + range.end);
-            let head = start..start.saturating_add(self.around.0).min(end);
-            let tail = end.saturating_sub(self.around.1).max(start)..end;
+            let head = start..start.saturating_add(self.batch_margins.0).min(end);
+            let tail = end.saturating_sub(self.batch_margins.1).max(start)..end;
             for part in [head, tail] {
                 match ranges.last_mut() {
                     Some(last)
@@ -295,7 +295,7 @@ impl Tables {
         for i in absent {
             let batch = self.signal_batch(indices[i], &parts);
             if let Ok(batch) = &batch {
-                let size = batch.pieces.len() * size_of::<Piece>();
+                let size = batch.pieces.len() * size_of::<SignalRowPlace>();
                 self.signal_cache.put(indices[i], batch.clone(), size);
             }
             found[i] = Some(batch);
@@ -327,7 +327,7 @@ impl Tables {
             let piece = self.layout.piece(&places, &offsets, &samples, row).map_err(at)?;
             let offset = self.signal_at + piece.range.start;
             let owner = ids.get(row).map_or(0, owner);
-            Ok(Piece {
+            Ok(SignalRowPlace {
                 offset,
                 len: piece.range.end - piece.range.start,
                 samples: piece.samples,

@@ -10,7 +10,7 @@ use thalweg_io::sidecar::index_path;
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::seeker::Seeker;
-use super::verify::{Stop, Verdict, VerifyDecoder, VerifyFramer, Whole};
+use super::verify::{FramingEnd, VerifiedRecord, VerifyDecoder, VerifyFramer, WholeRecord};
 use crate::file::{IndexState, LostReads, OpenFile, Report, load_index_file};
 use crate::record::{Encoding, Entry, Index};
 use crate::slow5::Framing;
@@ -26,13 +26,13 @@ const ROW_HEAD: u64 = 128 << 10;
 const ROW_COLUMNS: usize = 7;
 
 /// Records in a row that do not decode.
-struct Bad {
+struct DamagedRun {
     from: u64,
     records: u64,
 }
 
 /// One pass over a file.
-pub(super) struct Walk<'a> {
+pub(super) struct DamageScan<'a> {
     file: &'a OpenFile,
     report: Report,
     found: Index,
@@ -43,7 +43,7 @@ pub(super) struct Walk<'a> {
     records: u64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DamageScan<'a> {
     pub(super) fn new(file: &'a OpenFile, out: Option<ReadWriter>) -> Self {
         let most = (file.options.budget.memory / GIANT_SHARE) as u64;
         Self {
@@ -64,15 +64,15 @@ impl<'a> Walk<'a> {
         let mut trusted = None;
         loop {
             let (stop, bad) = self.stretch(at, trusted.take())?;
-            let from = |here| bad.as_ref().map_or(here, |bad: &Bad| bad.from);
+            let from = |here| bad.as_ref().map_or(here, |bad: &DamagedRun| bad.from);
             let (lost_from, next) = match stop {
-                Stop::End(end) => {
+                FramingEnd::End(end) => {
                     if let Some(bad) = bad {
                         self.gap(bad.from..end, Some(bad.records))?;
                     }
                     break;
                 }
-                Stop::Damaged(here, fault) => {
+                FramingEnd::Damaged(here, fault) => {
                     self.defect(here, fault);
                     let from = match (&bad, self.file.header.encoding) {
                         // A row's end is its own: damage after it says nothing about it.
@@ -84,14 +84,14 @@ impl<'a> Walk<'a> {
                     };
                     (from, self.next_record(from + 1..size)?)
                 }
-                Stop::Giant(here, _) if self.is_row(here)? => {
+                FramingEnd::Giant(here, _) if self.is_row(here)? => {
                     (at, trusted) = (here, Some(here));
                     if let Some(bad) = bad {
                         self.gap(bad.from..here, Some(bad.records))?;
                     }
                     continue;
                 }
-                Stop::Giant(here, len) => {
+                FramingEnd::Giant(here, len) => {
                     let within = (here + len).min(size);
                     match self.next_record(from(here) + 1..within)?.filter(|&next| next < within) {
                         None => {
@@ -124,8 +124,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Sends frames from `at` on through the engine, for as long as there are any.
-    fn stretch(&mut self, at: u64, trusted: Option<u64>) -> Result<(Stop, Option<Bad>)> {
-        let Walk { file, most, .. } = *self;
+    fn stretch(
+        &mut self,
+        at: u64,
+        trusted: Option<u64>,
+    ) -> Result<(FramingEnd, Option<DamagedRun>)> {
+        let DamageScan { file, most, .. } = *self;
         let (store, header) = (&file.store, &file.header);
         let stop = Arc::new(Mutex::new(None));
         let framer = VerifyFramer {
@@ -146,10 +150,10 @@ impl<'a> Walk<'a> {
         let source = Source::Framed { range: at..store.size(), framer: Box::new(framer) };
         let mut run =
             Run::start(store.clone(), source, decoder, shape, file.options.control.clone())?;
-        let mut bad: Option<Bad> = None;
+        let mut bad: Option<DamagedRun> = None;
         while let Some(batch) = run.next() {
             let mut batch = batch?;
-            for Verdict { offset, len, outcome, frame } in batch.drain(..) {
+            for VerifiedRecord { offset, len, outcome, frame } in batch.drain(..) {
                 match outcome {
                     Ok(whole) => {
                         if let Some(bad) = bad.take() {
@@ -159,7 +163,7 @@ impl<'a> Walk<'a> {
                     }
                     Err(fault) => {
                         self.defect(offset, fault);
-                        bad.get_or_insert(Bad { from: offset, records: 0 }).records += 1;
+                        bad.get_or_insert(DamagedRun { from: offset, records: 0 }).records += 1;
                     }
                 }
             }
@@ -168,8 +172,8 @@ impl<'a> Walk<'a> {
         let why = stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         // No word: there was nothing to frame.
         let why = why.unwrap_or_else(|| match Framing::new(header.encoding).next(&[], 0) {
-            Err(fault) => Stop::Damaged(at, fault),
-            Ok(_) => Stop::End(at),
+            Err(fault) => FramingEnd::Damaged(at, fault),
+            Ok(_) => FramingEnd::End(at),
         });
         Ok((why, bad))
     }
@@ -223,7 +227,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Counts an intact record, and writes it down if it is to be.
-    fn keep(&mut self, offset: u64, len: u64, whole: &Whole, frame: &[u8]) -> Result<()> {
+    fn keep(&mut self, offset: u64, len: u64, whole: &WholeRecord, frame: &[u8]) -> Result<()> {
         self.records += 1;
         if let Err(fault) = self.found.push(&whole.read_id, Entry { offset, size: len }) {
             self.report.lose(offset..offset + len, Some(1));
@@ -259,7 +263,7 @@ impl<'a> Walk<'a> {
 
 /// Checks a file and the index beside it; intact records go to `out`.
 pub(super) fn check(file: &OpenFile, out: Option<ReadWriter>) -> Result<Report> {
-    let (mut report, found) = Walk::new(file, out).run()?;
+    let (mut report, found) = DamageScan::new(file, out).run()?;
     check_index(file, &mut report, &found);
     Ok(report)
 }

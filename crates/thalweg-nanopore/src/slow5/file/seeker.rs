@@ -7,7 +7,7 @@ use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::verify::{Verifier, Whole};
+use super::verify::{Verifier, WholeRecord};
 use crate::file::OpenFile;
 use crate::record::Header;
 use crate::slow5::resync::Resync;
@@ -28,7 +28,7 @@ pub(super) struct FoundRecord {
     pub(super) offset: u64,
     /// Its frame, in the bytes of [`Seeker::frame`].
     pub(super) len: u64,
-    pub(super) whole: Whole,
+    pub(super) whole: WholeRecord,
 }
 
 /// Finds the next record where the framing is lost.
@@ -103,7 +103,7 @@ impl Seeker {
 
     /// The record whose size at the start of `range` is wrong, if it is otherwise whole and fills
     /// the range. Its frame gets the right size.
-    pub(super) fn mended(&mut self, range: Range<u64>) -> Result<Option<Whole>> {
+    pub(super) fn mended(&mut self, range: Range<u64>) -> Result<Option<WholeRecord>> {
         let Some(size) = (range.end - range.start).checked_sub(8).filter(|&size| size <= self.most)
         else {
             return Ok(None);
@@ -124,7 +124,7 @@ impl Seeker {
         Ok(range.start + len as u64 == range.end)
     }
 
-    fn verify(&mut self, offset: u64, window_at: u64, len: u64) -> Result<Option<Whole>> {
+    fn verify(&mut self, offset: u64, window_at: u64, len: u64) -> Result<Option<WholeRecord>> {
         if self.spent + len > LEAST_EFFORT + EFFORT * self.scanned {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ use crate::slow5::{Decoder, Frame, Framing, resync};
 
 /// What a whole record holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Whole {
+pub(super) struct WholeRecord {
     pub(super) read_id: String,
     pub(super) samples: u64,
 }
@@ -42,7 +42,7 @@ impl Verifier {
     }
 
     /// Decodes everything of a stored record.
-    pub(super) fn whole(&mut self, header: &Header, stored: &[u8]) -> Result<Whole, Fault> {
+    pub(super) fn whole(&mut self, header: &Header, stored: &[u8]) -> Result<WholeRecord, Fault> {
         self.samples.clear();
         let limit = self.limit.max(stored.len().saturating_mul(LIKELY_RATIO));
         self.records.set_limit(limit);
@@ -69,7 +69,7 @@ impl Verifier {
             return Err(fault);
         }
         let whole =
-            Whole { read_id: record.read_id.to_owned(), samples: self.samples.len() as u64 };
+            WholeRecord { read_id: record.read_id.to_owned(), samples: self.samples.len() as u64 };
         if self.samples.len() * size_of::<i16>() > KEEP {
             self.records.trim(KEEP);
             self.signals.trim(KEEP);
@@ -80,10 +80,10 @@ impl Verifier {
 }
 
 /// A record of the file and what became of it.
-pub(super) struct Verdict {
+pub(super) struct VerifiedRecord {
     pub(super) offset: u64,
     pub(super) len: u64,
-    pub(super) outcome: Result<Whole, Fault>,
+    pub(super) outcome: Result<WholeRecord, Fault>,
     /// The frame's bytes, where they are wanted and the record is whole.
     pub(super) frame: Vec<u8>,
 }
@@ -100,7 +100,7 @@ pub(super) struct VerifyDecoder {
 
 impl engine::Decoder for VerifyDecoder {
     type Worker = (Verifier, u64);
-    type Batch = Vec<Verdict>;
+    type Batch = Vec<VerifiedRecord>;
 
     fn worker(&self) -> Self::Worker {
         (Verifier::new(self.limit), 0)
@@ -131,7 +131,7 @@ impl engine::Decoder for VerifyDecoder {
             // Decoded bytes are gone, but a worker that has been through many should hear whether
             // it is to stop.
             held += frame.len() + decoded as usize;
-            batch.push(Verdict {
+            batch.push(VerifiedRecord {
                 offset: extent.offset,
                 len: extent.bytes.len() as u64,
                 outcome,
@@ -152,7 +152,7 @@ impl engine::Decoder for VerifyDecoder {
 
 /// Why a stretch of frames ended.
 #[derive(Debug, Clone)]
-pub(super) enum Stop {
+pub(super) enum FramingEnd {
     /// At the proper end of the file.
     End(u64),
     /// What stands here is no frame.
@@ -170,11 +170,11 @@ pub(super) struct VerifyFramer {
     /// Longer ones are giants, but for the one that starts at `trusted`.
     pub(super) most: u64,
     pub(super) trusted: Option<u64>,
-    pub(super) stop: Arc<Mutex<Option<Stop>>>,
+    pub(super) stop: Arc<Mutex<Option<FramingEnd>>>,
 }
 
 impl VerifyFramer {
-    fn stop(&self, why: Stop) -> Step {
+    fn stop(&self, why: FramingEnd) -> Step {
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         Step::End
     }
@@ -197,12 +197,12 @@ impl Framer for VerifyFramer {
         loop {
             let here = at + used as u64;
             let len = match framing.next(&bytes[used..], self.size - here) {
-                Err(fault) => return Ok(self.stop(Stop::Damaged(here, fault))),
-                Ok(Frame::End) => return Ok(self.stop(Stop::End(here))),
+                Err(fault) => return Ok(self.stop(FramingEnd::Damaged(here, fault))),
+                Ok(Frame::End) => return Ok(self.stop(FramingEnd::End(here))),
                 Ok(Frame::Record { len, .. } | Frame::NeedMore(len))
                     if self.is_giant(here, len) =>
                 {
-                    return Ok(self.stop(Stop::Giant(here, len as u64)));
+                    return Ok(self.stop(FramingEnd::Giant(here, len as u64)));
                 }
                 Ok(Frame::NeedMore(need)) => return Ok(Step::More { used, need }),
                 Ok(Frame::Record { len, .. }) => len,
@@ -211,7 +211,7 @@ impl Framer for VerifyFramer {
             if self.encoding == Encoding::Binary && stored < self.least {
                 let expected = format!("at least the {} bytes of the smallest record", self.least);
                 let fault = Fault::new(0, format!("a record of {stored} bytes"), expected);
-                return Ok(self.stop(Stop::Damaged(here, fault)));
+                return Ok(self.stop(FramingEnd::Damaged(here, fault)));
             }
             found.push(used..used + len);
             used += len;

@@ -1,4 +1,4 @@
-//! What the scout tells the workers: the record of each read, and where its samples are.
+//! What the look-ahead thread hands to the workers: the record of each read, and where its samples are.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_io::extent::Extent;
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::tables::{Piece, Tables};
+use super::tables::{SignalRowPlace, Tables};
 use crate::pod5::{SignalDecoder, StoredRow};
 use crate::record::Record;
 
 /// Reads with consecutive ordinals.
 #[derive(Debug, Default)]
-pub(super) struct Slate {
+pub(super) struct WorkList {
     /// The first one's ordinal.
     pub(super) first: u64,
-    pub(super) entries: Vec<Entry>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) entries: Vec<WorkEntry>,
+    pub(super) pieces: Vec<SignalRowPlace>,
     /// Read ids as text, and auxiliary bytes.
     pub(super) bytes: Vec<u8>,
     /// Why entries with neither could not be made; each is told once.
@@ -29,7 +29,7 @@ pub(super) struct Slate {
 
 /// A read.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct WorkEntry {
     pub(super) read_group: u32,
     pub(super) digitisation: f64,
     pub(super) offset: f64,
@@ -44,36 +44,36 @@ pub(super) struct Entry {
     pub(super) near: usize,
 }
 
-/// The slates of a run, from the scout to the workers.
+/// The lists of a run, from the look-ahead thread to the workers.
 #[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<VecDeque<Arc<Slate>>>);
+pub(crate) struct WorkQueue(Mutex<VecDeque<Arc<WorkList>>>);
 
-impl Board {
-    pub(super) fn put(&self, slate: Arc<Slate>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(slate);
+impl WorkQueue {
+    pub(super) fn put(&self, list: Arc<WorkList>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(list);
     }
 
-    /// Takes all slates away; the first failure on them.
+    /// Takes all lists away; the first failure on them.
     pub(crate) fn pass(&self) -> Result<()> {
-        let slates = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut failures = slates.iter().flat_map(|slate| {
-            std::mem::take(&mut *slate.failures.lock().unwrap_or_else(PoisonError::into_inner))
+        let lists = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failures = lists.iter().flat_map(|list| {
+            std::mem::take(&mut *list.failures.lock().unwrap_or_else(PoisonError::into_inner))
         });
         failures.next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn find(&self, ordinal: u64) -> Option<Arc<Slate>> {
-        let slates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slates.iter().find(|slate| slate.index(ordinal).is_some()).cloned()
+    fn find(&self, ordinal: u64) -> Option<Arc<WorkList>> {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.iter().find(|list| list.index(ordinal).is_some()).cloned()
     }
 
     fn drop_taken(&self) {
-        let mut slates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slates.retain(|slate| slate.taken.load(Ordering::Relaxed) < slate.entries.len());
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.retain(|list| list.taken.load(Ordering::Relaxed) < list.entries.len());
     }
 }
 
-impl Slate {
+impl WorkList {
     /// Forgets all reads.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
@@ -82,13 +82,13 @@ impl Slate {
     }
 
     /// The pieces of the read that was added last.
-    pub(super) fn last_pieces(&self) -> &[Piece] {
+    pub(super) fn last_pieces(&self) -> &[SignalRowPlace] {
         let last = self.entries.last().and_then(|entry| self.pieces.get(entry.pieces.clone()));
         last.unwrap_or_default()
     }
 
     /// Those of them that lie together.
-    pub(super) fn last_near(&self) -> &[Piece] {
+    pub(super) fn last_near(&self) -> &[SignalRowPlace] {
         let near = self.entries.last().map_or(0, |entry| entry.near);
         self.last_pieces().get(..near).unwrap_or_default()
     }
@@ -98,7 +98,7 @@ impl Slate {
         let entry = &self.entries[index];
         let text = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         Record {
-            // The scout formatted it.
+            // The look-ahead thread formatted it.
             read_id: std::str::from_utf8(text(&entry.id)).unwrap_or_default(),
             read_group: entry.read_group,
             digitisation: entry.digitisation,
@@ -122,12 +122,12 @@ impl Slate {
     }
 }
 
-/// A worker's side: slates to reads.
+/// A worker's side: lists to reads.
 pub(crate) struct Pod5Unpacker {
     tables: Arc<Tables>,
-    board: Arc<Board>,
-    current: Option<Arc<Slate>>,
-    rows: Rows,
+    queue: Arc<WorkQueue>,
+    current: Option<Arc<WorkList>>,
+    rows: RowDecoder,
 }
 
 /// Samples may take this many bytes for each byte of signal row, even beyond the memory budget: as
@@ -135,8 +135,8 @@ pub(crate) struct Pod5Unpacker {
 const LIKELY_RATIO: u64 = 64;
 
 impl Pod5Unpacker {
-    pub(crate) fn new(tables: Arc<Tables>, board: Arc<Board>) -> Self {
-        Self { tables, board, current: None, rows: Rows::default() }
+    pub(crate) fn new(tables: Arc<Tables>, queue: Arc<WorkQueue>) -> Self {
+        Self { tables, queue, current: None, rows: RowDecoder::default() }
     }
 
     /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row
@@ -148,9 +148,9 @@ impl Pod5Unpacker {
         samples: &mut Vec<i16>,
         each: impl FnMut(StoredRow<'_>),
     ) -> Result<Record<'a>> {
-        let Self { tables, board, current, rows } = self;
-        let (slate, index) = take(tables, board, current, extent)?;
-        rows.read(tables, slate, index, extent, limit, samples, each)
+        let Self { tables, queue, current, rows } = self;
+        let (list, index) = take(tables, queue, current, extent)?;
+        rows.read(tables, list, index, extent, limit, samples, each)
     }
 
     /// The read of an extent, and the rows of its signal as they are stored; how many samples they
@@ -161,11 +161,11 @@ impl Pod5Unpacker {
         limit: usize,
         rows: &mut Vec<StoredRow<'a>>,
     ) -> Result<(Record<'a>, u64)> {
-        let Self { tables, board, current, .. } = self;
-        let (slate, index) = take(tables, board, current, extent)?;
-        let entry = &slate.entries[index];
-        let pieces = slate.pieces.get(entry.pieces.clone()).unwrap_or_default();
-        let record = slate.record(index);
+        let Self { tables, queue, current, .. } = self;
+        let (list, index) = take(tables, queue, current, extent)?;
+        let entry = &list.entries[index];
+        let pieces = list.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let record = list.record(index);
         check_size(tables, extent, pieces, limit, record.read_id)?;
         for (i, piece) in pieces.iter().enumerate() {
             let bytes = match near(entry, extent, i, piece) {
@@ -179,9 +179,9 @@ impl Pod5Unpacker {
 
     /// The read of an extent without its samples, and how many it has.
     pub(crate) fn record(&mut self, extent: &Extent<'_>) -> Result<(Record<'_>, u64)> {
-        let Self { tables, board, current, .. } = self;
-        let (slate, index) = take(tables, board, current, extent)?;
-        Ok((slate.record(index), slate.entries[index].samples))
+        let Self { tables, queue, current, .. } = self;
+        let (list, index) = take(tables, queue, current, extent)?;
+        Ok((list.record(index), list.entries[index].samples))
     }
 
     pub(crate) fn trim_buffers(&mut self, keep: usize) {
@@ -189,35 +189,35 @@ impl Pod5Unpacker {
     }
 }
 
-/// The slate that has a read, and which of its entries that is.
+/// The list that has a read, and which of its entries that is.
 fn take<'a>(
     tables: &Tables,
-    board: &Board,
-    current: &'a mut Option<Arc<Slate>>,
+    queue: &WorkQueue,
+    current: &'a mut Option<Arc<WorkList>>,
     extent: &Extent<'_>,
-) -> Result<(&'a Slate, usize)> {
-    if current.as_ref().is_none_or(|slate| slate.index(extent.ordinal).is_none()) {
-        *current = board.find(extent.ordinal);
+) -> Result<(&'a WorkList, usize)> {
+    if current.as_ref().is_none_or(|list| list.index(extent.ordinal).is_none()) {
+        *current = queue.find(extent.ordinal);
     }
-    let found = current.as_deref().and_then(|slate| Some((slate, slate.index(extent.ordinal)?)));
-    let (slate, index) = found.ok_or_else(|| {
+    let found = current.as_deref().and_then(|list| Some((list, list.index(extent.ordinal)?)));
+    let (list, index) = found.ok_or_else(|| {
         let fault = Fault::new(0, format!("read {} twice", extent.ordinal), "each once");
         fault.in_file(tables.name(), extent.offset, "plan")
     })?;
-    if slate.taken.fetch_add(1, Ordering::Relaxed) + 1 == slate.entries.len() {
-        board.drop_taken();
+    if list.taken.fetch_add(1, Ordering::Relaxed) + 1 == list.entries.len() {
+        queue.drop_taken();
     }
-    slate.failure(index).map_or(Ok((slate, index)), Err)
+    list.failure(index).map_or(Ok((list, index)), Err)
 }
 
 /// From signal rows to samples.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowDecoder {
     decoder: SignalDecoder,
     far: Vec<u8>,
 }
 
-impl Rows {
+impl RowDecoder {
     /// Decodes an entry, appends its samples to `samples`, and shows `each` piece as it is stored.
     /// Pieces that are not in the extent are fetched.
     #[expect(
@@ -227,16 +227,16 @@ impl Rows {
     pub(super) fn read<'a>(
         &mut self,
         tables: &Tables,
-        slate: &'a Slate,
+        list: &'a WorkList,
         index: usize,
         extent: &Extent<'_>,
         limit: usize,
         samples: &mut Vec<i16>,
         mut each: impl FnMut(StoredRow<'_>),
     ) -> Result<Record<'a>> {
-        let entry = &slate.entries[index];
-        let pieces = slate.pieces.get(entry.pieces.clone()).unwrap_or_default();
-        let record = slate.record(index);
+        let entry = &list.entries[index];
+        let pieces = list.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let record = list.record(index);
         let read_id = record.read_id;
         check_size(tables, extent, pieces, limit, read_id)?;
         for (i, piece) in pieces.iter().enumerate() {
@@ -264,20 +264,25 @@ impl Rows {
 }
 
 /// The bytes of the `i`-th piece, if they are in the extent.
-fn near<'a>(entry: &Entry, extent: &Extent<'a>, i: usize, piece: &Piece) -> Option<&'a [u8]> {
+fn near<'a>(
+    entry: &WorkEntry,
+    extent: &Extent<'a>,
+    i: usize,
+    piece: &SignalRowPlace,
+) -> Option<&'a [u8]> {
     let from = piece.offset.wrapping_sub(extent.offset) as usize;
     extent.bytes.get(from..from.saturating_add(piece.len as usize)).filter(|_| i < entry.near)
 }
 
 /// Those of one that is not.
-fn far(tables: &Tables, piece: &Piece) -> Result<Vec<u8>> {
+fn far(tables: &Tables, piece: &SignalRowPlace) -> Result<Vec<u8>> {
     thalweg_io::store::many::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
 }
 
 fn check_size(
     tables: &Tables,
     extent: &Extent<'_>,
-    pieces: &[Piece],
+    pieces: &[SignalRowPlace],
     limit: usize,
     read_id: &str,
 ) -> Result<()> {

@@ -30,16 +30,21 @@ const NAMED: usize = 3;
 /// auxiliary fields of all files, null where a file does not have one; the labels of an enumeration
 /// are put together; a field of different types is an error.
 ///
-/// ```no_run
+/// ```
 /// use thalweg_io::open::Options;
-/// use thalweg_nanopore::reads::ReadSet;
-/// use thalweg_nanopore::reads::Selection;
+/// use thalweg_nanopore::reads::{ReadSet, Selection};
+/// # use thalweg_nanopore::{synth::{Recipe, Synth}, write::Coding};
 ///
-/// let set = ReadSet::open(["runs/today"], Options::default())?;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
+/// # Synth::new(recipe)?.write(&folder.path().join("a.slow5"), Coding::Slow5)?;
+/// let set = ReadSet::open([folder.path()], Options::default())?;
 /// for batch in set.batches(&Selection::All)? {
 ///     println!("{} reads", batch?.num_rows());
 /// }
-/// # Ok::<(), thalweg_io::Error>(())
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug, Clone)]
 pub struct ReadSet(Arc<Files>);

@@ -11,10 +11,10 @@ use thalweg_io::plan::merge;
 use thalweg_io::{Error, Result};
 
 use super::lookup::{Lookup, MOST_BATCHES, Needed};
-use super::slate::{Board, Entry, Slate};
 use super::tables::{ReadsBatch, Tables};
+use super::work_list::{WorkEntry, WorkList, WorkQueue};
 
-/// Reads of one slate, and extents of one request: what is known of them waits in memory as long as
+/// Reads of one list, and extents of one request: what is known of them waits in memory as long as
 /// their bytes.
 const MOST_READS: usize = 1024;
 
@@ -25,17 +25,17 @@ const AHEAD: usize = 4;
 const WAITING: usize = 2;
 
 /// Which reads, in order.
-pub(super) enum Wish {
+pub(super) enum WantedReads {
     /// Every one, in the order of the Reads table.
     All,
     /// Those at these places: batch of the Reads table, row in it.
     Rows(Vec<(usize, usize)>),
 }
 
-/// What the scout hands on.
-enum Word {
+/// What the look_ahead hands on.
+enum LookedUp {
     Window {
-        slate: Arc<Slate>,
+        list: Arc<WorkList>,
         fetches: Vec<Fetch>,
     },
     /// That was all.
@@ -44,82 +44,82 @@ enum Word {
 
 /// What the reads are wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Aim {
+pub(crate) enum ReadPurpose {
     /// Their samples.
     Samples,
     /// Their fields alone: no signal is fetched.
     Fields,
-    /// To count what is wrong: a read that is damaged does not end the scouting.
+    /// To count what is wrong: a read that is damaged does not end the look ahead.
     Defects,
 }
 
-/// Starts a scout; what it finds comes out of the source, in step with the board.
+/// Starts a look_ahead; what it finds comes out of the source, in step with the queue.
 pub(super) fn start(
     tables: &Arc<Tables>,
-    wish: Wish,
+    wanted: WantedReads,
     shape: &Shape,
     window: u64,
     control: &Control,
-    aim: Aim,
-) -> Result<(Source, Arc<Board>)> {
+    purpose: ReadPurpose,
+) -> Result<(Source, Arc<WorkQueue>)> {
     let (sender, receiver) = sync_channel(WAITING);
-    let board = Arc::new(Board::default());
+    let queue = Arc::new(WorkQueue::default());
     let block = (shape.block - tables.store.alignment().min(shape.block / 2)) as u64;
-    let in_order = matches!(wish, Wish::All);
-    let scout = Scout {
+    let in_order = matches!(wanted, WantedReads::All);
+    let look_ahead = LookAhead {
         lookup: Lookup {
             block,
             in_order,
-            signal: aim != Aim::Fields,
-            owners: aim == Aim::Defects,
+            signal: purpose != ReadPurpose::Fields,
+            owners: purpose == ReadPurpose::Defects,
             ..Lookup::new(tables.clone(), control.clone())
         },
         sender,
         window,
-        all_faults: aim == Aim::Defects,
+        all_faults: purpose == ReadPurpose::Defects,
         next: 0,
     };
     let thread = std::thread::Builder::new().name("thalweg-scout".into());
     let failed = |e| Error::io(tables.name(), "starting a thread for", e);
-    thread.spawn(move || scout.run(wish)).map_err(failed)?;
+    thread.spawn(move || look_ahead.run(wanted)).map_err(failed)?;
     let fetches = Fetches {
         tables: tables.clone(),
         control: control.clone(),
         receiver,
         current: Vec::new().into_iter(),
-        board: Arc::downgrade(&board),
+        queue: Arc::downgrade(&queue),
         next: 0,
         ended: false,
     };
-    Ok((Source::Planned(Box::new(fetches)), board))
+    Ok((Source::Planned(Box::new(fetches)), queue))
 }
 
-/// The engine's side of a scout.
+/// The engine's side of a look_ahead.
 struct Fetches {
     tables: Arc<Tables>,
     control: Control,
-    receiver: Receiver<Word>,
+    receiver: Receiver<LookedUp>,
     current: std::vec::IntoIter<Fetch>,
     /// Nobody decodes in a run that only fetches; then nothing is kept for the decoders.
-    board: Weak<Board>,
+    queue: Weak<WorkQueue>,
     /// The ordinal after those that came.
     next: u64,
     ended: bool,
 }
 
 impl Fetches {
-    /// What takes the place of the rest when the scout went away without a word: nothing may be
+    /// What takes the place of the rest when the look_ahead went away without a word: nothing may be
     /// left out in silence.
-    fn broken_off(&self) -> (Arc<Slate>, Vec<Fetch>) {
+    fn broken_off(&self) -> (Arc<WorkList>, Vec<Fetch>) {
         let error = if self.control.is_cancelled() {
             Error::Cancelled
         } else {
             Error::io(self.tables.name(), "looking ahead in", std::io::ErrorKind::BrokenPipe)
         };
-        let mut slate = Slate { first: self.next, ..Slate::default() };
-        push_failure(&mut slate, error);
+        let mut list = WorkList { first: self.next, ..WorkList::default() };
+        push_failure(&mut list, error);
         let extents = vec![Wanted { range: 0..0, ordinal: self.next }];
-        (Arc::new(slate), vec![Fetch { range: 0..1, extents }])
+        (Arc::new(list), vec![Fetch { range: 0..1, extents }])
     }
 }
 
@@ -134,8 +134,8 @@ impl Iterator for Fetches {
             if self.ended {
                 return None;
             }
-            let (slate, fetches) = match self.receiver.recv() {
-                Ok(Word::Window { slate, fetches }) => (slate, fetches),
+            let (list, fetches) = match self.receiver.recv() {
+                Ok(LookedUp::Window { list, fetches }) => (list, fetches),
                 word => {
                     self.ended = true;
                     if word.is_ok() {
@@ -144,9 +144,9 @@ impl Iterator for Fetches {
                     self.broken_off()
                 }
             };
-            self.next = slate.first + slate.entries.len() as u64;
-            if let Some(board) = self.board.upgrade() {
-                board.put(slate);
+            self.next = list.first + list.entries.len() as u64;
+            if let Some(queue) = self.queue.upgrade() {
+                queue.put(list);
             }
             self.current = fetches.into_iter();
         }
@@ -160,9 +160,9 @@ struct Pick {
     row: usize,
 }
 
-struct Scout {
+struct LookAhead {
     lookup: Lookup,
-    sender: SyncSender<Word>,
+    sender: SyncSender<LookedUp>,
     window: u64,
     all_faults: bool,
     /// The next read's ordinal.
@@ -170,30 +170,31 @@ struct Scout {
 }
 
 /// Nobody wants to hear more: the run is over, cancelled, or an error was told.
-struct Over;
+struct Stopped;
 
-impl Scout {
-    fn run(mut self, wish: Wish) {
-        let over = match wish {
-            Wish::All => self.all(),
-            Wish::Rows(rows) => self.rows(&rows),
+impl LookAhead {
+    fn run(mut self, wanted: WantedReads) {
+        let over = match wanted {
+            WantedReads::All => self.all(),
+            WantedReads::Rows(rows) => self.rows(&rows),
         };
         if over.is_ok() {
-            let _ = self.sender.send(Word::End);
+            let _ = self.sender.send(LookedUp::End);
         }
     }
 
-    fn all(&mut self) -> Result<(), Over> {
+    fn all(&mut self) -> Result<(), Stopped> {
         let tables = self.lookup.tables.clone();
         for stride in tables.strides(AHEAD) {
             let indices: Vec<usize> = stride.collect();
-            let batches = tables.reads_batches(&indices, &self.lookup.control).map_err(|_| Over)?;
+            let batches =
+                tables.reads_batches(&indices, &self.lookup.control).map_err(|_| Stopped)?;
             for batch in batches {
                 match batch {
                     Ok(batch) => {
                         let picks: Vec<Pick> =
                             (0..batch.rows()).map(|row| Pick { batch: 0, row }).collect();
-                        self.scout(&[batch], &picks)?;
+                        self.look_ahead(&[batch], &picks)?;
                     }
                     Err(error) => self.fail(error)?,
                 }
@@ -213,7 +214,7 @@ impl Scout {
         Ok(())
     }
 
-    fn rows(&mut self, rows: &[(usize, usize)]) -> Result<(), Over> {
+    fn rows(&mut self, rows: &[(usize, usize)]) -> Result<(), Stopped> {
         let mut rest = rows;
         while !rest.is_empty() {
             // As many as lie in batches that fit the cache together, so that none is fetched twice.
@@ -235,7 +236,7 @@ impl Scout {
                 .lookup
                 .tables
                 .reads_batches(&indices, &self.lookup.control)
-                .map_err(|_| Over)?;
+                .map_err(|_| Stopped)?;
             let mut batches = Vec::with_capacity(fetched.len());
             let mut failed = None;
             for (index, batch) in indices.iter().zip(fetched) {
@@ -255,7 +256,7 @@ impl Scout {
                 |&(index, row): &(usize, usize)| Pick { batch: position(index).unwrap_or(0), row };
             let picks: Vec<Pick> = these[..whole].iter().map(pick).collect();
             let batches: Vec<_> = batches.into_iter().map(|(_, batch)| batch).collect();
-            self.scout(&batches, &picks)?;
+            self.look_ahead(&batches, &picks)?;
             if let Some((_, error)) = failed {
                 return self.fail(error).and(self.end());
             }
@@ -264,21 +265,21 @@ impl Scout {
     }
 
     /// Sends an error in place of a read.
-    fn fail(&mut self, error: Error) -> Result<(), Over> {
-        let mut slate = Slate { first: self.next, ..Slate::default() };
-        push_failure(&mut slate, error);
-        self.send(slate)?;
+    fn fail(&mut self, error: Error) -> Result<(), Stopped> {
+        let mut list = WorkList { first: self.next, ..WorkList::default() };
+        push_failure(&mut list, error);
+        self.send(list)?;
         if self.all_faults { Ok(()) } else { self.end() }
     }
 
     /// After an error that was told.
-    fn end(&self) -> Result<(), Over> {
-        let _ = self.sender.send(Word::End);
-        Err(Over)
+    fn end(&self) -> Result<(), Stopped> {
+        let _ = self.sender.send(LookedUp::End);
+        Err(Stopped)
     }
 
-    /// Looks up reads, in slates of a size that memory has room for.
-    fn scout(&mut self, batches: &[Arc<ReadsBatch>], picks: &[Pick]) -> Result<(), Over> {
+    /// Looks up reads, in lists of a size that memory has room for.
+    fn look_ahead(&mut self, batches: &[Arc<ReadsBatch>], picks: &[Pick]) -> Result<(), Stopped> {
         let mut rest = picks;
         while !rest.is_empty() {
             let mut needed = Needed::default();
@@ -290,10 +291,10 @@ impl Scout {
                     break;
                 }
             }
-            let found = self.lookup.places(&mut needed).map_err(|_| Over)?;
+            let found = self.lookup.places(&mut needed).map_err(|_| Stopped)?;
             let (these, later) = rest.split_at(listed.len());
             rest = later;
-            let mut slate = Slate { first: self.next, ..Slate::default() };
+            let mut list = WorkList { first: self.next, ..WorkList::default() };
             for (pick, listed) in these.iter().zip(listed) {
                 let entry = listed.and_then(|listed| {
                     self.lookup.entry(
@@ -302,35 +303,35 @@ impl Scout {
                         &listed,
                         &needed,
                         &found,
-                        &mut slate,
+                        &mut list,
                     )
                 });
                 if let Err(error) = entry {
-                    push_failure(&mut slate, error);
+                    push_failure(&mut list, error);
                     if !self.all_faults {
-                        self.send(slate)?;
+                        self.send(list)?;
                         return self.end();
                     }
                 }
             }
-            self.send(slate)?;
+            self.send(list)?;
         }
         Ok(())
     }
 
-    /// Hands a slate over, with the requests for its extents.
-    fn send(&mut self, slate: Slate) -> Result<(), Over> {
-        if slate.entries.is_empty() {
+    /// Hands a list over, with the requests for its extents.
+    fn send(&mut self, list: WorkList) -> Result<(), Stopped> {
+        if list.entries.is_empty() {
             return Ok(());
         }
         let mut fetches = Vec::new();
         let mut sorted: Vec<Wanted> = Vec::new();
         let mut bytes = 0;
         // Reads without signal are put where others are, so that no request is made for them.
-        let mut place = slate.pieces.first().map_or(0, |piece| piece.offset);
+        let mut place = list.pieces.first().map_or(0, |piece| piece.offset);
         let mut ascending = true;
-        for (i, entry) in slate.entries.iter().enumerate() {
-            let near = slate
+        for (i, entry) in list.entries.iter().enumerate() {
+            let near = list
                 .pieces
                 .get(entry.pieces.clone())
                 .unwrap_or_default()
@@ -353,8 +354,8 @@ impl Scout {
             sorted.push(Wanted { range, ordinal: self.next + i as u64 });
         }
         self.cut(&mut sorted, &mut fetches);
-        self.next += slate.entries.len() as u64;
-        self.sender.send(Word::Window { slate: Arc::new(slate), fetches }).map_err(|_| Over)
+        self.next += list.entries.len() as u64;
+        self.sender.send(LookedUp::Window { list: Arc::new(list), fetches }).map_err(|_| Stopped)
     }
 
     fn cut(&self, sorted: &mut Vec<Wanted>, fetches: &mut Vec<Fetch>) {
@@ -371,9 +372,9 @@ impl Scout {
     }
 }
 
-fn push_failure(slate: &mut Slate, error: Error) {
-    let index = slate.entries.len();
-    slate.entries.push(Entry {
+fn push_failure(list: &mut WorkList, error: Error) {
+    let index = list.entries.len();
+    list.entries.push(WorkEntry {
         read_group: 0,
         digitisation: 0.0,
         offset: 0.0,
@@ -385,9 +386,5 @@ fn push_failure(slate: &mut Slate, error: Error) {
         pieces: 0..0,
         near: 0,
     });
-    slate
-        .failures
-        .get_mut()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .push((index, error));
+    list.failures.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, error));
 }
