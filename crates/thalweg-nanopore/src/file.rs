@@ -277,7 +277,8 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         Err(Error::Unsupported {
             file: file.name().clone(),
             what: "salvaging a file of this format".into(),
-            advice: "`thalweg check` says which reads are whole, and `thalweg convert` with their ids writes them"
+            advice: "`thalweg check` says which reads are whole, and `thalweg convert` with their \
+                     ids writes them"
                 .into(),
         })
     }

@@ -29,7 +29,7 @@
 //!
 //! ```
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::reads::{ReadFile, Selection};
+//! use thalweg_nanopore::reads::{Read, ReadFile, Selection};
 //! use thalweg_nanopore::slow5::{RecordPress, SignalPress};
 //! use thalweg_nanopore::synth::{Recipe, Synth};
 //! use thalweg_nanopore::write::Coding;
@@ -42,7 +42,8 @@
 //!
 //! let file = ReadFile::open(&path, Options::default())?;
 //! let mut samples = 0;
-//! for read in file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.len()))? {
+//! let length = |read: &Read<'_>| (read.record.read_id.to_owned(), read.samples.len());
+//! for read in file.map(&Selection::All, length)? {
 //!     let (_id, length) = read?;
 //!     samples += length as u64;
 //! }

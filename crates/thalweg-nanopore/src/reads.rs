@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::reads::{ReadFile, Selection};
+//! use thalweg_nanopore::reads::{Read, ReadFile, Selection};
 //! use thalweg_nanopore::synth::{Recipe, Synth};
 //! use thalweg_nanopore::write::Coding;
 //!
@@ -13,7 +13,8 @@
 //! # Synth::new(recipe)?.write(&path, Coding::Slow5)?;
 //! let file = ReadFile::open(&path, Options::default())?;
 //! // In file order, decoded on all cores:
-//! let rows = file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.len()))?;
+//! let length = |read: &Read<'_>| (read.record.read_id.to_owned(), read.samples.len());
+//! let rows = file.map(&Selection::All, length)?;
 //! for row in rows {
 //!     let (id, samples) = row?;
 //!     println!("{id}: {samples} samples");
@@ -206,7 +207,8 @@ impl ReadFile {
         self.map_with(selection, || (), move |(), read| f(read))
     }
 
-    /// The same with something that each worker keeps from read to read: an encoder, a buffer.
+    /// Maps each selected read, as [`ReadFile::map`] does, with a value that each worker keeps from
+    /// read to read: an encoder, a buffer.
     ///
     /// # Errors
     /// As [`ReadFile::map`].
@@ -225,8 +227,8 @@ impl ReadFile {
         self.map_as(false, selection, init, f)
     }
 
-    /// The same, with `stored` for signal as it is stored: [`Read::stored`] in the place of
-    /// [`Read::samples`]. Nothing is decoded then, so that damage of the signal does not show.
+    /// Maps each selected read. With `stored`, the signal comes as it is stored: [`Read::stored`] in
+    /// the place of [`Read::samples`]. Nothing is decoded then, so that damage of the signal does not show.
     pub(crate) fn map_as<S, T, I, F>(
         &self,
         stored: bool,

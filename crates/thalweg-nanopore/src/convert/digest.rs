@@ -38,7 +38,7 @@ impl Fields {
         Self { places: places(&names, header), names }
     }
 
-    /// The same fields in records of another header.
+    /// These fields, by their places in records of another header.
     pub(super) fn within(&self, header: &Header) -> Self {
         Self { names: self.names.clone(), places: places(&self.names, header) }
     }

@@ -236,7 +236,8 @@ impl FormatFile for Fast5File {
         Err(Error::Unsupported {
             file: file.name().clone(),
             what: "salvaging a FAST5 file record by record".into(),
-            advice: "`thalweg check` says which reads are whole, and `thalweg convert` with their ids writes them"
+            advice: "`thalweg check` says which reads are whole, and `thalweg convert` with their \
+                     ids writes them"
                 .into(),
         })
     }

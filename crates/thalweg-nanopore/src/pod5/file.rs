@@ -3,8 +3,8 @@
 //! What a read needs lies in three places: its row in a batch of the Reads table, the places of its
 //! signal rows in the heads and tails of Signal batches, and the signal itself. A thread that looks
 //! ahead ([`look_ahead`]) gathers the first two in few small requests. It gives the engine extents
-//! of signal to fetch, and the workers a list of what to make of them ([`work_list`]). Neither table
-//! is ever held as a whole.
+//! of signal to fetch, and the workers a list of what to make of them ([`work_list`]). Neither
+//! table is ever held as a whole.
 
 mod cache;
 mod check;
@@ -124,8 +124,8 @@ impl FormatFile for Pod5File {
     }
 
     fn note(&self) -> Option<String> {
-        let words = "a footer is missing or damaged (cut short, or never finished): tables were found by walking through \
-                     the file, which `thalweg convert` makes whole";
+        let words = "a footer is missing or damaged (cut short, or never finished): tables were \
+                     found by walking through the file, which `thalweg convert` makes whole";
         self.is_recovered.then(|| words.into())
     }
 

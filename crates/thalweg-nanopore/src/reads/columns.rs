@@ -85,7 +85,7 @@ impl ReadFile {
         self.batches_with(selection, BatchOptions::default())
     }
 
-    /// The same in another order or with other columns.
+    /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
     /// As for [`ReadFile::batches`].
@@ -93,8 +93,8 @@ impl ReadFile {
         self.tabulate(selection, options, true)
     }
 
-    /// The same without the samples, which are not decoded, and need not be fetched where the
-    /// format keeps them apart: in the place of `signal` stands `samples` (uint64), their number.
+    /// The selected reads as batches without samples, which are not decoded, and need not be
+    /// fetched where the format keeps them apart: in the place of `signal` stands `samples` (uint64), their number.
     ///
     /// # Errors
     /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.

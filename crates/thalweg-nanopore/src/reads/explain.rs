@@ -66,7 +66,10 @@ impl ReadFile {
                 return Err(Error::NotFound {
                     file: self.file.name().clone(),
                     what: "an index".into(),
-                    advice: "make one with `thalweg index`; without it, nothing says where the reads are".into(),
+                    advice:
+                        "make one with `thalweg index`; without it, nothing says where the reads \
+                             are"
+                        .into(),
                 });
             }
             Selection::Ids(ids) => Some(ids.len() as u64),

@@ -72,7 +72,8 @@ impl ReadFile {
     /// Builds the index and writes it to `place`, in the form that belongs to the file's format.
     ///
     /// # Errors
-    /// As [`ReadFile::build_index`]; [`Error::Io`](thalweg_io::Error::Io) when it cannot be written.
+    /// As [`ReadFile::build_index`]; [`Error::Io`](thalweg_io::Error::Io) when it cannot be
+    /// written.
     pub fn write_index(&self, place: &Path) -> Result<()> {
         self.reads.write_index(&self.file, place)
     }

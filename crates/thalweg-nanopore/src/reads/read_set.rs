@@ -269,7 +269,7 @@ impl ReadSet {
         self.batches_with(selection, BatchOptions::default())
     }
 
-    /// The same in another order or with other columns.
+    /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
     /// As for [`ReadSet::batches`].

@@ -109,8 +109,8 @@ impl Merged {
         *self.places.get(file)?.groups.get(read_group as usize)?
     }
 
-    /// The same with these read groups of the merged header alone, in their order, and without
-    /// attributes that none of them has.
+    /// A merged header of these read groups alone, in their order, without attributes that none of
+    /// them has.
     #[must_use]
     pub fn only(&self, groups: &BTreeSet<u32>) -> Self {
         let mut header = self.header.clone();

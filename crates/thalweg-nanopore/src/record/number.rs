@@ -50,8 +50,8 @@ pub(crate) fn parse_double(text: &[u8]) -> Option<f64> {
     decimal(text)?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// The same in single precision. Rounded once, from the text: by way of a double it would be
-/// rounded twice.
+/// Parses a number in single precision. It is rounded once, from the text: by way of a double it
+/// would be rounded twice.
 pub(crate) fn parse_float(text: &[u8]) -> Option<f32> {
     if let Some(value) = non_finite(text) {
         return Some(value as f32);

@@ -112,7 +112,7 @@ impl Pod5File {
         }
         match salvage {
             None => {
-                check_reads(file, source, CountIntact, |()| Ok(Losses::default()), &mut report)?
+                check_reads(file, source, CountIntact, |()| Ok(Losses::default()), &mut report)?;
             }
             Some(mut salvage) => {
                 let keep =

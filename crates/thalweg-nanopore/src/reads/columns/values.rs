@@ -28,7 +28,7 @@ pub(super) enum Values {
     F64(Vec<f64>),
 }
 
-/// The same for each type.
+/// Evaluates an expression for a vector of whichever type.
 macro_rules! each {
     ($values:expr, $vec:ident => $body:expr) => {
         match $values {
