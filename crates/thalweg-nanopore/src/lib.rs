@@ -41,13 +41,13 @@
 //! synth.write(&path, Coding::Blow5(RecordPress::Zstd, SignalPress::SvbZd))?;
 //!
 //! let file = ReadFile::open(&path, Options::default())?;
-//! let mut samples = 0;
+//! let mut samples: u64 = 0;
 //! let length = |read: &Read<'_>| (read.record.read_id.to_owned(), read.samples.len());
 //! for read in file.map(&Selection::All, length)? {
 //!     let (_id, length) = read?;
 //!     samples += length as u64;
 //! }
-//! assert_eq!(samples, (0..5).map(|i| synth.len_of(i)).sum());
+//! assert_eq!(samples, (0..5).map(|i| synth.len_of(i)).sum::<u64>());
 //! # Ok(())
 //! # }
 //! ```

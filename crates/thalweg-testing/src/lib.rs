@@ -197,7 +197,7 @@ fn serves_what_is_outside(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
     for (tag, outcome) in served.outcomes().iter().enumerate() {
         match outcome {
             Err(Error::Truncated { file, .. }) if [3, 9].contains(&tag) => {
-                assert_eq!(file, store.name())
+                assert_eq!(file, store.name());
             }
             Ok(()) if ![3, 9].contains(&tag) => {}
             other => panic!("request {tag}: {other:?}"),
@@ -298,7 +298,7 @@ pub fn shrink_suite(open: Open<'_>, dir: &Path) {
         match outcome {
             Ok(()) if tag == 0 || tag == 5 => {}
             Err(Error::Truncated { size, .. }) if (1..5).contains(&tag) => {
-                assert_eq!(*size, shorter)
+                assert_eq!(*size, shorter);
             }
             other => panic!("request {tag}: {other:?}"),
         }
@@ -330,7 +330,7 @@ pub fn race_suite(open: Open<'_>, dir: &Path) {
             match outcome {
                 Ok(()) => {}
                 Err(Error::Truncated { .. }) => {
-                    assert!((i as u64 + 1) * 8192 > left, "{i} is inside what is left")
+                    assert!((i as u64 + 1) * 8192 > left, "{i} is inside what is left");
                 }
                 Err(error) => panic!("request {i}: {error:?}"),
             }

@@ -89,7 +89,7 @@ impl KnownFields {
                 // It says what the signal's own length says, or it is kept.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
                 (_, value @ Value::Other(_)) => {
-                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)))
+                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)));
                 }
                 (_, value) => values.push((name, value)),
             }
@@ -104,7 +104,7 @@ impl KnownFields {
             }
             match value {
                 Value::Other(_) => {
-                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)))
+                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)));
                 }
                 value if name == "channel_number" => values.push((name, value)),
                 // Under its group's name, so that it can go back there.
@@ -151,7 +151,7 @@ impl KnownFields {
                 match text(&value) {
                     Some(text) => put(&mut all, part, name, text),
                     None => {
-                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)))
+                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)));
                     }
                 }
             }

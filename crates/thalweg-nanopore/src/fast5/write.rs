@@ -240,7 +240,7 @@ impl FileWriter {
                     file.code(at, &place.name, kind, code)?;
                 }
                 (Kind::Number(kind), value) => {
-                    file.number(Some(at), &place.name, *kind, &bytes_of(value))?
+                    file.number(Some(at), &place.name, *kind, &bytes_of(value))?;
                 }
                 _ => {}
             }

@@ -167,7 +167,7 @@ impl Merged {
         for (field, (value, codes)) in self.header.aux.iter().zip(values) {
             match (value, codes) {
                 (AuxValue::Enum(code), Some(codes)) => {
-                    field.push(AuxValue::Enum(translated(code, codes)), aux)?
+                    field.push(AuxValue::Enum(translated(code, codes)), aux)?;
                 }
                 (AuxValue::Array(array), Some(codes)) => {
                     let bytes: Vec<u8> =

@@ -107,7 +107,7 @@ impl Source for Pages {
         for range in ranges {
             match merged.last_mut() {
                 Some(last) if range.start <= last.end.saturating_add(GAP) => {
-                    last.end = last.end.max(range.end)
+                    last.end = last.end.max(range.end);
                 }
                 _ => merged.push(range),
             }

@@ -127,7 +127,7 @@ fn damaged_files_are_refused_or_read_in_bounded_work() {
             match ours(&store(bytes), 1) {
                 Ok(_) => read += 1,
                 Err(Refused::Store(error)) => {
-                    assert!(!matches!(error, thalweg_io::Error::Io { .. }), "{error}")
+                    assert!(!matches!(error, thalweg_io::Error::Io { .. }), "{error}");
                 }
                 Err(_) => refused += 1,
             }

@@ -74,7 +74,7 @@ impl Values {
             (Self::I32(vec), AuxValue::Int32(v)) => vec.push(v),
             (Self::I64(vec), AuxValue::Int64(v)) => vec.push(v),
             (Self::U8(vec), AuxValue::Uint8(v) | AuxValue::Char(v) | AuxValue::Enum(v)) => {
-                vec.push(v)
+                vec.push(v);
             }
             (Self::U16(vec), AuxValue::Uint16(v)) => vec.push(v),
             (Self::U32(vec), AuxValue::Uint32(v)) => vec.push(v),
