@@ -332,7 +332,7 @@ fn in_words(info: &Info) -> String {
         Format::Slow5 | Format::Blow5 => {
             line("format", &format!("{} {}", info.format, header.version))
         }
-        Format::Pod5 | Format::Fast5 => {
+        _ => {
             let version = info.stored.as_ref().map_or("", |stored| stored.version.as_str());
             line("format", format!("{} {version}", info.format).trim_end());
         }

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 const fn side_by_side(format: Format) -> usize {
     match format {
         Format::Slow5 | Format::Blow5 => 16,
-        Format::Pod5 | Format::Fast5 => 4,
+        _ => 4,
     }
 }
 

@@ -1,18 +1,26 @@
 //! Reads from files of any format into files of any format.
 //!
-//! ```no_run
-//! use thalweg_nanopore::convert::Conversion;
-//! use thalweg_nanopore::convert::convert;
+//! ```
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::reads::ReadSet;
-//! use thalweg_nanopore::reads::Selection;
+//! use thalweg_nanopore::convert::{Conversion, convert};
+//! use thalweg_nanopore::reads::{ReadSet, Selection};
+//! use thalweg_nanopore::synth::{Recipe, Synth};
 //! use thalweg_nanopore::write::Coding;
 //!
-//! let set = ReadSet::open(["runs/today"], Options::default())?;
-//! let conversion = Conversion::new(Coding::Pod5(Default::default()));
-//! let report = convert(&set, &Selection::All, "today.pod5".as_ref(), &conversion)?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let slow5 = folder.path().join("reads.slow5");
+//! # let pod5 = folder.path().join("reads.pod5");
+//! # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
+//! # Synth::new(recipe)?.write(&slow5, Coding::Slow5)?;
+//! let set = ReadSet::open([&slow5], Options::default())?;
+//! // Decimals of SLOW5's text have to be rounded to the floats of POD5.
+//! let conversion =
+//!     Conversion { lossy: true, ..Conversion::new(Coding::Pod5(Default::default())) };
+//! let report = convert(&set, &Selection::All, &pod5, &conversion)?;
 //! println!("{} reads, {} samples", report.reads, report.samples);
-//! # Ok::<(), thalweg_io::Error>(())
+//! # Ok(())
+//! # }
 //! ```
 
 mod digest;
@@ -26,12 +34,12 @@ use std::sync::Arc;
 use thalweg_io::open::Options;
 use thalweg_io::{Error, Fault, Result};
 
-use crate::format::{Loss, Losses};
+use crate::losses::{Loss, Losses};
 use crate::pod5;
 use crate::pod5::SignalDecoder;
 use crate::pod5::write::{Identity, Layout, SignalCoding};
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
-use crate::slow5::{Index, Merged};
+use crate::record::{Index, Merged};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 use digest::{Digest, Fields};
 use verify::Wanted;

@@ -11,28 +11,33 @@
 
 mod encode;
 mod fields;
+mod file;
 mod found;
 mod layout;
 mod merge;
+#[cfg(not(feature = "hdf5"))]
+mod no_libhdf5;
 #[cfg(feature = "hdf5")]
 mod scan;
 mod walk;
-#[cfg(not(feature = "hdf5"))]
-mod without;
 #[cfg(feature = "hdf5")]
 mod write;
+mod writer;
 
 pub use encode::{Compression, Compressor, Encoded};
+pub(crate) use file::{Fast5Unpacker, open};
 pub use found::{Found, Place, Root};
 pub use layout::{Layout, Row, RowDecoder, Rows, Unpacker};
-pub use merge::Known;
+pub use merge::KnownFields;
+#[cfg(not(feature = "hdf5"))]
+pub use no_libhdf5::{FileWriter, holds, lost};
 #[cfg(feature = "hdf5")]
 pub use scan::{has_reads, try_reads};
 pub use walk::{State, Walk};
-#[cfg(not(feature = "hdf5"))]
-pub use without::{FileWriter, holds, lost};
 #[cfg(feature = "hdf5")]
 pub use write::{FileWriter, holds, lost};
+
+pub use writer::Fast5Writer;
 
 /// Whether this build can fall back on libhdf5, and write.
 pub(crate) const HAS_LIBHDF5: bool = cfg!(feature = "hdf5");

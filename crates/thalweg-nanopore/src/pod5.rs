@@ -2,7 +2,7 @@
 //!
 //! A reader goes [`Container`] → [`Footer`] of each table → [`ReadsTable`] for the rows,
 //! [`SignalLayout`] for where their signal is, [`SignalDecoder`] for the samples. A row of the
-//! Reads table becomes the [`Record`](super::slow5::Record) that [`fields`] describes, a run the
+//! Reads table becomes the [`Record`](crate::record::Record) that [`fields`] describes, a run the
 //! attributes of a read group ([`RunInfo`]).
 //!
 //! Section names refer to the POD5 specification, <https://pod5-file-format.readthedocs.io>.
@@ -11,24 +11,31 @@ mod batch;
 mod container;
 mod dictionary;
 pub mod fields;
-mod flat;
+mod file;
+mod flatbuffer;
 mod ipc;
 mod reads;
 mod run_info;
 mod schema;
 mod signal;
+mod spill;
 mod uuid;
 pub mod write;
+mod writer;
 
+pub use crate::record::StoredRow;
 pub use batch::{Array, Batch};
 pub use container::{
     Container, Content, FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES, SIGNATURE, Section, TAIL_BYTES,
     head, tail,
 };
 pub use dictionary::Dictionaries;
+pub use file::Pod5Info;
+pub(crate) use file::{Pod5File, Pod5Unpacker, open};
 pub use ipc::{Block, END_BYTES, Footer, MAGIC, MOST_HEAD, footer_len};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
 pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
 pub use schema::{Column, Kind, Schema};
-pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces, StoredRow};
+pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces};
 pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};
+pub use writer::Pod5Writer;

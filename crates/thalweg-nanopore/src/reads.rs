@@ -1,80 +1,69 @@
-//! Reads of a nanopore file as arrays: where the format meets the engine.
+//! Files of reads, open for reading: select, map, get by id, scan, summarise, check.
 //!
-//! ```no_run
+//! ```
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::reads::ReadFile;
-//! use thalweg_nanopore::reads::Selection;
+//! use thalweg_nanopore::reads::{Read, ReadFile, Selection};
+//! use thalweg_nanopore::synth::{Recipe, Synth};
+//! use thalweg_nanopore::write::Coding;
 //!
-//! let file = ReadFile::open("reads.blow5", Options::default())?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("reads.slow5");
+//! # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
+//! # Synth::new(recipe)?.write(&path, Coding::Slow5)?;
+//! let file = ReadFile::open(&path, Options::default())?;
 //! // In file order, decoded on all cores:
-//! for row in file.map(&Selection::All, |read| (read.record.read_id.to_owned(), read.samples.len()))? {
+//! let length = |read: &Read<'_>| (read.record.read_id.to_owned(), read.samples.len());
+//! let rows = file.map(&Selection::All, length)?;
+//! for row in rows {
 //!     let (id, samples) = row?;
 //!     println!("{id}: {samples} samples");
 //! }
-//! # Ok::<(), thalweg_io::Error>(())
+//! # Ok(())
+//! # }
 //! ```
 
 mod check;
-mod collect;
 mod columns;
-mod examine;
+mod decoder;
 mod explain;
-mod fast5;
 mod fetch;
-mod framer;
 mod get;
-mod layout;
-mod lookup;
+mod index;
 mod open;
 mod picoampere;
-mod pod5;
-mod salvage;
+mod read_set;
 mod scan;
-mod set;
 mod summary;
-mod verify;
-mod walk;
 
 use std::collections::VecDeque;
-use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use thalweg_io::engine::{Clocks, Decoder, Delivery, Run, Shape};
-use thalweg_io::extent::Source;
+use thalweg_io::Result;
+use thalweg_io::engine::{Clocks, Delivery, Run, Shape};
 use thalweg_io::model::{Origin, StoreModel};
 use thalweg_io::store::Store;
-use thalweg_io::{Result, plan};
 
+use crate::file::OpenFile;
+use crate::format::AnyFile;
 use crate::format::Format;
-use crate::pod5::{SignalCoding, StoredRow};
-use crate::slow5::{Entry, Header, Index, Record};
-use collect::{Collect, IdDecoder, Mapper, ReadDecoder, Visitors};
-use layout::Layout;
+use crate::pod5::{Pod5File, SignalCoding};
+use crate::record::{Header, Record, StoredRow};
+use decoder::{Collect, Mapper, ReadDecoder, Visitors};
 
-pub use check::{IndexState, LostReads, Report};
-pub use collect::Visitor;
+pub use crate::file::{IndexOrigin, IndexState, LostReads, Report, Selection};
+pub use crate::pod5::Pod5Info;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};
+pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
 pub use get::Getter;
-pub use lookup::IndexOrigin;
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
-pub use pod5::Pod5Info;
+pub use read_set::{Located, ReadSet, find};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
-pub use set::{Located, ReadSet, find};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};
 pub use thalweg_io::sidecar::{index_path, index_places};
-
-/// What the caller wants of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// Every read, in file order.
-    All,
-    /// These reads, in this order. A read may be asked for twice.
-    Ids(Arc<Vec<String>>),
-}
 
 /// One decoded read, as a visitor sees it.
 #[derive(Debug, Clone, Copy)]
@@ -113,18 +102,11 @@ pub struct Summary {
 /// A file of reads, open for reading.
 #[derive(Debug)]
 pub struct ReadFile {
-    store: Arc<dyn Store>,
-    path: Option<PathBuf>,
+    pub(crate) file: OpenFile,
+    pub(crate) reads: AnyFile,
     format: Format,
-    header: Arc<Header>,
-    layout: Layout,
-    /// Requests, each after the other, that the header took.
-    header_requests: u64,
-    index: OnceLock<Arc<Index>>,
-    model: StoreModel,
     origin: Origin,
     note: Option<String>,
-    options: Options,
 }
 
 impl ReadFile {
@@ -141,52 +123,38 @@ impl ReadFile {
     }
 
     fn whole_header(&self) -> &Arc<Header> {
-        match &self.layout {
-            // What cannot be read now is told when it is.
-            Layout::Fast5(file) => file.whole().map_or(&self.header, |(header, _)| header),
-            _ => &self.header,
-        }
+        self.reads.whole_header(&self.file)
     }
 
     /// What the file has and the model of a read has no place for, in words. Empty for formats that
     /// fit it.
     pub fn left_out(&self) -> &[String] {
-        match &self.layout {
-            Layout::Slow5 => &[],
-            Layout::Fast5(file) => file.whole().map(|(_, left_out)| left_out).unwrap_or_default(),
-            Layout::Pod5(file) => &file.left_out,
-        }
+        self.reads.left_out()
     }
 
     /// How a POD5 file's signal is stored.
     pub fn signal_coding(&self) -> Option<SignalCoding> {
-        match &self.layout {
-            Layout::Pod5(file) => Some(file.tables.coding()),
-            _ => None,
-        }
+        self.reads.pod5().map(Pod5File::signal_coding)
     }
 
     /// What a POD5 file says of itself.
     pub fn pod5_info(&self) -> Option<Pod5Info<'_>> {
-        match &self.layout {
-            Layout::Pod5(file) => Some(file.info()),
-            _ => None,
-        }
+        self.reads.pod5().map(Pod5File::info)
     }
 
     /// Requests, each after the other, that opening it took.
     pub fn header_requests(&self) -> u64 {
-        self.header_requests
+        self.file.header_requests
     }
 
     /// Where the bytes come from.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        &self.file.store
     }
 
     /// What the store is believed to do, and how that came to be known.
     pub fn model(&self) -> (StoreModel, Origin) {
-        (self.model, self.origin)
+        (self.file.model, self.origin)
     }
 
     /// What is not as it should be, if anything: io_uring that is forbidden here, a POD5 file
@@ -197,7 +165,7 @@ impl ReadFile {
 
     /// The sizes that a read will use.
     pub fn shape(&self, delivery: Delivery) -> Shape {
-        plan::shape(&self.model, self.options.budget, delivery)
+        self.file.shape(delivery)
     }
 
     /// Shows every selected read to a visitor on the worker that decoded it, in no particular
@@ -239,7 +207,8 @@ impl ReadFile {
         self.map_with(selection, || (), move |(), read| f(read))
     }
 
-    /// The same with something that each worker keeps from read to read: an encoder, a buffer.
+    /// Maps each selected read, as [`ReadFile::map`] does, with a value that each worker keeps from
+    /// read to read: an encoder, a buffer.
     ///
     /// # Errors
     /// As [`ReadFile::map`].
@@ -258,8 +227,8 @@ impl ReadFile {
         self.map_as(false, selection, init, f)
     }
 
-    /// The same, with `stored` for signal as it is stored: [`Read::stored`] in the place of
-    /// [`Read::samples`]. Nothing is decoded then, so that damage of the signal does not show.
+    /// Maps each selected read. With `stored`, the signal comes as it is stored: [`Read::stored`] in
+    /// the place of [`Read::samples`]. Nothing is decoded then, so that damage of the signal does not show.
     pub(crate) fn map_as<S, T, I, F>(
         &self,
         stored: bool,
@@ -295,14 +264,8 @@ impl ReadFile {
     fn summary(&self, clocks: Clocks) -> Summary {
         // A store answers the requests of one run side by side, so all of them are one link of the
         // chain.
-        let dependent_requests = self.header_requests + u64::from(clocks.requests > 0);
+        let dependent_requests = self.file.header_requests + u64::from(clocks.requests > 0);
         Summary { dependent_requests, clocks, ..Summary::default() }
-    }
-
-    /// Read ids and places of all records, batch by batch in file order.
-    fn ids(&self) -> Result<impl Iterator<Item = Result<Vec<(String, Entry)>>> + use<>> {
-        let decoder = IdDecoder { name: self.store.name().clone(), header: self.header.clone() };
-        self.start(self.stream()?, decoder, self.shape(Delivery::Ordered))
     }
 
     fn run<C: Collect>(
@@ -312,46 +275,24 @@ impl ReadFile {
         delivery: Delivery,
     ) -> Result<Run<ReadDecoder<C>>> {
         let shape = self.shape(delivery);
-        let (source, coding) = self.source(selection, &shape, collect.wants_signal())?;
+        let (source, unpacker) =
+            self.reads.source(&self.file, selection, &shape, collect.wants_signal())?;
         let wanted = match selection {
             Selection::All => None,
             Selection::Ids(ids) => Some(ids.clone()),
         };
-        let name = self.store.name().clone();
+        let name = self.file.name().clone();
         let decoder = ReadDecoder::new(
             name,
-            self.header.clone(),
-            coding,
+            self.file.header.clone(),
+            unpacker,
             wanted,
-            self.options.budget,
+            self.file.options.budget,
             collect,
         );
-        self.start(source, decoder, shape)
-    }
-
-    fn start<D: Decoder>(&self, source: Source, decoder: D, shape: Shape) -> Result<Run<D>> {
-        Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
-    }
-
-    /// The requests for `places`.
-    fn gather<I: IntoIterator<Item = Range<u64>>>(
-        &self,
-        places: I,
-        shape: &Shape,
-    ) -> plan::Gather<I::IntoIter> {
-        let block = shape.block - self.store.alignment();
-        plan::gather(places, self.model.gap_bytes(), block, self.window())
-    }
-
-    /// Stored bytes of an id list that are put into offset order at a time.
-    fn window(&self) -> u64 {
-        (self.options.budget.memory / WINDOW_SHARE) as u64
+        self.file.start(source, decoder, shape)
     }
 }
-
-/// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are
-/// about three times as many, and all of a window's reads may have to wait for its first.
-const WINDOW_SHARE: usize = 8;
 
 /// Puts items that come in any order into the order of their ordinals.
 #[derive(Debug)]

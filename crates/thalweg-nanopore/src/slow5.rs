@@ -18,36 +18,22 @@
 //! ```
 
 pub mod ascii;
-mod auxiliary;
 mod coding;
+mod file;
 mod frame;
 mod header;
-mod index;
-mod merge;
-mod number;
-mod press;
-mod record;
 pub mod resync;
-mod version;
+mod writer;
 
-pub use auxiliary::{AuxArray, AuxField, AuxType, AuxValue, AuxValues, Scalar};
+pub use crate::record::{
+    Attribute, AuxArray, AuxField, AuxType, AuxValue, AuxValues, Encoding, Entry, Header, Index,
+    Merged, Record, RecordPress, Scalar, SignalPress, Version,
+};
 pub use coding::{Decoder, Encoder};
+pub(crate) use file::{Slow5Unpacker, open};
 pub use frame::{Frame, Framing};
-pub(super) use header::MAGIC;
-pub use header::{Attribute, Encoding, Header, Parsed};
-pub use index::{Entry, Index};
-pub use merge::Merged;
-pub use press::{RecordPress, SignalPress};
-pub use record::Record;
-pub use version::Version;
+pub(crate) use header::MAGIC;
+pub use header::Parsed;
+pub use writer::ReadWriter;
 
-/// What a fault quotes of the bytes it found: at most this many, so that a message stays one line.
-const QUOTED_BYTES: usize = 40;
-
-/// The bytes as a message shows them: printable, short, in quotation marks.
-fn quoted(bytes: &[u8]) -> String {
-    match bytes.get(..QUOTED_BYTES) {
-        Some(head) if bytes.len() > QUOTED_BYTES => format!("\"{}...\"", head.escape_ascii()),
-        _ => format!("\"{}\"", bytes.escape_ascii()),
-    }
-}
+use crate::record::{auxiliary, number, quoted};

@@ -27,6 +27,7 @@
 //! ```
 
 mod fastq;
+mod file;
 mod header;
 mod pore;
 mod record;

@@ -12,6 +12,7 @@ mod faulty;
 mod feed;
 pub mod fuzz;
 pub mod pod5;
+pub mod toy;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -96,7 +96,7 @@ pub(super) fn is_whole<'a>(
         Format::Slow5 => b"\n",
         Format::Blow5 => Framing::new(Encoding::Binary).end_marker(),
         Format::Pod5 => &pod5::SIGNATURE,
-        Format::Fast5 => &[],
+        _ => &[],
     };
     let mut found = vec![0; end.len()];
     let at = file.store().size().saturating_sub(end.len() as u64);

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use thalweg_io::Fault;
 
-use crate::slow5::{AuxField, AuxValue, Header, Record};
+use crate::record::{AuxField, AuxValue, Header, Record};
 
 /// A digest of a read. For comparisons within one run of this program: another build may digest
 /// otherwise.
@@ -38,7 +38,7 @@ impl Fields {
         Self { places: places(&names, header), names }
     }
 
-    /// The same fields in records of another header.
+    /// These fields, by their places in records of another header.
     pub(super) fn within(&self, header: &Header) -> Self {
         Self { names: self.names.clone(), places: places(&self.names, header) }
     }

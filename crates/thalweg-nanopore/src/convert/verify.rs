@@ -8,7 +8,7 @@ use thalweg_io::{Error, InFile, Result};
 
 use super::digest::{Digest, Fields};
 use crate::reads::{ReadFile, Selection};
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// What should be in a file.
 pub(super) struct Wanted<'a> {

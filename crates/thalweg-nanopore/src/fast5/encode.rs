@@ -3,7 +3,7 @@
 use thalweg_codec::{deflate, vbz};
 use thalweg_io::Fault;
 
-use crate::slow5::Record;
+use crate::record::Record;
 
 /// How signals are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use thalweg_hdf5::types::Value;
 
-use crate::slow5::{Attribute, AuxField, AuxType, Scalar};
+use crate::record::{Attribute, AuxField, AuxType, Scalar};
 
 /// What SLOW5 calls the fields that most reads have, in the order in which they are put where the
 /// first read has them.

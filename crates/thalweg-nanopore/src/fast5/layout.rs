@@ -11,7 +11,7 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::fields::{Calibration, Fields};
-use crate::slow5::{
+use crate::record::{
     AuxField, Encoding, Entry, Header, Index, Record, RecordPress, SignalPress, Version,
 };
 

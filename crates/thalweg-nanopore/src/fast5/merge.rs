@@ -11,7 +11,7 @@ use thalweg_io::{Error, Result};
 use super::fields::{Calibration, Fields, GroupAttributes, attributes, text};
 use super::found::{Attributes, Found, Shared};
 use super::layout::{Layout, Row, Signal};
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// What a read takes at least beside its own values, for the check of the budget.
 const ROW_BYTES: usize = size_of::<Row>() + 64;
@@ -19,7 +19,7 @@ const ROW_BYTES: usize = size_of::<Row>() + 64;
 /// The read groups and fields of the reads that have been seen so far, in their order: those of
 /// later reads come behind them, and nothing that was said of a read becomes wrong.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownFields {
     name: Arc<str>,
     /// Attributes of the file, which go to every read group.
     of_file: GroupAttributes,
@@ -44,7 +44,7 @@ struct Key {
     own: Vec<(String, String)>,
 }
 
-impl Known {
+impl KnownFields {
     /// Nothing yet, of a file with these attributes.
     pub(super) fn new(name: &Arc<str>, of_file: Attributes) -> Self {
         let mut known = Self {
@@ -89,7 +89,7 @@ impl Known {
                 // It says what the signal's own length says, or it is kept.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
                 (_, value @ Value::Other(_)) => {
-                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)))
+                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)));
                 }
                 (_, value) => values.push((name, value)),
             }
@@ -104,7 +104,7 @@ impl Known {
             }
             match value {
                 Value::Other(_) => {
-                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)))
+                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)));
                 }
                 value if name == "channel_number" => values.push((name, value)),
                 // Under its group's name, so that it can go back there.
@@ -151,7 +151,7 @@ impl Known {
                 match text(&value) {
                     Some(text) => put(&mut all, part, name, text),
                     None => {
-                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)))
+                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)));
                     }
                 }
             }
@@ -197,7 +197,7 @@ impl Known {
 
 /// Rows in the making.
 pub(super) struct Merge {
-    pub(super) known: Known,
+    pub(super) known: KnownFields,
     memory: usize,
     taken: usize,
     rows: Vec<Row>,
@@ -205,7 +205,7 @@ pub(super) struct Merge {
 
 impl Merge {
     /// None yet. They may take `memory` bytes.
-    pub(super) fn new(known: Known, memory: usize) -> Self {
+    pub(super) fn new(known: KnownFields, memory: usize) -> Self {
         Self { known, memory, taken: 0, rows: Vec::new() }
     }
 

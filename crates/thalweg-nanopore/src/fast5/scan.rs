@@ -11,7 +11,7 @@ use thalweg_io::{Error, Result};
 
 use super::found::{Attributes, Found, PREFIX, Shared};
 use super::layout::Layout;
-use super::merge::{Known, Merge, missing};
+use super::merge::{KnownFields, Merge, missing};
 
 /// Whether an HDF5 file has the groups of FAST5.
 ///
@@ -46,7 +46,7 @@ impl Layout {
         let file = File::open(store, control)?;
         let root = file.root()?;
         let links = root.links()?;
-        let merge = Merge::new(Known::new(store.name(), root.attributes()?), memory);
+        let merge = Merge::new(KnownFields::new(store.name(), root.attributes()?), memory);
         let mut scan = Scan { name: store.name().clone(), control, merge };
         let raw = root.child(c"Raw")?;
         if let Some(reads) = raw.map_or(Ok(None), |raw| raw.child(c"Reads"))? {

@@ -8,8 +8,8 @@ use thalweg_io::Result;
 
 use super::found::{Found, Root};
 use super::layout::{Layout, Row};
-use super::merge::{Known, Merge};
-use crate::slow5::Header;
+use super::merge::{KnownFields, Merge};
+use crate::record::Header;
 
 /// A layout in the making.
 pub struct Walk(Merge);
@@ -46,8 +46,8 @@ impl Walk {
 
 impl Root {
     /// What is known of the file's reads before any was seen; `name` is what errors call the file.
-    pub fn known(&self, name: &Arc<str>) -> Known {
-        let mut known = Known::new(name, self.attributes.clone());
+    pub fn known(&self, name: &Arc<str>) -> KnownFields {
+        let mut known = KnownFields::new(name, self.attributes.clone());
         self.others.iter().for_each(|what| known.leave_out(what.clone()));
         known
     }
@@ -56,14 +56,14 @@ impl Root {
 /// What is known of some reads of a file, and the header that goes with it.
 #[derive(Debug, Clone)]
 pub struct State {
-    known: Known,
+    known: KnownFields,
     header: Arc<Header>,
     left_out: Vec<String>,
 }
 
 impl State {
     /// The state after reads that were taken in.
-    pub fn new(known: Known) -> Self {
+    pub fn new(known: KnownFields) -> Self {
         Self { header: Arc::new(known.header()), left_out: known.left_out(), known }
     }
 
@@ -78,12 +78,12 @@ impl State {
     }
 
     /// What is known.
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &KnownFields {
         &self.known
     }
 }
 
-impl Known {
+impl KnownFields {
     /// A read's row. What was not known before is known from then on; the other outcome is whether
     /// something was not.
     ///

@@ -9,7 +9,7 @@ use thalweg_io::{Error, InFile, Result};
 
 use super::encode::{Compression, Encoded};
 use crate::pod5::fields::{CONTEXT_TAGS, END_REASONS};
-use crate::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
+use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
 /// An attribute that stands at the read itself, where ONT's readers look for it. A field of this
 /// name stands there, too.
@@ -240,7 +240,7 @@ impl FileWriter {
                     file.code(at, &place.name, kind, code)?;
                 }
                 (Kind::Number(kind), value) => {
-                    file.number(Some(at), &place.name, *kind, &bytes_of(value))?
+                    file.number(Some(at), &place.name, *kind, &bytes_of(value))?;
                 }
                 _ => {}
             }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use thalweg_io::Fault;
 
-use super::flat::Table;
+use super::flatbuffer::Table;
 
 /// First and last bytes of the file.
 pub const SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";

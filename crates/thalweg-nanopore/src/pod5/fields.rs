@@ -5,7 +5,7 @@
 //! types are POD5's, "Table Schema" of its specification, with version 0's structs flattened as
 //! version 3 does.
 
-use crate::slow5::{AuxField, AuxType, Scalar};
+use crate::record::{AuxField, AuxType, Scalar};
 
 /// What a column holds. Text may be stored plain or through a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

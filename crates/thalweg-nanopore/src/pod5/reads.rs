@@ -16,7 +16,7 @@ use super::fields::{self, COLUMNS_ATTRIBUTE};
 use super::run_info::{RunInfo, attributes};
 use super::schema::Column;
 use super::uuid::{UUID_BYTES, format_uuid};
-use crate::slow5::{
+use crate::record::{
     Attribute, AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version,
 };
 use value::{Aux, Source, index, pick, push_decimal};

@@ -17,7 +17,7 @@ use thalweg_io::Fault;
 use super::batch::{Array, Batch};
 use super::fields::{CONTEXT_TAGS, RUN_INFO, RunStored};
 use super::schema::{Column, Kind};
-use crate::slow5::{Attribute, Header};
+use crate::record::{Attribute, Header};
 
 /// A value of a run's column.
 #[derive(Debug, Clone, PartialEq)]

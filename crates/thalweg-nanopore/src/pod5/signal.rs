@@ -2,7 +2,6 @@
 //!
 //! VBZ is zstd over [`svb16`]; the number of samples is not in it but in the row's `samples`.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use thalweg_codec::svb16;
@@ -60,15 +59,6 @@ pub struct Piece {
     pub range: Range<u64>,
     /// How many samples it holds.
     pub samples: u32,
-}
-
-/// A row as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredRow<'a> {
-    /// How many samples it holds.
-    pub samples: u32,
-    /// What is stored of them.
-    pub bytes: Cow<'a, [u8]>,
 }
 
 /// Bytes of a sample count.

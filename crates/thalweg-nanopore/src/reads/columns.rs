@@ -68,7 +68,7 @@ impl ReadFile {
     /// # Errors
     /// As for [`ReadFile::batches`], about the header.
     pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(Table::new([(self.store.name(), self.header())], strings, true)?.schema)
+        Ok(Table::new([(self.file.name(), self.header())], strings, true)?.schema)
     }
 
     /// The selected reads as Arrow batches, in the order of the selection.
@@ -85,7 +85,7 @@ impl ReadFile {
         self.batches_with(selection, BatchOptions::default())
     }
 
-    /// The same in another order or with other columns.
+    /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
     /// As for [`ReadFile::batches`].
@@ -93,8 +93,8 @@ impl ReadFile {
         self.tabulate(selection, options, true)
     }
 
-    /// The same without the samples, which are not decoded, and need not be fetched where the
-    /// format keeps them apart: in the place of `signal` stands `samples` (uint64), their number.
+    /// The selected reads as batches without samples, which are not decoded, and need not be
+    /// fetched where the format keeps them apart: in the place of `signal` stands `samples` (uint64), their number.
     ///
     /// # Errors
     /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.
@@ -108,7 +108,7 @@ impl ReadFile {
         options: BatchOptions,
         signal: bool,
     ) -> Result<Batches> {
-        let table = Table::new([(self.store.name(), self.header())], options.strings, signal)?;
+        let table = Table::new([(self.file.name(), self.header())], options.strings, signal)?;
         self.batches_of(selection, &Arc::new(table), options.order, 0)
     }
 
@@ -124,9 +124,10 @@ impl ReadFile {
             Order::Selection => Delivery::Ordered,
             Order::AsTheyCome => Delivery::AsTheyCome,
         };
-        let limit = plan::batch_bytes(&self.shape(delivery), self.options.budget).min(MOST_BYTES);
+        let limit =
+            plan::batch_bytes(&self.shape(delivery), self.file.options.budget).min(MOST_BYTES);
         let fit = Fit::new(table.clone(), self.header());
-        let tabulate = Tabulate { name: self.store.name().clone(), fit, limit };
+        let tabulate = Tabulate { name: self.file.name().clone(), fit, limit };
         let run = self.run(selection, tabulate, delivery)?;
         let reorder = order == Order::Selection && matches!(selection, Selection::Ids(_));
         Ok(Batches::new(run, table.clone(), file, reorder.then_some(limit)))

@@ -46,8 +46,8 @@ impl ReadFile {
     /// As [`ReadFile::visit`], but for what only decoding would show.
     pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
         let shape = self.shape(Delivery::Worker);
-        let (source, _) = self.source(selection, &shape, true)?;
-        let finished = self.start(source, Untouched, shape)?.finish()?;
+        let (source, _) = self.reads.source(&self.file, selection, &shape, true)?;
+        let finished = self.file.start(source, Untouched, shape)?.finish()?;
         let reads = finished.workers.iter().sum();
         Ok(Summary { reads, ..self.summary(finished.clocks) })
     }

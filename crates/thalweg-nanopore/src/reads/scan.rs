@@ -20,7 +20,7 @@ use thalweg_io::condition::{Bound, Condition};
 use thalweg_io::{Error, Result};
 
 use super::{Batch, BatchOptions, Order, ReadSet, Selection, Strings};
-use crate::slow5::Header;
+use crate::record::Header;
 
 /// Name of the column that says which file a read is from.
 pub const FILE_COLUMN: &str = "file";

@@ -11,7 +11,7 @@ use thalweg_io::cells::{numbers, shown};
 use thalweg_io::{Error, Result};
 
 use super::{FILE_COLUMN, ReadSet, ScanOptions, Selection, Strings};
-use crate::slow5::Header;
+use crate::record::Header;
 
 pub use lengths::{LengthStats, Lengths};
 

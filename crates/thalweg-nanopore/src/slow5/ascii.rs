@@ -7,8 +7,8 @@
 
 use thalweg_io::Fault;
 
-use super::auxiliary::{AuxField, AuxType, AuxValue, Scalar};
-use super::{Header, Record, number, quoted};
+use super::{Header, Record, auxiliary, number, quoted};
+use crate::record::{AuxField, AuxType, AuxValue, Scalar};
 
 /// Stands for a missing value.
 const MISSING: &[u8] = b".";
@@ -241,13 +241,17 @@ fn push_scalar(element: Scalar, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let unsigned = |max: u64| number::parse_unsigned(text, max);
     match element {
         Scalar::Int8 => {
-            out.extend(i8::try_from(signed(i8::MIN.into(), i8::MAX.into())?).ok()?.to_le_bytes())
+            out.extend(i8::try_from(signed(i8::MIN.into(), i8::MAX.into())?).ok()?.to_le_bytes());
         }
         Scalar::Int16 => {
-            out.extend(i16::try_from(signed(i16::MIN.into(), i16::MAX.into())?).ok()?.to_le_bytes())
+            out.extend(
+                i16::try_from(signed(i16::MIN.into(), i16::MAX.into())?).ok()?.to_le_bytes(),
+            );
         }
         Scalar::Int32 => {
-            out.extend(i32::try_from(signed(i32::MIN.into(), i32::MAX.into())?).ok()?.to_le_bytes())
+            out.extend(
+                i32::try_from(signed(i32::MIN.into(), i32::MAX.into())?).ok()?.to_le_bytes(),
+            );
         }
         Scalar::Int64 => out.extend(signed(i64::MIN, i64::MAX)?.to_le_bytes()),
         Scalar::Uint8 | Scalar::Enum => out.push(u8::try_from(unsigned(u8::MAX.into())?).ok()?),
@@ -348,7 +352,7 @@ fn write(
     if samples.is_empty() {
         out.push(b'\t');
     }
-    super::auxiliary::verify(&header.aux, record.aux)?;
+    auxiliary::verify(&header.aux, record.aux)?;
     for value in record.aux_values(header) {
         out.push(b'\t');
         push_value(value?.1, out)?;

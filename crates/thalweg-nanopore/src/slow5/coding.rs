@@ -398,7 +398,7 @@ impl Compressors {
         match header.record_press {
             RecordPress::None => return Ok(payload),
             RecordPress::Zlib if header.signal_press == SignalPress::None => {
-                self.deflate.compress(payload, stored)?
+                self.deflate.compress(payload, stored)?;
             }
             RecordPress::Zlib => self.runs.compress(payload, stored),
             RecordPress::Zstd => self.zstd.compress(payload, stored)?,

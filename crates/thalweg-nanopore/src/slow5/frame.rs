@@ -147,7 +147,8 @@ fn row(bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
         return Ok(Frame::Record { stored: 0..end, len: end + 1 });
     }
     if bytes.len() as u64 == remaining {
-        let tail = bytes.get(bytes.len().saturating_sub(super::QUOTED_BYTES)..).unwrap_or(bytes);
+        let tail =
+            bytes.get(bytes.len().saturating_sub(crate::record::QUOTED_BYTES)..).unwrap_or(bytes);
         return Err(damaged(
             format!("{} at the end of the file", quoted(tail)),
             "a newline after the last row",

@@ -12,7 +12,7 @@ use super::Recipe;
 pub struct SynthRead {
     /// A version 4 UUID in its usual form.
     pub read_id: String,
-    /// The same as 16 bytes, as POD5 stores it.
+    /// The id as 16 bytes, as POD5 stores it.
     pub uuid: [u8; 16],
     /// Which read group (run) it belongs to.
     pub read_group: u32,

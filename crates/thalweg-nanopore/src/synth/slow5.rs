@@ -4,10 +4,11 @@ use thalweg_io::Fault;
 
 use super::{Synth, SynthRead};
 use crate::pod5::fields::END_REASONS;
-use crate::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar,
+use crate::record::{
+    Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordPress, Scalar,
     SignalPress, Version,
 };
+use crate::slow5::Encoder;
 
 /// The auxiliary fields of a current run, in the order in which real files have them. FAST5 files
 /// had the first few.

@@ -12,10 +12,10 @@ use thalweg_io::{Error, Fault, Result};
 
 use super::{Pod5Writer, ReadWriter};
 use crate::format::{Format, Loss, Losses};
-use crate::pod5::StoredRow;
 use crate::pod5::write::{EncodedSignal, Layout, Mapping, Row, Runs, SignalEncoder};
+use crate::record::StoredRow;
+use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress};
 use crate::slow5;
-use crate::slow5::{Encoding, Header, Index, Record, RecordPress, SignalPress};
 
 use super::Fast5Writer;
 use crate::fast5;

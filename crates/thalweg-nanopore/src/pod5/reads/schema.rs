@@ -12,7 +12,7 @@ use crate::pod5::run_info::RunInfo;
 use crate::pod5::schema::{Column, Kind, Schema};
 use crate::pod5::uuid::UUID_BYTES;
 use crate::pod5::write;
-use crate::slow5::{AuxField, AuxType, Scalar};
+use crate::record::{AuxField, AuxType, Scalar};
 
 /// Before version 3, columns were fields of structs.
 const STRUCTS: [(&str, &str, &str); 7] = [

@@ -5,7 +5,7 @@ use thalweg_io::Fault;
 use crate::pod5::batch::{Array, Batch};
 use crate::pod5::fields::END_REASONS;
 use crate::pod5::schema::Column;
-use crate::slow5::{AuxType, Scalar};
+use crate::record::{AuxType, Scalar};
 
 /// A column, or the translation of what its indices stand for.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::slow5::{Encoding, RecordPress, SignalPress, Version};
+use crate::record::{Encoding, RecordPress, SignalPress, Version};
 
 fn header(runs: &[RunInfo]) -> Header {
     Header {

@@ -24,7 +24,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use thalweg_io::Fault;
 
 use crate::pod5::fields::Stored;
-use crate::slow5::Scalar;
+use crate::record::Scalar;
 
 /// A value of a column. Which numbers fit is the column's to say.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -335,13 +335,13 @@ impl Column {
             (Self::F64(column), Value::Double(value)) => column.append_value(*value),
             (Self::F64(column), Value::Missing) => column.append_value(f64::NAN),
             (Self::Bool(column), Value::Unsigned(value @ 0..=1)) => {
-                column.append_value(*value == 1)
+                column.append_value(*value == 1);
             }
             (Self::Bool(column), Value::Missing) => column.append_null(),
             (Self::Text(column), Value::Text(text)) => column.append_value(text),
             (Self::Text(column), Value::Missing) => column.append_null(),
             (Self::Codes(column, dictionary), Value::Text(text)) => {
-                column.append_value(dictionary.code(text)?)
+                column.append_value(dictionary.code(text)?);
             }
             (Self::Codes(column, _), Value::Missing) => column.append_null(),
             (Self::List(list), Value::List(items)) => list.push(Some(items))?,

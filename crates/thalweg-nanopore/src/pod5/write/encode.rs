@@ -74,7 +74,7 @@ impl SignalEncoder {
                     self.zstd.compress(&self.plain, &mut stored)?;
                 }
                 SignalCoding::Plain => {
-                    stored.extend(row.iter().flat_map(|sample| sample.to_le_bytes()))
+                    stored.extend(row.iter().flat_map(|sample| sample.to_le_bytes()));
                 }
             }
             chunks.push((row.len() as u32, stored));

@@ -8,14 +8,14 @@ use thalweg_io::Fault;
 
 use super::column::{Value, retyped, type_of};
 use super::reads::{More, Row};
-use crate::format::{Loss, Losses};
+use crate::losses::{Loss, Losses};
 use crate::pod5::fields::{
     COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored,
     WIDE_CHANNEL, calibration_scale, range,
 };
 use crate::pod5::run_info::attributes;
 use crate::pod5::{RunInfo, RunValue, format_uuid, parse_uuid};
-use crate::slow5::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
+use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
 /// Where an auxiliary field goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use thalweg_io::engine::{Clocks, Recycler, Run};
 use super::reorder::{Pool, Reorder};
 use super::rows::{Rows, Tabulate};
 use super::table::Table;
-use crate::reads::collect::ReadDecoder;
+use crate::reads::decoder::ReadDecoder;
 
 /// Where a batch's memory goes when it is dropped.
 #[derive(Debug)]

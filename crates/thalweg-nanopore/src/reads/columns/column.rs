@@ -12,7 +12,7 @@ use thalweg_io::Fault;
 
 use super::table::Spec;
 use super::values::{Values, clear, reclaim};
-use crate::slow5::{AuxType, AuxValue, Scalar};
+use crate::record::{AuxType, AuxValue, Scalar};
 
 /// Which rows have a value. Costs nothing as long as all have.
 #[derive(Debug, Default)]

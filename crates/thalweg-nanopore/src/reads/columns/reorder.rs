@@ -50,7 +50,7 @@ pub(super) struct Reorder {
     first: u64,
     /// Batch, row and bytes of rows whose turn has not come.
     early: InOrder<(u64, usize, usize)>,
-    /// The same of those that are next.
+    /// Batch, row and bytes of the rows that are next.
     ready: VecDeque<(u64, usize, usize)>,
     ready_bytes: usize,
     failed: Option<Error>,

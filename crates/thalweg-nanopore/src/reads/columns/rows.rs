@@ -8,8 +8,8 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use super::column::Column;
 use super::table::{Fit, SIGNAL, Table};
 use crate::reads::Read;
-use crate::reads::collect::Collect;
-use crate::slow5::AuxValue;
+use crate::reads::decoder::Collect;
+use crate::record::AuxValue;
 
 /// Bytes that a row takes beside its samples, read id and auxiliary values: offsets and the fixed
 /// columns.

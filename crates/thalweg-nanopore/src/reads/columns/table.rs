@@ -9,7 +9,7 @@ use thalweg_io::cells::TYPE_KEY;
 use thalweg_io::{Error, Result};
 
 use super::Strings;
-use crate::slow5::{AuxField, AuxType, Header, Scalar};
+use crate::record::{AuxField, AuxType, Header, Scalar};
 
 /// Number of the column of samples, or of their number where nobody asked for them.
 pub(super) const SIGNAL: usize = 6;

@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
 
-use crate::slow5::{AuxValue, Scalar};
+use crate::record::{AuxValue, Scalar};
 
 /// A vector of one of the types that a field can have. Characters and codes of enumerations are
 /// `U8`.
@@ -28,7 +28,7 @@ pub(super) enum Values {
     F64(Vec<f64>),
 }
 
-/// The same for each type.
+/// Evaluates an expression for a vector of whichever type.
 macro_rules! each {
     ($values:expr, $vec:ident => $body:expr) => {
         match $values {
@@ -74,7 +74,7 @@ impl Values {
             (Self::I32(vec), AuxValue::Int32(v)) => vec.push(v),
             (Self::I64(vec), AuxValue::Int64(v)) => vec.push(v),
             (Self::U8(vec), AuxValue::Uint8(v) | AuxValue::Char(v) | AuxValue::Enum(v)) => {
-                vec.push(v)
+                vec.push(v);
             }
             (Self::U16(vec), AuxValue::Uint16(v)) => vec.push(v),
             (Self::U32(vec), AuxValue::Uint32(v)) => vec.push(v),

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::slow5::{AuxField, AuxType, Frame, Scalar, Version};
+use crate::record::{AuxField, AuxType, Scalar, Version};
+use crate::slow5::Frame;
 
 const LIMIT: usize = 1 << 20;
 

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use thalweg_io::Fault;
 
-use super::super::{AuxField, RecordPress, SignalPress, Version, number, quoted};
 use super::{
-    Attribute, Encoding, Header, MAGIC, MISSING, NAMES, Parsed, READ_GROUPS_LINE, TEXT_AT,
-    TEXT_LEN_AT, TYPES, VERSION_LINE,
+    MAGIC, MISSING, NAMES, Parsed, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES, VERSION_LINE,
+};
+use crate::record::{
+    Attribute, AuxField, Encoding, Header, RecordPress, SignalPress, Version, number, quoted,
 };
 
 /// Every header of either encoding is longer than this.

@@ -2,7 +2,8 @@ use proptest::prelude::*;
 use thalweg_io::Fault;
 
 use super::*;
-use crate::slow5::{AuxType, Scalar};
+use crate::record::{Attribute, AuxField, Encoding, RecordPress, SignalPress, Version};
+use crate::record::{AuxType, Scalar};
 
 fn sample(encoding: Encoding) -> Header {
     let attribute = |name: &str, values: [Option<&str>; 2]| Attribute {

@@ -4,11 +4,8 @@ use std::collections::HashSet;
 
 use thalweg_io::Fault;
 
-use super::super::{RecordPress, Scalar, SignalPress, Version, number, quoted};
-use super::{
-    Encoding, Header, MAGIC, MISSING, NAMES, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES,
-    VERSION_LINE,
-};
+use super::{MAGIC, MISSING, NAMES, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES, VERSION_LINE};
+use crate::record::{Encoding, Header, RecordPress, Scalar, SignalPress, Version, number, quoted};
 
 impl Header {
     /// The version to write: 0.1.0 has neither signal compression, nor zstd, nor enumerations, and

@@ -1,0 +1,164 @@
+//! From a store to what is known of its reads; and all reads' metadata, parsed by many at a time.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use thalweg_hdf5::metadata as meta;
+use thalweg_hdf5::metadata::Refused;
+use thalweg_io::control::Control;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, InFile, Result};
+
+use super::pages::Pages;
+use super::stream::Stream;
+use crate::fast5::{Found, HAS_LIBHDF5, Layout, Root, Walk};
+
+/// Reads that a thread parses at a time.
+const STRIDE: usize = 32;
+
+/// Threads, at most: they wait for the store most of the time.
+const THREADS: usize = 16;
+
+/// What opening needs to know.
+#[derive(Clone, Copy)]
+pub(super) struct OpenContext<'a> {
+    pub(super) store: &'a Arc<dyn Store>,
+    pub(super) control: &'a Control,
+    /// Requests in flight.
+    pub(super) depth: usize,
+    /// Bytes that are known of all reads.
+    pub(super) memory: usize,
+}
+
+impl OpenContext<'_> {
+    fn pages(&self) -> Pages {
+        Pages::new(self.store, self.control, self.depth.clamp(1, THREADS))
+    }
+}
+
+/// What is known of a file's reads.
+pub(super) enum Opened {
+    Stream(Arc<Stream>),
+    Table(Layout),
+}
+
+/// Finds the reads of a file.
+pub(super) fn open(context: OpenContext<'_>) -> Result<Opened> {
+    match parse(context) {
+        Ok(opened) => Ok(opened),
+        Err(Refused::Store(error)) => Err(error),
+        Err(refused) => otherwise(context, refused).map(Opened::Table),
+    }
+}
+
+fn parse(context: OpenContext<'_>) -> meta::Result<Opened> {
+    let pages = context.pages();
+    let root = Root::parse(&pages, context.memory as u64)?;
+    match Stream::open(context, &pages, root)? {
+        Ok(stream) => Ok(Opened::Stream(Arc::new(stream))),
+        Err(root) => table(context, &pages, &root).map(Opened::Table),
+    }
+}
+
+/// What libhdf5 makes of a file that is not read, or not understood, without it.
+pub(super) fn from_library(
+    OpenContext { store, control, memory, .. }: OpenContext<'_>,
+) -> Result<Layout> {
+    let path = std::path::Path::new(&**store.name());
+    if path.is_file() {
+        control.inspect(path, None)?;
+    }
+    Layout::scan(store, control, memory)
+}
+
+fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Layout> {
+    from_library(context).map_err(|error| match refused {
+        // What was found here says more than that there is no library.
+        Refused::Damaged(fault) if !HAS_LIBHDF5 => {
+            fault.in_file(context.store.name(), 0, "HDF5's metadata")
+        }
+        _ => error,
+    })
+}
+
+/// Finds all reads without libhdf5.
+#[cfg(test)]
+pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Layout> {
+    let pages = context.pages();
+    let root = Root::parse(&pages, context.memory as u64)?;
+    table(context, &pages, &root)
+}
+
+/// Rows of all reads.
+fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Layout> {
+    let mut walk = Walk::new(context.store.name(), root, context.memory);
+    let mut refused = None;
+    all(root, context, &mut |found| match found.and_then(|found| walk.read(pages, found)) {
+        Ok(()) => Ok(true),
+        Err(Refused::Store(error)) => Err(error),
+        Err(other) => {
+            refused = Some(other);
+            Ok(false)
+        }
+    })?;
+    match refused {
+        Some(refused) => Err(refused),
+        None => Ok(walk.finish(pages.requests() + 1)?),
+    }
+}
+
+/// Parses all reads, stride by stride in turn on threads that wait for the store most of the time.
+/// Hands them on by their order, for as long as they are wanted.
+pub(super) fn all(
+    root: &Root,
+    context: OpenContext<'_>,
+    take: &mut dyn FnMut(meta::Result<Found>) -> Result<bool>,
+) -> Result<()> {
+    let OpenContext { store, control, depth, .. } = context;
+    let threads = depth.clamp(1, THREADS).min(root.len().div_ceil(STRIDE));
+    if threads <= 1 {
+        let pages = context.pages();
+        for number in 0..root.len() {
+            if control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if !take(root.read(&pages, number))? {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    std::thread::scope(|scope| {
+        let mut receivers = Vec::with_capacity(threads);
+        for thread in 0..threads {
+            // None goes further ahead than this.
+            let (sender, receiver) = sync_channel(2);
+            receivers.push(receiver);
+            let parse = move || {
+                let pages = Pages::new(store, control, 1);
+                for first in (0..root.len()).step_by(STRIDE).skip(thread).step_by(threads) {
+                    let reads = first..root.len().min(first + STRIDE);
+                    let parsed: Vec<_> = reads.map(|number| root.read(&pages, number)).collect();
+                    if sender.send(parsed).is_err() {
+                        break;
+                    }
+                }
+            };
+            let started =
+                std::thread::Builder::new().name("thalweg-scan".into()).spawn_scoped(scope, parse);
+            started.map_err(|e| Error::io(store.name(), "starting a thread for", e))?;
+        }
+        for (_, receiver) in (0..root.len()).step_by(STRIDE).zip(receivers.iter().cycle()) {
+            let parsed = receiver.recv().map_err(|_| Error::Cancelled)?;
+            if control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            for found in parsed {
+                if !take(found)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,133 @@
+//! Metadata through a store: in windows, because what belongs together lies close together.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_hdf5::metadata::Source;
+use thalweg_io::control::Control;
+use thalweg_io::store::Store;
+use thalweg_io::store::many::read_many;
+use thalweg_io::{Error, Result};
+
+/// Bytes of a window, and how many windows are kept.
+pub(super) const WINDOW: u64 = 6 << 10;
+const KEPT: usize = 8;
+
+/// Expected bytes that lie closer than this are fetched in one request.
+const GAP: u64 = 4 << 10;
+/// Bytes fetched ahead at a time.
+const AHEAD: u64 = 32 << 20;
+
+/// A store as a source of metadata.
+pub(super) struct Pages {
+    store: Arc<dyn Store>,
+    control: Control,
+    /// Requests in flight while something is expected.
+    depth: usize,
+    /// The latest last: where it starts, its bytes.
+    windows: RefCell<VecDeque<(u64, Vec<u8>)>>,
+    /// What was expected, by offset.
+    ahead: RefCell<Vec<(u64, Vec<u8>)>>,
+    requests: Cell<u64>,
+}
+
+impl Pages {
+    pub(super) fn new(store: &Arc<dyn Store>, control: &Control, depth: usize) -> Self {
+        let (windows, ahead) = (RefCell::default(), RefCell::default());
+        let (store, control) = (store.clone(), control.clone());
+        Self { store, control, depth, windows, ahead, requests: Cell::new(0) }
+    }
+
+    /// Requests made, each after the other; those for what was expected are one.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.get()
+    }
+
+    fn known(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+        let inside = |(start, bytes): &(u64, Vec<u8>)| {
+            let from = usize::try_from(at.checked_sub(*start)?).ok()?;
+            bytes.get(from..from.checked_add(len)?).map(<[u8]>::to_vec)
+        };
+        if let Some(found) = self.windows.borrow().iter().rev().find_map(inside) {
+            return Some(found);
+        }
+        let ahead = self.ahead.borrow();
+        let before = ahead.partition_point(|(start, _)| *start <= at);
+        inside(ahead.get(before.checked_sub(1)?)?)
+    }
+}
+
+impl Source for Pages {
+    fn size(&self) -> u64 {
+        self.store.size()
+    }
+
+    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
+        if let Some(known) = self.known(at, len) {
+            return Ok(Cow::Owned(known));
+        }
+        if self.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(bytes) = self.store.bytes() {
+            self.store.touch(at, len)?;
+            let start = usize::try_from(at).unwrap_or(usize::MAX);
+            return Ok(Cow::Borrowed(
+                bytes.get(start..start.saturating_add(len)).unwrap_or_default(),
+            ));
+        }
+        self.requests.set(self.requests.get() + 1);
+        if len as u64 > WINDOW {
+            let mut bytes = vec![0; len];
+            self.store.read_at(at, &mut bytes)?;
+            return Ok(Cow::Owned(bytes));
+        }
+        let mut windows = self.windows.borrow_mut();
+        let mut bytes = if windows.len() < KEPT {
+            Vec::new()
+        } else {
+            windows.pop_front().unwrap_or_default().1
+        };
+        bytes.resize(WINDOW.min(self.store.size() - at) as usize, 0);
+        self.store.read_at(at, &mut bytes)?;
+        let wanted = bytes.get(..len).unwrap_or_default().to_vec();
+        windows.push_back((at, bytes));
+        Ok(Cow::Owned(wanted))
+    }
+
+    fn expect(&self, mut ranges: Vec<Range<u64>>) -> Result<()> {
+        if self.store.bytes().is_some() {
+            return Ok(());
+        }
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in ranges {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end.saturating_add(GAP) => {
+                    last.end = last.end.max(range.end);
+                }
+                _ => merged.push(range),
+            }
+        }
+        // What does not fit is fetched when it is asked for.
+        let mut room = AHEAD;
+        merged.retain(|range| match room.checked_sub(range.end - range.start) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        });
+        self.requests.set(self.requests.get() + 1);
+        let fetched = read_many(&*self.store, &merged, self.depth, &self.control)?;
+        let mut ahead = self.ahead.borrow_mut();
+        ahead.clear();
+        for (range, bytes) in merged.into_iter().zip(fetched) {
+            ahead.push((range.start, bytes?));
+        }
+        Ok(())
+    }
+}

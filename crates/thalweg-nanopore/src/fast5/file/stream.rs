@@ -1,0 +1,432 @@
+//! Reads that are parsed by the workers that decode them, from the bytes that were fetched for
+//! their signal.
+//!
+//! Metadata of a read and its signal are written one after the other, so what a read needs lies
+//! between its group's header and that of a read soon after: how soon, some reads tell when the
+//! file is opened. The engine then goes through the file once. What lies elsewhere is fetched by
+//! itself.
+//!
+//! The header that the file presents is made of its first reads. A read that has something else -
+//! an attribute that those did not have, another run - makes the worker that meets it go through
+//! the metadata of all reads, once, and from then on reads go with the header of all. What was said
+//! before stays right: later groups and fields come behind the known ones.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use thalweg_hdf5::metadata as meta;
+use thalweg_hdf5::metadata::{Refused, Source};
+use thalweg_io::control::Control;
+use thalweg_io::extent::Extent;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, InFile, Result};
+
+use super::open::{OpenContext, all, from_library};
+use super::pages::{Pages, WINDOW};
+use crate::fast5::{KnownFields, Layout, Root, Row, RowDecoder, Rows, State};
+use crate::record::{Entry, Header, Index, Record, Version};
+
+/// Reads that make the header at first, and reads that are looked at beside them to see where
+/// things lie.
+const FIRST: usize = 8;
+const OTHERS: usize = 8;
+
+/// Metadata further before their group's header than this are fetched by themselves.
+const BEFORE: u64 = 64 << 10;
+/// What a read needs may lie beyond the headers of this many reads.
+const AFTER: usize = 4;
+/// No read is fetched with more bytes than this in one go; what is missing then is fetched by
+/// itself.
+const MOST: u64 = 32 << 20;
+
+/// A file whose reads are parsed as they go by.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    store: Arc<dyn Store>,
+    control: Control,
+    depth: usize,
+    memory: usize,
+    root: Root,
+    reach: Reach,
+    first: Arc<State>,
+    whole: OnceLock<Whole>,
+    walking: Mutex<()>,
+    /// What libhdf5 makes of the file; `None` if it refuses it, too.
+    library: OnceLock<Option<Arc<Layout>>>,
+    requests: u64,
+}
+
+/// What all of the reads have.
+#[derive(Debug, Clone)]
+enum Whole {
+    Parsed(Arc<State>),
+    /// There are reads that only libhdf5 reads, so it read all.
+    Library(Arc<Layout>),
+}
+
+/// Where what a read needs lies: bytes before its group's header, headers of other reads after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reach {
+    before: u64,
+    after: usize,
+    /// Bytes from the header on that hold all but the signal.
+    fields: u64,
+}
+
+/// Remembers what was asked for.
+struct Traced<'a> {
+    pages: &'a Pages,
+    gets: RefCell<Vec<Range<u64>>>,
+}
+
+impl Source for Traced<'_> {
+    fn size(&self) -> u64 {
+        self.pages.size()
+    }
+
+    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
+        self.gets.borrow_mut().push(at..at + len as u64);
+        self.pages.get(at, len)
+    }
+}
+
+impl Stream {
+    /// Looks at some reads; `None` where they are not laid out to be read on the way.
+    pub(super) fn open(
+        context: OpenContext<'_>,
+        pages: &Pages,
+        root: Root,
+    ) -> meta::Result<Result<Self, Root>> {
+        let count = root.places().len();
+        if count <= FIRST {
+            return Ok(Err(root));
+        }
+        let mut known = root.known(context.store.name());
+        let mut reach = Reach { before: 0, after: 1, fields: 0 };
+        let mut needed = Vec::new();
+        let numbers =
+            || (0..FIRST).chain((0..OTHERS).map(|i| FIRST + i * (count - FIRST) / OTHERS));
+        let size = pages.size();
+        let place =
+            |number: usize| root.places().get(number).map_or(size, |place| place.at.min(size));
+        pages.expect(
+            numbers()
+                .map(|number| place(number)..place(number).saturating_add(WINDOW).min(size))
+                .collect(),
+        )?;
+        for number in numbers() {
+            let traced = Traced { pages, gets: RefCell::default() };
+            let found = root.read(&traced, number)?;
+            if !found.is_named_rightly() {
+                return Ok(Err(root));
+            }
+            needed.extend(reach.widen(&root, number, &traced.gets.take(), &found.signal()));
+            if number < FIRST {
+                known.take(pages, found)?;
+            }
+        }
+        if needed.len() * 4 < (FIRST + OTHERS) * 3 {
+            return Ok(Err(root));
+        }
+        // One that needs more than all others is not worth fetching so much for each.
+        needed.sort_unstable();
+        reach.after = needed.iter().rev().nth(1).copied().unwrap_or(1);
+        let (store, control) = (context.store.clone(), context.control.clone());
+        Ok(Ok(Self {
+            store,
+            control,
+            depth: context.depth,
+            memory: context.memory,
+            root,
+            reach,
+            first: Arc::new(State::new(known)),
+            whole: OnceLock::new(),
+            walking: Mutex::new(()),
+            library: OnceLock::new(),
+            requests: pages.requests(),
+        }))
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    fn context(&self) -> OpenContext<'_> {
+        OpenContext {
+            store: &self.store,
+            control: &self.control,
+            depth: self.depth,
+            memory: self.memory,
+        }
+    }
+
+    /// The header of the first reads.
+    pub(super) fn first_header(&self) -> &Arc<Header> {
+        self.first.header()
+    }
+
+    /// The header of all reads, and what has no place in any.
+    pub(super) fn whole_header(&self) -> Result<(&Arc<Header>, &[String])> {
+        Ok(match self.whole()? {
+            Whole::Parsed(state) => (state.header(), state.left_out()),
+            Whole::Library(layout) => (layout.header(), layout.left_out()),
+        })
+    }
+
+    /// Goes through the metadata of all reads, unless that was done.
+    fn whole(&self) -> Result<&Whole> {
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole);
+        }
+        let _one = self.walking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole);
+        }
+        let mut known = self.root.known(self.store.name());
+        let pages = Pages::new(&self.store, &self.control, 1);
+        let mut library = None;
+        all(&self.root, self.context(), &mut |found| {
+            match found.and_then(|found| known.take(&pages, found)) {
+                // What does not fit the others is told when it is read, and so is what nobody
+                // reads.
+                Ok(_)
+                | Err(Refused::Store(Error::Unsupported { .. } | Error::Malformed { .. })) => {
+                    Ok(true)
+                }
+                Err(Refused::Store(error)) => Err(error),
+                Err(_) => {
+                    library = self.library();
+                    Ok(library.is_none())
+                }
+            }
+        })?;
+        let whole = match library {
+            Some(layout) => Whole::Library(layout),
+            None => Whole::Parsed(Arc::new(State::new(known))),
+        };
+        Ok(self.whole.get_or_init(|| whole))
+    }
+
+    /// What libhdf5 makes of the file, if it reads it.
+    fn library(&self) -> Option<Arc<Layout>> {
+        self.library.get_or_init(|| from_library(self.context()).ok().map(Arc::new)).clone()
+    }
+
+    /// How many reads there are.
+    pub(super) fn len(&self) -> usize {
+        self.root.places().len()
+    }
+
+    /// An index of the reads: an entry's offset is the read's number.
+    pub(super) fn index(&self) -> Result<Index> {
+        let mut index = Index::new(Version::V1_0_0);
+        for (number, place) in self.root.places().iter().enumerate() {
+            let entry = Entry { offset: number as u64, size: 0 };
+            index
+                .push(&place.id, entry)
+                .map_err(|fault| fault.in_file(self.store.name(), 0, "read ids"))?;
+        }
+        Ok(index)
+    }
+
+    /// The bytes that hold a read, or all but its signal.
+    pub(super) fn extent(&self, number: usize, signal: bool) -> Range<u64> {
+        let places = self.root.places();
+        let Some(place) = places.get(number) else { return 0..0 };
+        let size = self.store.size();
+        let start = place.at.saturating_sub(self.reach.before);
+        let end = places.get(number + self.reach.after).map_or(size, |next| next.at);
+        let end = if signal { end } else { end.min(place.at.saturating_add(self.reach.fields)) };
+        start..end.min(start.saturating_add(MOST)).min(size).max(start)
+    }
+}
+
+impl Reach {
+    /// Extends it to what a read needed, but for the headers after it, of which it tells how many
+    /// that takes; `None` where the signal lies elsewhere.
+    fn widen(
+        &mut self,
+        root: &Root,
+        number: usize,
+        gets: &[Range<u64>],
+        signal: &Range<u64>,
+    ) -> Option<usize> {
+        let places = root.places();
+        let place = places.get(number)?;
+        let headers =
+            |end: u64| places.partition_point(|place| place.at < end).saturating_sub(number).max(1);
+        let mut after = 1;
+        for get in gets {
+            if get.start < place.at {
+                let before = place.at - get.start;
+                self.before = if before <= BEFORE { self.before.max(before) } else { self.before };
+            } else if headers(get.end) <= AFTER {
+                after = after.max(headers(get.end));
+                self.fields = self.fields.max(get.end - place.at);
+            }
+        }
+        if signal.is_empty() {
+            return Some(after);
+        }
+        let near =
+            signal.start >= place.at.saturating_sub(self.before) && headers(signal.end) <= AFTER;
+        near.then(|| after.max(headers(signal.end)))
+    }
+}
+
+/// The bytes of an extent, and of the rest of the file.
+struct Near<'a> {
+    extent: &'a Extent<'a>,
+    pages: &'a Pages,
+}
+
+impl Source for Near<'_> {
+    fn size(&self) -> u64 {
+        self.pages.size()
+    }
+
+    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
+        let inside = at.checked_sub(self.extent.offset).and_then(|from| {
+            let from = usize::try_from(from).ok()?;
+            self.extent.bytes.get(from..from.checked_add(len)?)
+        });
+        inside.map_or_else(|| self.pages.get(at, len), |bytes| Ok(Cow::Borrowed(bytes)))
+    }
+
+    fn expect(&self, ranges: Vec<Range<u64>>) -> Result<()> {
+        self.pages.expect(ranges)
+    }
+}
+
+/// A worker's side: extents to reads.
+pub(crate) struct StreamUnpacker {
+    stream: Arc<Stream>,
+    rows: Rows,
+    decoder: RowDecoder,
+    pages: Pages,
+    known: KnownFields,
+    header: Arc<Header>,
+    /// The read that was parsed last, by its ordinal.
+    ready: Option<(u64, Ready)>,
+}
+
+enum Ready {
+    Parsed(Row),
+    Library(Arc<Layout>, usize),
+}
+
+impl StreamUnpacker {
+    pub(super) fn new(stream: Arc<Stream>, rows: Rows) -> Self {
+        let pages = Pages::new(&stream.store, &stream.control, 1);
+        let state = match stream.whole.get() {
+            Some(Whole::Parsed(state)) => state.clone(),
+            _ => stream.first.clone(),
+        };
+        let (known, header) = (state.known().clone(), state.header().clone());
+        Self {
+            decoder: RowDecoder::new(stream.store.clone()),
+            stream,
+            rows,
+            pages,
+            known,
+            header,
+            ready: None,
+        }
+    }
+
+    /// Parses the read of an extent; the header that it goes with.
+    pub(super) fn header(&mut self, extent: &Extent<'_>) -> Result<Arc<Header>> {
+        self.ready = None;
+        let name = self.stream.store.name().clone();
+        let number = self.rows.number(extent.ordinal).filter(|&number| number < self.stream.len());
+        let number = number.ok_or_else(|| {
+            Error::Usage(format!("{name}: no read number {}", extent.ordinal).into())
+        })?;
+        let parsed = match self.stream.whole.get() {
+            Some(Whole::Library(layout)) => return Ok(self.adopt(extent, layout.clone(), number)),
+            _ => self.parse(extent, number),
+        };
+        let parsed = match parsed {
+            Ok((row, false)) => Ok(row),
+            Ok((_, true)) => match self.stream.whole()?.clone() {
+                Whole::Library(layout) => return Ok(self.adopt(extent, layout, number)),
+                Whole::Parsed(state) => {
+                    (self.known, self.header) = (state.known().clone(), state.header().clone());
+                    self.parse(extent, number).map(|(row, _)| row)
+                }
+            },
+            Err(refused) => Err(refused),
+        };
+        match parsed {
+            Ok(row) => {
+                self.ready = Some((extent.ordinal, Ready::Parsed(row)));
+                Ok(self.header.clone())
+            }
+            Err(Refused::Store(error)) => Err(error),
+            Err(refused) => match self.stream.library() {
+                Some(layout) => Ok(self.adopt(extent, layout, number)),
+                None => Err(self.refused(refused, number)),
+            },
+        }
+    }
+
+    fn parse(&mut self, extent: &Extent<'_>, number: usize) -> meta::Result<(Row, bool)> {
+        let near = Near { extent, pages: &self.pages };
+        let found = self.stream.root.read(&near, number)?;
+        self.known.take(&near, found)
+    }
+
+    fn adopt(&mut self, extent: &Extent<'_>, layout: Arc<Layout>, number: usize) -> Arc<Header> {
+        let header = layout.header().clone();
+        self.ready = Some((extent.ordinal, Ready::Library(layout, number)));
+        header
+    }
+
+    fn refused(&self, refused: Refused, number: usize) -> Error {
+        let file = self.stream.store.name();
+        let id = self.stream.root.places().get(number).map(|place| &*place.id).unwrap_or_default();
+        match refused {
+            Refused::Store(error) => error,
+            Refused::Damaged(fault) => fault.in_file(file, 0, format!("read {id}")),
+            Refused::Foreign(what) => Error::Unsupported {
+                file: file.clone(),
+                what: format!("read {id}: HDF5 with {what}").into(),
+                advice: "`thalweg check` lists the reads that are whole".into(),
+            },
+        }
+    }
+
+    /// Decodes the read that was parsed last, and appends its samples to `samples`; all but these
+    /// with `None`.
+    pub(super) fn read(
+        &mut self,
+        extent: &Extent<'_>,
+        samples: Option<(usize, &mut Vec<i16>)>,
+    ) -> Result<(Record<'_>, u64)> {
+        if self.ready.as_ref().is_none_or(|(ordinal, _)| *ordinal != extent.ordinal) {
+            self.header(extent)?;
+        }
+        let row = match &self.ready {
+            Some((_, Ready::Parsed(row))) => Some((row, &self.header)),
+            Some((_, Ready::Library(layout, number))) => {
+                layout.number(*number).map(|row| (row, layout.header()))
+            }
+            None => None,
+        };
+        let Some((row, header)) = row else {
+            return Err(Error::Usage(
+                format!("{}: no read number {}", self.stream.store.name(), extent.ordinal).into(),
+            ));
+        };
+        if let Some((limit, out)) = samples {
+            self.decoder.samples(row, extent, limit, out)?;
+        }
+        Ok(self.decoder.fields(row, header))
+    }
+
+    pub(super) fn trim(&mut self, keep: usize) {
+        self.decoder.trim(keep);
+    }
+}

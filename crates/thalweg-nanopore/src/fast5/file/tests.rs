@@ -1,0 +1,141 @@
+//! What is parsed without libhdf5 is what libhdf5 says.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thalweg_hdf5::metadata as meta;
+use thalweg_hdf5::metadata::Refused;
+use thalweg_io::control::Control;
+use thalweg_io::open::Options;
+use thalweg_io::store::{MemoryStore, Store};
+
+use super::Fast5File;
+use super::open::{OpenContext, table_of};
+use crate::fast5;
+use crate::file;
+use crate::format::AnyFile;
+use crate::reads::{Read, ReadFile, Selection};
+use crate::record::Record;
+
+/// The seeds of the fuzz target, and the real files where there are any.
+fn files() -> Vec<PathBuf> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let shared = std::env::var_os("THALWEG_SHARED")
+        .map_or_else(|| PathBuf::from(root).join("../shared"), PathBuf::from);
+    let mut files = Vec::new();
+    for folder in
+        [PathBuf::from(root).join("fuzz/corpus/hdf5_meta"), shared.join("data/nanopore/fast5")]
+    {
+        // The real files are not everywhere; `tests/it/real.rs` says where they have to be.
+        files
+            .extend(fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()));
+    }
+    assert!(!files.is_empty());
+    files.sort();
+    files
+}
+
+fn store(bytes: Vec<u8>) -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new("file", bytes))
+}
+
+fn ours(store: &Arc<dyn Store>, depth: usize) -> meta::Result<fast5::Layout> {
+    table_of(OpenContext { store, control: &Control::new(), depth, memory: 64 << 20 })
+}
+
+fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Layout> {
+    fast5::Layout::scan(store, &Control::new(), 64 << 20)
+}
+
+/// Everything but how many requests it took. Numbers that are none are the same.
+fn shown(layout: &fast5::Layout) -> String {
+    format!("{layout:#?}")
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("requests:"))
+        .collect()
+}
+
+#[test]
+fn every_file_is_as_libhdf5_has_it() {
+    let mut wrong = Vec::new();
+    for path in files() {
+        let store = store(fs::read(&path).unwrap());
+        let wanted = shown(&theirs(&store).unwrap());
+        for depth in [1, 7] {
+            match ours(&store, depth) {
+                Ok(layout) if shown(&layout) == wanted => {}
+                Ok(layout) => wrong.push(format!(
+                    "{}: {} instead of {wanted}",
+                    path.display(),
+                    shown(&layout)
+                )),
+                Err(refused) => wrong.push(format!("{}: {refused:?}", path.display())),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A read with everything that is known of it, as text, and its samples.
+fn all(file: &ReadFile) -> Vec<(String, Vec<i16>)> {
+    let show = |read: &Read<'_>| {
+        let Record { read_id, read_group, digitisation, offset, range, sampling_rate, .. } =
+            *read.record;
+        let own = format!("{read_id} {read_group} {digitisation} {offset} {range} {sampling_rate}");
+        let aux: Vec<_> = read.record.aux_values(read.header).map(Result::unwrap).collect();
+        (format!("{own} {aux:?}"), read.samples.to_vec())
+    };
+    file.map(&Selection::All, show).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
+    let mut streams = 0;
+    for path in files() {
+        let store = store(fs::read(&path).unwrap());
+        let open = || ReadFile::from_store(store.clone(), Options::default()).unwrap();
+        let (ours, mut listed) = (open(), open());
+        streams +=
+            usize::from(matches!(ours.reads.as_any().downcast_ref(), Some(Fast5File::Stream(_))));
+        let table = theirs(&store).unwrap();
+        let header = table.header().clone();
+        let file = Fast5File::Table(Arc::new(table));
+        let opened = AnyFile::listed(file::Opened { file, header, requests: 0 });
+        (listed.file.header, listed.reads) = (opened.header, opened.file);
+        // The header of all reads comes first: else a read would have fewer fields, not other ones.
+        assert_eq!(ours.header(), listed.header(), "{}", path.display());
+        assert_eq!(ours.left_out(), listed.left_out(), "{}", path.display());
+        assert!(all(&ours) == all(&listed), "{}", path.display());
+    }
+    assert!(streams >= 2);
+}
+
+/// Bits flipped all over a file, and lengths that it is cut to. What libhdf5 makes of such files is
+/// for `fast5_hostile`.
+#[test]
+fn damaged_files_are_refused_or_read_in_bounded_work() {
+    for path in files() {
+        let whole = fs::read(&path).unwrap();
+        // The real files are mostly signal, which is not looked at here.
+        let step = if whole.len() > 200_000 { 997 } else { 13 };
+        let (mut read, mut refused) = (0, 0);
+        for at in (0..whole.len()).step_by(step) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            match ours(&store(bytes), 1) {
+                Ok(_) => read += 1,
+                Err(Refused::Store(error)) => {
+                    assert!(!matches!(error, thalweg_io::Error::Io { .. }), "{error}");
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        for cut in (0..whole.len()).step_by(step) {
+            let outcome = ours(&store(whole[..cut].to_vec()), 1);
+            assert!(matches!(outcome, Err(Refused::Damaged(_))), "{} cut to {cut}", path.display());
+        }
+        assert!(read > 0 && refused > 0, "{}: {read} read, {refused} refused", path.display());
+    }
+}

@@ -1,0 +1,70 @@
+//! What stands in for libhdf5 in a build without it: nothing is written, and only files that our
+//! own parser understands are read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::control::Control;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, Result};
+
+use super::{Compression, Encoded, Layout};
+use crate::record::{AuxField, Header};
+
+fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
+    Error::Unsupported {
+        file: file.clone(),
+        what: what.into(),
+        advice: "build thalweg with its feature hdf5".into(),
+    }
+}
+
+impl Layout {
+    /// Finds all reads of a file by libhdf5, which this build does not have.
+    ///
+    /// # Errors
+    /// Always [`Error::Unsupported`].
+    pub fn scan(store: &Arc<dyn Store>, _: &Control, _: usize) -> Result<Self> {
+        Err(unsupported(store.name(), "a layout that only libhdf5 reads"))
+    }
+}
+
+/// What of a header FAST5 has no place for: no file is written, so nothing is lost.
+pub fn lost(_: &Header) -> Vec<String> {
+    Vec::new()
+}
+
+/// Whether FAST5 has a place for a field.
+pub fn holds(_: &AuxField) -> bool {
+    false
+}
+
+/// A file that cannot be written.
+#[derive(Debug)]
+pub enum FileWriter {}
+
+impl FileWriter {
+    /// Refuses to start a file.
+    ///
+    /// # Errors
+    /// Always [`Error::Unsupported`].
+    pub fn create(_: &Path, name: &Arc<str>, _: &Header, _: Compression) -> Result<Self> {
+        Err(unsupported(name, "writing FAST5"))
+    }
+
+    /// Appends a read.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn push(&mut self, _: &Encoded) -> Result<()> {
+        match *self {}
+    }
+
+    /// Closes the file.
+    ///
+    /// # Errors
+    /// None: there is no such file.
+    pub fn finish(self) -> Result<()> {
+        match self {}
+    }
+}

@@ -1,0 +1,53 @@
+//! FAST5 files that appear whole.
+
+use std::path::Path;
+
+use thalweg_io::Result;
+use thalweg_io::new_file::NewFile;
+
+use crate::fast5::{Compression, Encoded, FileWriter};
+use crate::record::Header;
+
+/// A multi-read FAST5 file being written, read by read. Dropped unfinished, it is removed.
+#[derive(Debug)]
+pub struct Fast5Writer {
+    // Before the file that it writes to, so that it is closed before that is removed.
+    writer: FileWriter,
+    file: NewFile,
+}
+
+impl Fast5Writer {
+    /// Starts a file of reads that `header` describes.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
+    pub fn create(path: &Path, header: &Header, compression: Compression) -> Result<Self> {
+        let file = NewFile::create(path)?;
+        let writer = FileWriter::create(file.temporary(), file.name(), header, compression)?;
+        Ok(Self { writer, file })
+    }
+
+    /// Appends a read as [`Compressor::encode`](crate::fast5::Compressor::encode) made it.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk, and for an id that was written
+    /// before.
+    pub fn push(&mut self, read: &Encoded) -> Result<()> {
+        self.writer.push(read)
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`](thalweg_io::Error::Io).
+    pub fn finish(self) -> Result<()> {
+        self.seal()?.finish()
+    }
+
+    /// Ends the file and makes it durable.
+    pub(crate) fn seal(mut self) -> Result<NewFile> {
+        self.writer.finish()?;
+        self.file.seal()?;
+        Ok(self.file)
+    }
+}

@@ -1,0 +1,167 @@
+//! Every read of a file decoded: damage is counted and does not end the pass. It serves formats
+//! whose reads can be told apart without their bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_io::engine::{Decoder, Delivery};
+use thalweg_io::extent::{Extent, Group, Source};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::{NewUnpacker, OpenFile, Report, UnpackReads};
+use crate::losses::Losses;
+use crate::record::{Header, Record, StoredRow};
+
+/// What to make of intact reads, on the worker that decoded them.
+pub trait KeepIntact: Send + Sync + 'static {
+    /// What becomes of a read.
+    type Kept: Send + 'static;
+
+    /// Whether [`KeepIntact::keep`] looks at rows.
+    fn wants_rows(&self) -> bool;
+
+    /// Takes a read, and the rows of its signal as they are stored.
+    ///
+    /// # Errors
+    /// Where the read has no place in what is made of it; it then counts as damaged.
+    fn keep(&self, record: &Record<'_>, rows: &[StoredRow<'_>]) -> Result<Self::Kept, Fault>;
+}
+
+/// Counts intact reads and keeps nothing of them.
+#[derive(Debug, Clone, Copy)]
+pub struct CountIntact;
+
+impl KeepIntact for CountIntact {
+    type Kept = ();
+
+    fn wants_rows(&self) -> bool {
+        false
+    }
+
+    fn keep(&self, _record: &Record<'_>, _rows: &[StoredRow<'_>]) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// Decodes reads and keeps what became of each.
+struct CheckDecoder<U, K> {
+    name: Arc<str>,
+    header: Arc<Header>,
+    unpacker: NewUnpacker<U>,
+    limit: usize,
+    keep: K,
+}
+
+/// Bytes of scratch for samples that are kept between groups.
+const SCRATCH: usize = 1 << 20;
+
+/// How many samples an intact read has, and what was made of it.
+type Intact<T> = (u64, T);
+
+/// Where a read's signal is, and what became of it.
+type Checked<T> = (Range<u64>, Result<Intact<T>>);
+
+struct Worker<U> {
+    unpacker: U,
+    samples: Vec<i16>,
+    bytes: u64,
+}
+
+impl<U: UnpackReads, K: KeepIntact> CheckDecoder<U, K> {
+    fn read(&self, worker: &mut Worker<U>, extent: &Extent<'_>) -> Result<Intact<K::Kept>> {
+        let Worker { unpacker, samples, .. } = worker;
+        let mut rows = Vec::new();
+        let mut push = |row: StoredRow<'_>| {
+            rows.push(StoredRow { samples: row.samples, bytes: row.bytes.into_owned().into() });
+        };
+        let each: Option<&mut dyn FnMut(StoredRow<'_>)> =
+            if self.keep.wants_rows() { Some(&mut push) } else { None };
+        let record = unpacker.read(&self.header, extent, self.limit, samples, each)?;
+        let kept = self.keep.keep(&record, &rows).map_err(|fault| {
+            fault.in_file(&self.name, extent.offset, format!("read {}", record.read_id))
+        })?;
+        Ok((samples.len() as u64, kept))
+    }
+}
+
+impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
+    type Worker = Worker<U>;
+    type Batch = Vec<Checked<K::Kept>>;
+
+    fn worker(&self) -> Worker<U> {
+        Worker { unpacker: (self.unpacker)(self.limit), samples: Vec::new(), bytes: 0 }
+    }
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn decode(
+        &self,
+        worker: &mut Worker<U>,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
+        batch.clear();
+        while let Some(extent) = group.get(*next) {
+            worker.samples.clear();
+            let range = extent.offset..extent.offset + extent.bytes.len() as u64;
+            match self.read(worker, &extent) {
+                // What is wrong with the store or with this process is wrong with every read.
+                Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
+                outcome => batch.push((range, outcome)),
+            }
+            worker.bytes += size_of_val(&worker.samples[..]) as u64;
+            *next += 1;
+        }
+        worker.unpacker.trim(SCRATCH);
+        worker.samples.clear();
+        worker.samples.shrink_to(SCRATCH);
+        Ok(())
+    }
+
+    fn decoded_bytes(worker: &Worker<U>) -> u64 {
+        worker.bytes
+    }
+}
+
+/// Decodes the reads of a source, and adds what becomes of them to `report`. What `keep` made of
+/// intact ones goes to `sink` in the order of the source; `sink` says what of a read was lost.
+///
+/// # Errors
+/// [`Error::Io`] and [`Error::Truncated`] where bytes cannot be had; the first error of `sink`.
+pub fn check_reads<U: UnpackReads, K: KeepIntact>(
+    file: &OpenFile,
+    (source, unpacker): (Source, NewUnpacker<U>),
+    keep: K,
+    mut sink: impl FnMut(K::Kept) -> Result<Losses>,
+    report: &mut Report,
+) -> Result<()> {
+    let decoder = CheckDecoder {
+        name: file.name().clone(),
+        header: file.header.clone(),
+        unpacker,
+        limit: file.options.budget.memory,
+        keep,
+    };
+    let mut run = file.start(source, decoder, file.shape(Delivery::Ordered))?;
+    while let Some(batch) = run.next() {
+        let mut batch = batch?;
+        for (range, outcome) in batch.drain(..) {
+            match outcome {
+                Ok((samples, kept)) => {
+                    report.reads += 1;
+                    report.samples += samples;
+                    report.leave_out(sink(kept)?);
+                }
+                Err(error) => {
+                    report.defect(error);
+                    report.lose(range, Some(1));
+                }
+            }
+        }
+        run.recycle(batch);
+    }
+    Ok(())
+}

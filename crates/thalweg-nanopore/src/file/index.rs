@@ -1,0 +1,113 @@
+//! The index beside a file: loading, building, saving, and the places of a list of reads.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::new_file::NewFile;
+use thalweg_io::sidecar::{index_places, is_current};
+use thalweg_io::{Error, InFile, Result};
+
+use super::{FormatFile, OpenFile};
+use crate::record::{Entry, Index};
+
+/// How many missing ids a message names.
+const NAMED: usize = 3;
+
+/// Where an index came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexOrigin {
+    /// It lay beside the file, or in the user's cache folder.
+    Loaded,
+    /// It was built by reading the file, and saved.
+    Built,
+    /// It was built by reading the file; it could be saved nowhere.
+    Unsaved,
+}
+
+/// Writes an index file, and the folder for it if need be.
+///
+/// # Errors
+/// [`Error::Io`], as where the folder is read-only.
+pub fn save_index(index: &Index, path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
+    }
+    let mut file = NewFile::create(path)?;
+    for part in index.parts() {
+        file.push(part)?;
+    }
+    file.finish()
+}
+
+/// The index beside a file or in the user's cache folder, if there is one that fits.
+pub(super) fn load_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>> {
+    for place in index_places(path) {
+        if is_current(&place, path)
+            && let Some(index) = load_index_file(&place)?
+        {
+            let name: Arc<str> = place.to_string_lossy().into();
+            index
+                .check(&file.header, file.store.size())
+                .map_err(|fault| fault.in_file(&name, 0, "index"))?;
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+/// The index that there is, or a new one, saved where that is possible.
+pub(super) fn load_or_build<F: FormatFile + ?Sized>(
+    format: &F,
+    file: &OpenFile,
+) -> Result<(Index, IndexOrigin)> {
+    let Some(path) = &file.path else {
+        return Ok((format.build_index(file)?, IndexOrigin::Unsaved));
+    };
+    if let Some(index) = format.load(file, path)? {
+        return Ok((index, IndexOrigin::Loaded));
+    }
+    let index = format.build_index(file)?;
+    let saved = index_places(path).any(|place| save_index(&index, &place).is_ok());
+    Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
+}
+
+/// Where the reads with these ids lie.
+pub(super) fn places(file: &OpenFile, index: &Index, ids: &[String]) -> Result<Vec<Range<u64>>> {
+    let mut missing = Vec::new();
+    let mut places = Vec::with_capacity(ids.len());
+    for id in ids {
+        match index.get(id) {
+            Some(Entry { offset, size }) => places.push(offset..offset + size),
+            None => missing.push(id.as_str()),
+        }
+    }
+    if missing.is_empty() { Ok(places) } else { Err(file.not_found(&missing, ids.len())) }
+}
+
+impl OpenFile {
+    /// The error about reads that are missing, out of `of` that were asked for.
+    pub fn not_found(&self, missing: &[&str], of: usize) -> Error {
+        let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
+        let more = if missing.len() > NAMED { ", ..." } else { "" };
+        Error::NotFound {
+            file: self.name().clone(),
+            what: format!("{} of {of} reads ({named}{more})", missing.len()).into(),
+            advice: "check the ids; if the file has changed, delete its .idx".into(),
+        }
+    }
+}
+
+/// The index at `place`; `None` if the file does not exist.
+pub(crate) fn load_index_file(place: &Path) -> Result<Option<Index>> {
+    let name: Arc<str> = place.to_string_lossy().into();
+    match fs::read(place) {
+        Ok(bytes) => {
+            Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index"))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(&name, "reading", e)),
+    }
+}

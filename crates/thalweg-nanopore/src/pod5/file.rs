@@ -1,0 +1,262 @@
+//! POD5 files through the engine.
+//!
+//! What a read needs lies in three places: its row in a batch of the Reads table, the places of its
+//! signal rows in the heads and tails of Signal batches, and the signal itself. A thread that looks
+//! ahead ([`look_ahead`]) gathers the first two in few small requests. It gives the engine extents
+//! of signal to fetch, and the workers a list of what to make of them ([`work_list`]). Neither
+//! table is ever held as a whole.
+
+mod cache;
+mod check;
+mod get;
+mod ids;
+mod index;
+mod look_ahead;
+mod lookup;
+mod open;
+mod recover;
+mod sort;
+mod tables;
+mod work_list;
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use thalweg_io::Result;
+use thalweg_io::engine::Shape;
+use thalweg_io::extent::{Extent, Source};
+
+use super::{Container, SignalCoding};
+use crate::file::{
+    FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, Report, RequestTotals, Selection,
+    UnpackReads,
+};
+use crate::record::{Header, Index, Record, StoredRow};
+use get::Pod5Getter;
+use index::Pod5Index;
+use look_ahead::ReadPurpose;
+use tables::Tables;
+use work_list::WorkQueue;
+
+pub(crate) use open::open;
+pub(crate) use work_list::Pod5Unpacker;
+
+/// A POD5 file, open.
+#[derive(Debug)]
+pub(crate) struct Pod5File {
+    container: Container,
+    /// A footer is missing or damaged: the tables were found by walking through the file.
+    is_recovered: bool,
+    tables: Arc<Tables>,
+    index: OnceLock<Arc<Pod5Index>>,
+    /// What the file has and a read has no place for, in words.
+    left_out: Vec<String>,
+}
+
+/// What a POD5 file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pod5Info<'a> {
+    /// The version of the library that wrote it: of the format, as far as there is one.
+    pub version: &'a str,
+    /// What wrote it.
+    pub software: &'a str,
+    /// How its signal is stored.
+    pub signal: SignalCoding,
+    /// Batches of the Reads table.
+    pub reads_batches: usize,
+    /// Batches of the Signal table.
+    pub signal_batches: usize,
+    /// Rows of each of them but the last.
+    pub signal_rows: u64,
+}
+
+impl Pod5File {
+    /// What the file says of itself.
+    pub(crate) fn info(&self) -> Pod5Info<'_> {
+        Pod5Info {
+            version: &self.container.version,
+            software: &self.container.software,
+            signal: self.tables.coding(),
+            reads_batches: self.tables.reads_blocks.len(),
+            signal_batches: self.tables.signal_blocks.len(),
+            signal_rows: self.tables.rows_per_batch,
+        }
+    }
+
+    /// How its signal is stored.
+    pub(crate) fn signal_coding(&self) -> SignalCoding {
+        self.tables.coding()
+    }
+
+    /// The extents of the selected reads, and the queue on which a run's workers find what to make
+    /// of them.
+    fn plan(
+        &self,
+        file: &OpenFile,
+        selection: &Selection,
+        shape: &Shape,
+        purpose: ReadPurpose,
+    ) -> Result<(Source, Arc<WorkQueue>)> {
+        let wanted = self.wanted(file, selection)?;
+        look_ahead::start(
+            &self.tables,
+            wanted,
+            shape,
+            file.window(),
+            &file.options.control,
+            purpose,
+        )
+    }
+
+    /// What decodes the reads of a run.
+    fn unpacker(&self, queue: Arc<WorkQueue>) -> NewUnpacker<Pod5Unpacker> {
+        let tables = self.tables.clone();
+        Arc::new(move |_| Pod5Unpacker::new(tables.clone(), queue.clone()))
+    }
+}
+
+impl FormatFile for Pod5File {
+    type Unpacker = Pod5Unpacker;
+
+    fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    fn note(&self) -> Option<String> {
+        let words = "a footer is missing or damaged (cut short, or never finished): tables were \
+                     found by walking through the file, which `thalweg convert` makes whole";
+        self.is_recovered.then(|| words.into())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn source(
+        &self,
+        file: &OpenFile,
+        selection: &Selection,
+        shape: &Shape,
+        signal: bool,
+    ) -> Result<(Source, NewUnpacker<Pod5Unpacker>)> {
+        let purpose = if signal { ReadPurpose::Samples } else { ReadPurpose::Fields };
+        let (source, queue) = self.plan(file, selection, shape, purpose)?;
+        Ok((source, self.unpacker(queue)))
+    }
+
+    fn single_unpacker(&self, _file: &OpenFile) -> Pod5Unpacker {
+        Pod5Unpacker::new(self.tables.clone(), Arc::default())
+    }
+
+    fn getter<'a>(&'a self, file: &'a OpenFile) -> Result<Box<dyn GetReads + 'a>> {
+        Ok(Box::new(Pod5Getter::new(file, self)?))
+    }
+
+    fn build_index(&self, file: &OpenFile) -> Result<Index> {
+        self.entries(file)
+    }
+
+    /// The file's own index knows rows and no sizes: enough for all but callers that ask for this
+    /// one.
+    fn load(&self, file: &OpenFile, _path: &Path) -> Result<Option<Index>> {
+        Ok(if self.saved_rows(file)?.is_some() { Some(self.entries(file)?) } else { None })
+    }
+
+    fn load_or_build(&self, file: &OpenFile) -> Result<(Index, IndexOrigin)> {
+        let (_, origin) = self.row_index(file)?;
+        Ok((self.entries(file)?, origin))
+    }
+
+    fn has_index(&self, file: &OpenFile) -> Result<bool> {
+        self.saved_rows(file).map(|index| index.is_some())
+    }
+
+    fn load_index(&self, file: &OpenFile) -> Result<IndexOrigin> {
+        self.row_index(file).map(|(_, origin)| origin)
+    }
+
+    fn write_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
+        self.write_row_index(file, place)
+    }
+
+    fn known_reads(&self, file: &OpenFile) -> Result<Option<u64>> {
+        let rows = self.tables.rows(&file.options.control)?;
+        rows.into_iter().sum::<Result<u64>>().map(Some)
+    }
+
+    fn read_ids(&self, file: &OpenFile) -> Result<Vec<String>> {
+        self.all_ids(file)
+    }
+
+    fn has(&self, file: &OpenFile, ids: &[&str]) -> Result<Vec<bool>> {
+        let (index, _) = self.row_index(file)?;
+        ids.iter().map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
+    }
+
+    /// The requests for signal alone: what a run reads of the tables on the way is not counted.
+    fn requests(
+        &self,
+        file: &OpenFile,
+        selection: &Selection,
+        shape: &Shape,
+    ) -> Result<RequestTotals> {
+        let (source, queue) = self.plan(file, selection, shape, ReadPurpose::Samples)?;
+        let mut totals = RequestTotals::default();
+        let Source::Planned(fetches) = source else { return Ok(totals) };
+        for fetch in fetches {
+            queue.pass()?;
+            totals.add(file, &fetch);
+        }
+        Ok(totals)
+    }
+
+    fn check(&self, file: &OpenFile) -> Result<Report> {
+        self.check_all(file, None)
+    }
+
+    /// Makes a new file, because tables belong together: the rows of the Reads table anew, their
+    /// signal as it is stored. Reads with the same id are all kept.
+    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<Report> {
+        self.salvage_to(file, out)
+    }
+}
+
+impl UnpackReads for Pod5Unpacker {
+    fn read<'a>(
+        &'a mut self,
+        _header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+        rows: Option<&mut dyn FnMut(StoredRow<'_>)>,
+    ) -> Result<Record<'a>> {
+        match rows {
+            None => self.read_with(extent, limit, samples, |_| ()),
+            Some(rows) => self.read_with(extent, limit, samples, rows),
+        }
+    }
+
+    fn fields<'a>(
+        &'a mut self,
+        _header: &Header,
+        extent: &Extent<'a>,
+        _limit: usize,
+    ) -> Result<(Record<'a>, u64)> {
+        self.record(extent)
+    }
+
+    fn stored<'a>(
+        &'a mut self,
+        _header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        rows: &mut Vec<StoredRow<'a>>,
+    ) -> Result<(Record<'a>, u64)> {
+        self.record_and_rows(extent, limit, rows)
+    }
+
+    fn trim(&mut self, keep: usize) {
+        self.trim_buffers(keep);
+    }
+}

@@ -1,0 +1,315 @@
+//! Where each read id is, in a file beside the POD5 file or in the user's cache folder.
+//!
+//! ```text
+//! "TWPOD5IX"  u64 version  u64 size of the POD5 file  u64 hash of its identifier  u64 rows  u64 batches  u64 checksum
+//! u64 first row of each batch of the Reads table  u64 checksum
+//! { 255 x (u64 hash of a read id, u64 row), ascending; u64 how many; u64 checksum } blocks of 4096 bytes
+//! ```
+//!
+//! All little-endian. Hashes of ids are evenly spread, so that the block of one is guessed: an
+//! index of any size answers from one or two of its blocks, and opening it reads none of them. A
+//! row's own id settles what a hash leaves open.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_codec::splitmix::{STEP, checksum, mix, word};
+use thalweg_io::control::Control;
+use thalweg_io::new_file::NewFile;
+use thalweg_io::store::{FileStore, MemoryStore, Store};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::sort::Sorter;
+use super::tables::Tables;
+use crate::pod5::UUID_BYTES;
+
+const MAGIC: &[u8; 8] = b"TWPOD5IX";
+const VERSION: u64 = 1;
+const HEAD: usize = 56;
+const BLOCK: usize = 4096;
+const ENTRY: usize = 16;
+const ENTRIES: usize = (BLOCK - 16) / ENTRY;
+
+/// An index of this size is read into memory when it is opened.
+const SMALL: u64 = 8 << 20;
+
+/// Batches of the Reads table fetched at a time while the index is built.
+const AHEAD: usize = 8;
+
+/// Entries are sorted in this part of the memory budget.
+const SORT_SHARE: usize = 8;
+
+/// Row numbers by read id.
+#[derive(Debug)]
+pub(crate) struct Pod5Index {
+    store: Box<dyn Store>,
+    /// First row of each batch of the Reads table, and the number of rows.
+    starts: Vec<u64>,
+    blocks: u64,
+    blocks_at: u64,
+}
+
+/// What an index must say to belong to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) size: u64,
+    pub(super) identifier: u64,
+    pub(super) batches: u64,
+}
+
+impl Owner {
+    pub(super) fn new(size: u64, identifier: &str, tables: &Tables) -> Self {
+        Self {
+            size,
+            identifier: checksum(identifier.as_bytes()),
+            batches: tables.reads_blocks.len() as u64,
+        }
+    }
+}
+
+/// Evenly spread, whatever the ids have in common.
+fn hash(id: &[u8; UUID_BYTES]) -> u64 {
+    let (low, high) = id.split_at(8);
+    mix(mix(word(low).wrapping_add(STEP)) ^ word(high))
+}
+
+/// Where the bytes of a new index go.
+enum Sink {
+    File(NewFile),
+    Memory(Vec<u8>),
+}
+
+impl Sink {
+    fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::File(file) => file.push(bytes),
+            Self::Memory(memory) => {
+                memory.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Pod5Index {
+    /// Builds the index at `place`, or in memory.
+    pub(super) fn build(
+        tables: &Tables,
+        owner: Owner,
+        place: Option<&Path>,
+        memory: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut sink = match place {
+            Some(place) => Sink::File(NewFile::create(place)?),
+            None => Sink::Memory(Vec::new()),
+        };
+        let mut entries = Sorter::new(place, memory / SORT_SHARE / ENTRY)?;
+        let mut starts = vec![0];
+        let mut row = 0;
+        for stride in tables.strides(AHEAD) {
+            for batch in tables.reads_batches(&stride.collect::<Vec<_>>(), control)? {
+                let batch = batch?;
+                let at = |fault: Fault| {
+                    fault.in_file(
+                        tables.name(),
+                        batch.offset,
+                        "read ids of a batch of the Reads table",
+                    )
+                };
+                let view = batch.batch();
+                let ids = tables.reads.read_ids(&view).map_err(at)?;
+                for i in 0..ids.len() {
+                    entries.push((hash(&ids.fixed(i).map_err(at)?), row + i as u64))?;
+                }
+                row += ids.len() as u64;
+                starts.push(row);
+            }
+        }
+        push_head(&mut sink, owner, &starts)?;
+        let mut block = Vec::with_capacity(BLOCK);
+        entries.drain(|(hash, row)| {
+            block.extend(hash.to_le_bytes());
+            block.extend(row.to_le_bytes());
+            if block.len() == ENTRIES * ENTRY { push_block(&mut sink, &mut block) } else { Ok(()) }
+        })?;
+        if !block.is_empty() {
+            push_block(&mut sink, &mut block)?;
+        }
+        match (sink, place) {
+            (Sink::File(file), Some(place)) => {
+                file.finish()?;
+                let name: Arc<str> = place.to_string_lossy().into();
+                let gone = Fault::new(0, "another file", "the index that was just written");
+                Self::open(place, owner)?.ok_or_else(|| gone.in_file(&name, 0, "index"))
+            }
+            (Sink::Memory(bytes), _) => Self::of(Box::new(MemoryStore::new("index", bytes)), owner),
+            (Sink::File(_), None) => Err(Error::Usage("an index without a place".into())),
+        }
+    }
+
+    /// Opens the index at `place`; `None` if there is none, or if it is of another state of the
+    /// file, or damaged.
+    ///
+    /// # Errors
+    /// A file that is no index of ours: somebody wants it.
+    pub(super) fn open(place: &Path, owner: Owner) -> Result<Option<Self>> {
+        if !place.is_file() {
+            return Ok(None);
+        }
+        let file = FileStore::open(place)?;
+        let mut magic = [0; MAGIC.len()];
+        let has_magic =
+            file.size() >= HEAD as u64 && file.read_at(0, &mut magic).is_ok() && magic == *MAGIC;
+        if !has_magic {
+            let fault = Fault::new(
+                0,
+                format!("\"{}\"", magic.escape_ascii()),
+                "thalweg's index of a POD5 file; move it away",
+            );
+            return Err(fault.in_file(file.name(), 0, "index"));
+        }
+        let store: Box<dyn Store> = if file.size() <= SMALL {
+            Box::new(MemoryStore::load(&file, &Control::new())?)
+        } else {
+            Box::new(file)
+        };
+        Ok(Self::of(store, owner).ok())
+    }
+
+    fn of(store: Box<dyn Store>, owner: Owner) -> Result<Self> {
+        let bad = |found: &'static str| {
+            Fault::new(0, found, "an index of this file").in_file(store.name(), 0, "index")
+        };
+        let mut head = [0; HEAD];
+        store.read_at(0, &mut head)?;
+        let (fields, sum) = head.split_at(HEAD - 8);
+        let field = |i: usize| word(&fields[i * 8..]);
+        let found = Owner { size: field(2), identifier: field(3), batches: field(5) };
+        if word(sum) != checksum(fields) || field(1) != VERSION || found != owner {
+            return Err(bad("another"));
+        }
+        let rows = field(4);
+        let starts_len = owner.batches as usize * 8;
+        let blocks_at = (HEAD + starts_len + 8) as u64;
+        let blocks = rows.div_ceil(ENTRIES as u64);
+        if blocks.checked_mul(BLOCK as u64).and_then(|len| len.checked_add(blocks_at))
+            != Some(store.size())
+        {
+            return Err(bad("one of another size"));
+        }
+        let mut bytes = vec![0; starts_len + 8];
+        store.read_at(HEAD as u64, &mut bytes)?;
+        let (starts, sum) = bytes.split_at(starts_len);
+        let mut starts_of: Vec<u64> = starts.chunks_exact(8).map(word).collect();
+        starts_of.push(rows);
+        if word(sum) != checksum(starts) || !starts_of.is_sorted() {
+            return Err(bad("a damaged one"));
+        }
+        Ok(Self { store, starts: starts_of, blocks, blocks_at })
+    }
+
+    /// Batch of the Reads table and row in it.
+    fn place(&self, row: u64) -> Option<(usize, usize)> {
+        let index = self.starts.partition_point(|&start| start <= row).checked_sub(1)?;
+        (index + 1 < self.starts.len()).then(|| (index, (row - self.starts[index]) as usize))
+    }
+
+    fn block(&self, index: u64) -> Result<Vec<(u64, u64)>> {
+        let at = self.blocks_at + index * BLOCK as u64;
+        let mut bytes = [0; BLOCK];
+        self.store.read_at(at, &mut bytes)?;
+        let (body, sum) = bytes.split_at(BLOCK - 8);
+        let (entries, count) = body.split_at(ENTRIES * ENTRY);
+        let count = word(count) as usize;
+        if word(sum) != checksum(body) || count > ENTRIES || count == 0 {
+            let fault = Fault::new(0, "a damaged block", "one with its checksum; delete the index");
+            return Err(fault.in_file(self.store.name(), at, "index"));
+        }
+        Ok(entries
+            .chunks_exact(ENTRY)
+            .take(count)
+            .map(|entry| (word(entry), word(&entry[8..])))
+            .collect())
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// A block that is damaged.
+    pub(super) fn verify(&self) -> Result<()> {
+        (0..self.blocks).try_for_each(|index| self.block(index).map(|_| ()))
+    }
+
+    /// The places of all reads whose id has the hash of `id`: usually one or none.
+    pub(super) fn candidates(&self, id: &[u8; UUID_BYTES]) -> Result<Vec<(usize, usize)>> {
+        let hash = hash(id);
+        let mut found = Vec::new();
+        if self.blocks == 0 {
+            return Ok(found);
+        }
+        // Within these blocks; the guess closes in from both sides, and halves them if it does not.
+        let (mut low, mut high) = (0, self.blocks);
+        let mut guess = ((u128::from(hash) * u128::from(self.blocks)) >> 64) as u64;
+        let mut tries = 0;
+        while low < high {
+            let entries = self.block(guess)?;
+            let (first, last) =
+                (entries.first().map_or(0, |e| e.0), entries.last().map_or(0, |e| e.0));
+            if hash < first {
+                high = guess;
+            } else if hash > last {
+                low = guess + 1;
+            } else {
+                // The same hash may go on in the blocks batch_margins.
+                let mut from = guess;
+                while from > 0 && self.block(from)?.first().is_some_and(|e| e.0 == hash) {
+                    from -= 1;
+                }
+                for index in from..self.blocks {
+                    let entries = self.block(index)?;
+                    found.extend(
+                        entries.iter().filter(|e| e.0 == hash).filter_map(|e| self.place(e.1)),
+                    );
+                    if entries.last().is_some_and(|e| e.0 > hash) {
+                        break;
+                    }
+                }
+                break;
+            }
+            tries += 1;
+            if low < high {
+                guess = if tries < 4 {
+                    if hash < first { high - 1 } else { low }
+                } else {
+                    low.midpoint(high)
+                };
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn push_head(sink: &mut Sink, owner: Owner, starts: &[u64]) -> Result<()> {
+    let Some((rows, starts)) = starts.split_last() else { return Ok(()) };
+    let mut head = Vec::with_capacity(HEAD);
+    head.extend(MAGIC);
+    for field in [VERSION, owner.size, owner.identifier, *rows, owner.batches] {
+        head.extend(field.to_le_bytes());
+    }
+    head.extend(checksum(&head).to_le_bytes());
+    sink.push(&head)?;
+    let starts: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+    sink.push(&starts)?;
+    sink.push(&checksum(&starts).to_le_bytes())
+}
+
+fn push_block(sink: &mut Sink, block: &mut Vec<u8>) -> Result<()> {
+    let count = (block.len() / ENTRY) as u64;
+    block.resize(ENTRIES * ENTRY, 0);
+    block.extend(count.to_le_bytes());
+    block.extend(checksum(block).to_le_bytes());
+    sink.push(block)?;
+    block.clear();
+    Ok(())
+}

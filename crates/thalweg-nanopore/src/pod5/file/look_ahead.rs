@@ -1,0 +1,390 @@
+//! Goes ahead of the engine: from rows of the Reads table to extents of signal.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+
+use thalweg_io::control::Control;
+use thalweg_io::engine::Shape;
+use thalweg_io::extent::{Fetch, Source, Wanted};
+use thalweg_io::plan::merge;
+use thalweg_io::{Error, Result};
+
+use super::lookup::{Lookup, MOST_BATCHES, Needed};
+use super::tables::{ReadsBatch, Tables};
+use super::work_list::{WorkEntry, WorkList, WorkQueue};
+
+/// Reads of one list, and extents of one request: what is known of them waits in memory as long as
+/// their bytes.
+const MOST_READS: usize = 1024;
+
+/// Batches of the Reads table fetched at a time.
+const AHEAD: usize = 4;
+
+/// Slates that wait for the engine.
+const WAITING: usize = 2;
+
+/// Which reads, in order.
+pub(super) enum WantedReads {
+    /// Every one, in the order of the Reads table.
+    All,
+    /// Those at these places: batch of the Reads table, row in it.
+    Rows(Vec<(usize, usize)>),
+}
+
+/// What the look_ahead hands on.
+enum LookedUp {
+    Window {
+        list: Arc<WorkList>,
+        fetches: Vec<Fetch>,
+    },
+    /// That was all.
+    End,
+}
+
+/// What the reads are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadPurpose {
+    /// Their samples.
+    Samples,
+    /// Their fields alone: no signal is fetched.
+    Fields,
+    /// To count what is wrong: a read that is damaged does not end the look ahead.
+    Defects,
+}
+
+/// Starts a look_ahead; what it finds comes out of the source, in step with the queue.
+pub(super) fn start(
+    tables: &Arc<Tables>,
+    wanted: WantedReads,
+    shape: &Shape,
+    window: u64,
+    control: &Control,
+    purpose: ReadPurpose,
+) -> Result<(Source, Arc<WorkQueue>)> {
+    let (sender, receiver) = sync_channel(WAITING);
+    let queue = Arc::new(WorkQueue::default());
+    let block = (shape.block - tables.store.alignment().min(shape.block / 2)) as u64;
+    let in_order = matches!(wanted, WantedReads::All);
+    let look_ahead = LookAhead {
+        lookup: Lookup {
+            block,
+            in_order,
+            signal: purpose != ReadPurpose::Fields,
+            owners: purpose == ReadPurpose::Defects,
+            ..Lookup::new(tables.clone(), control.clone())
+        },
+        sender,
+        window,
+        all_faults: purpose == ReadPurpose::Defects,
+        next: 0,
+    };
+    let thread = std::thread::Builder::new().name("thalweg-scout".into());
+    let failed = |e| Error::io(tables.name(), "starting a thread for", e);
+    thread.spawn(move || look_ahead.run(wanted)).map_err(failed)?;
+    let fetches = Fetches {
+        tables: tables.clone(),
+        control: control.clone(),
+        receiver,
+        current: Vec::new().into_iter(),
+        queue: Arc::downgrade(&queue),
+        next: 0,
+        ended: false,
+    };
+    Ok((Source::Planned(Box::new(fetches)), queue))
+}
+
+/// The engine's side of a look_ahead.
+struct Fetches {
+    tables: Arc<Tables>,
+    control: Control,
+    receiver: Receiver<LookedUp>,
+    current: std::vec::IntoIter<Fetch>,
+    /// Nobody decodes in a run that only fetches; then nothing is kept for the decoders.
+    queue: Weak<WorkQueue>,
+    /// The ordinal after those that came.
+    next: u64,
+    ended: bool,
+}
+
+impl Fetches {
+    /// What takes the place of the rest when the look_ahead went away without a word: nothing may be
+    /// left out in silence.
+    fn broken_off(&self) -> (Arc<WorkList>, Vec<Fetch>) {
+        let error = if self.control.is_cancelled() {
+            Error::Cancelled
+        } else {
+            Error::io(self.tables.name(), "looking ahead in", std::io::ErrorKind::BrokenPipe)
+        };
+        let mut list = WorkList { first: self.next, ..WorkList::default() };
+        push_failure(&mut list, error);
+        let extents = vec![Wanted { range: 0..0, ordinal: self.next }];
+        (Arc::new(list), vec![Fetch { range: 0..1, extents }])
+    }
+}
+
+impl Iterator for Fetches {
+    type Item = Fetch;
+
+    fn next(&mut self) -> Option<Fetch> {
+        loop {
+            if let Some(fetch) = self.current.next() {
+                return Some(fetch);
+            }
+            if self.ended {
+                return None;
+            }
+            let (list, fetches) = match self.receiver.recv() {
+                Ok(LookedUp::Window { list, fetches }) => (list, fetches),
+                word => {
+                    self.ended = true;
+                    if word.is_ok() {
+                        return None;
+                    }
+                    self.broken_off()
+                }
+            };
+            self.next = list.first + list.entries.len() as u64;
+            if let Some(queue) = self.queue.upgrade() {
+                queue.put(list);
+            }
+            self.current = fetches.into_iter();
+        }
+    }
+}
+
+/// A read to look up: which of the batches at hand, which row.
+#[derive(Clone, Copy)]
+struct Pick {
+    batch: usize,
+    row: usize,
+}
+
+struct LookAhead {
+    lookup: Lookup,
+    sender: SyncSender<LookedUp>,
+    window: u64,
+    all_faults: bool,
+    /// The next read's ordinal.
+    next: u64,
+}
+
+/// Nobody wants to hear more: the run is over, cancelled, or an error was told.
+struct Stopped;
+
+impl LookAhead {
+    fn run(mut self, wanted: WantedReads) {
+        let over = match wanted {
+            WantedReads::All => self.all(),
+            WantedReads::Rows(rows) => self.rows(&rows),
+        };
+        if over.is_ok() {
+            let _ = self.sender.send(LookedUp::End);
+        }
+    }
+
+    fn all(&mut self) -> Result<(), Stopped> {
+        let tables = self.lookup.tables.clone();
+        for stride in tables.strides(AHEAD) {
+            let indices: Vec<usize> = stride.collect();
+            let batches =
+                tables.reads_batches(&indices, &self.lookup.control).map_err(|_| Stopped)?;
+            for batch in batches {
+                match batch {
+                    Ok(batch) => {
+                        let picks: Vec<Pick> =
+                            (0..batch.rows()).map(|row| Pick { batch: 0, row }).collect();
+                        self.look_ahead(&[batch], &picks)?;
+                    }
+                    Err(error) => self.fail(error)?,
+                }
+            }
+        }
+        if self.lookup.tables.is_cut {
+            // What was delivered is whole; that it is all there is must not go unsaid.
+            let (tables, size) = (&self.lookup.tables, self.lookup.tables.store.size());
+            self.fail(Error::Truncated {
+                file: tables.name().clone(),
+                what: "the Reads table".into(),
+                offset: tables.reads_at,
+                size,
+                advice: "; the reads before are whole",
+            })?;
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: &[(usize, usize)]) -> Result<(), Stopped> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            // As many as lie in batches that fit the cache together, so that none is fetched twice.
+            let mut indices: Vec<usize> = Vec::new();
+            let mut size = 0;
+            let mut take = 0;
+            for &(index, _) in rest.iter().take(MOST_READS) {
+                if !indices.contains(&index) {
+                    size += self.lookup.tables.reads_blocks[index].body as usize;
+                    if size > self.lookup.tables.most_batch && take > 0 {
+                        break;
+                    }
+                    indices.push(index);
+                }
+                take += 1;
+            }
+            indices.sort_unstable();
+            let fetched = self
+                .lookup
+                .tables
+                .reads_batches(&indices, &self.lookup.control)
+                .map_err(|_| Stopped)?;
+            let mut batches = Vec::with_capacity(fetched.len());
+            let mut failed = None;
+            for (index, batch) in indices.iter().zip(fetched) {
+                match batch {
+                    Ok(batch) => batches.push((*index, batch)),
+                    Err(error) => failed = Some((*index, error)),
+                }
+            }
+            let (these, later) = rest.split_at(take);
+            rest = later;
+            let position = |index: usize| batches.binary_search_by_key(&index, |(index, _)| *index);
+            let whole = these
+                .iter()
+                .position(|(index, _)| position(*index).is_err())
+                .unwrap_or(these.len());
+            let pick =
+                |&(index, row): &(usize, usize)| Pick { batch: position(index).unwrap_or(0), row };
+            let picks: Vec<Pick> = these[..whole].iter().map(pick).collect();
+            let batches: Vec<_> = batches.into_iter().map(|(_, batch)| batch).collect();
+            self.look_ahead(&batches, &picks)?;
+            if let Some((_, error)) = failed {
+                return self.fail(error).and(self.end());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an error in place of a read.
+    fn fail(&mut self, error: Error) -> Result<(), Stopped> {
+        let mut list = WorkList { first: self.next, ..WorkList::default() };
+        push_failure(&mut list, error);
+        self.send(list)?;
+        if self.all_faults { Ok(()) } else { self.end() }
+    }
+
+    /// After an error that was told.
+    fn end(&self) -> Result<(), Stopped> {
+        let _ = self.sender.send(LookedUp::End);
+        Err(Stopped)
+    }
+
+    /// Looks up reads, in lists of a size that memory has room for.
+    fn look_ahead(&mut self, batches: &[Arc<ReadsBatch>], picks: &[Pick]) -> Result<(), Stopped> {
+        let mut rest = picks;
+        while !rest.is_empty() {
+            let mut needed = Needed::default();
+            let mut listed = Vec::new();
+            for pick in rest.iter().take(MOST_READS) {
+                let batch = &batches[pick.batch];
+                listed.push(self.lookup.listed(batch, pick.row, &mut needed));
+                if needed.batches.len() >= MOST_BATCHES {
+                    break;
+                }
+            }
+            let found = self.lookup.places(&mut needed).map_err(|_| Stopped)?;
+            let (these, later) = rest.split_at(listed.len());
+            rest = later;
+            let mut list = WorkList { first: self.next, ..WorkList::default() };
+            for (pick, listed) in these.iter().zip(listed) {
+                let entry = listed.and_then(|listed| {
+                    self.lookup.entry(
+                        &batches[pick.batch],
+                        pick.row,
+                        &listed,
+                        &needed,
+                        &found,
+                        &mut list,
+                    )
+                });
+                if let Err(error) = entry {
+                    push_failure(&mut list, error);
+                    if !self.all_faults {
+                        self.send(list)?;
+                        return self.end();
+                    }
+                }
+            }
+            self.send(list)?;
+        }
+        Ok(())
+    }
+
+    /// Hands a list over, with the requests for its extents.
+    fn send(&mut self, list: WorkList) -> Result<(), Stopped> {
+        if list.entries.is_empty() {
+            return Ok(());
+        }
+        let mut fetches = Vec::new();
+        let mut sorted: Vec<Wanted> = Vec::new();
+        let mut bytes = 0;
+        // Reads without signal are put where others are, so that no request is made for them.
+        let mut place = list.pieces.first().map_or(0, |piece| piece.offset);
+        let mut ascending = true;
+        for (i, entry) in list.entries.iter().enumerate() {
+            let near = list
+                .pieces
+                .get(entry.pieces.clone())
+                .unwrap_or_default()
+                .get(..entry.near)
+                .unwrap_or_default();
+            let range: Range<u64> = match near {
+                [] => place..place,
+                [first, ..] => {
+                    first.offset..near.last().map_or(first.offset, |last| last.offset + last.len)
+                }
+            };
+            ascending &= range.start >= place;
+            if bytes > self.window && !ascending {
+                self.cut(&mut sorted, &mut fetches);
+                bytes = 0;
+                ascending = true;
+            }
+            place = range.start;
+            bytes += range.end - range.start;
+            sorted.push(Wanted { range, ordinal: self.next + i as u64 });
+        }
+        self.cut(&mut sorted, &mut fetches);
+        self.next += list.entries.len() as u64;
+        self.sender.send(LookedUp::Window { list: Arc::new(list), fetches }).map_err(|_| Stopped)
+    }
+
+    fn cut(&self, sorted: &mut Vec<Wanted>, fetches: &mut Vec<Fetch>) {
+        sorted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
+        while let Some(mut fetch) = merge(sorted, self.lookup.gap, self.lookup.block, MOST_READS) {
+            if fetch.range.is_empty() {
+                // A request is for at least one byte.
+                let start =
+                    fetch.range.start.min(self.lookup.tables.store.size().saturating_sub(1));
+                fetch.range = start..start + 1;
+            }
+            fetches.push(fetch);
+        }
+    }
+}
+
+fn push_failure(list: &mut WorkList, error: Error) {
+    let index = list.entries.len();
+    list.entries.push(WorkEntry {
+        read_group: 0,
+        digitisation: 0.0,
+        offset: 0.0,
+        range: 0.0,
+        sampling_rate: 0.0,
+        id: 0..0,
+        aux: 0..0,
+        samples: 0,
+        pieces: 0..0,
+        near: 0,
+    });
+    list.failures.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, error));
+}

@@ -1,0 +1,361 @@
+//! From a store to tables whose schemas, footers and dictionaries are known.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use thalweg_io::arrow_ipc::Head;
+use thalweg_io::control::Control;
+use thalweg_io::model::StoreModel;
+use thalweg_io::open::Options;
+use thalweg_io::plan::Budget;
+use thalweg_io::store::Store;
+use thalweg_io::store::many::{read, read_many};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::Pod5File;
+use super::cache::Cache;
+use super::recover::{self, FoundTable};
+use super::tables::{SignalRowPlace, Tables};
+use crate::file::Opened;
+use crate::pod5;
+use crate::pod5::{
+    Batch, Block, Container, Content, Dictionaries, END_BYTES, FIRST_SECTION, FOOTER_MAGIC, Footer,
+    MARKER_BYTES, ReadsTable, RunInfo, SIGNATURE, SignalLayout, TAIL_BYTES,
+};
+
+/// First guess at how many bytes at the end of a table, and of the file, hold all footers.
+const END_GUESS: u64 = 64 << 10;
+
+/// Caches and single batches of metadata are at most this part of the memory budget.
+const METADATA_SHARE: usize = 8;
+
+/// What a message calls it when the file does not end as it should.
+const END: &str = "the end of the file";
+
+/// Reads requests, counted.
+struct Opening<'a> {
+    store: &'a dyn Store,
+    /// The last bytes of the file, and where they start.
+    end: (u64, Vec<u8>),
+    requests: u64,
+    most: u64,
+}
+
+/// Opens a POD5 file.
+pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<Pod5File>> {
+    let model = options.model.unwrap_or(StoreModel::MEMORY);
+    let budget = options.budget;
+    let control = &options.control;
+    let mut opening = Opening::new(&**store, budget)?;
+    let mut left_out = Vec::new();
+    let (container, mut found) = match opening.container() {
+        Ok(container) => (container, Vec::new()),
+        Err(error) => {
+            let found = opening.recovered(error, control)?;
+            (recover::container(&found), found)
+        }
+    };
+    let section = |content: Content| {
+        container.section(content).ok_or_else(|| {
+            let found = Fault::new(0, "none", "one in the file");
+            found.in_file(store.name(), store.size(), content.name())
+        })
+    };
+    let (reads_at, signal_at) = (section(Content::Reads)?, section(Content::Signal)?);
+    let mut footer = |range: &Range<u64>, content| {
+        if let Some(table) = found.iter().find(|table| table.content == content) {
+            return Ok(table.footer.clone());
+        }
+        let why = match opening.footer(range, content) {
+            Err(error @ Error::Malformed { .. }) => error,
+            outcome => return outcome,
+        };
+        let walked = recover::table(&**store, range.clone(), control)?.map(|(table, _)| table);
+        let table = walked
+            .filter(|table| table.content == content && !table.footer.batches.is_empty())
+            .ok_or(why)?;
+        let footer = table.footer.clone();
+        found.push(table);
+        Ok(footer)
+    };
+    let reads_footer = footer(&reads_at, Content::Reads)?;
+    let signal_footer = footer(&signal_at, Content::Signal)?;
+    let runs_at = container.section(Content::RunInfo);
+    let runs_footer = runs_at.as_ref().map(|range| footer(range, Content::RunInfo)).transpose()?;
+    let runs = match runs_at.zip(runs_footer) {
+        Some((range, footer)) => opening.runs(&range, &footer, &mut left_out)?,
+        None => Vec::new(),
+    };
+    let dictionaries = opening.dictionaries(&reads_footer, &reads_at, &model, control)?;
+    let at = |base: u64, what: Content| {
+        move |fault: Fault| fault.in_file(store.name(), base, what.name())
+    };
+    let reads = ReadsTable::new(&reads_footer.schema, &dictionaries, runs)
+        .map_err(at(reads_at.start, Content::Reads))?;
+    let layout =
+        SignalLayout::of(&signal_footer.schema).map_err(at(signal_at.start, Content::Signal))?;
+    let (rows_per_batch, batch_margins) =
+        opening.first_signal_batch(&layout, &signal_footer, &signal_at)?;
+    left_out.extend(reads.lost.iter().map(|name| format!("column {name} of the Reads table")));
+    let share = budget.memory / METADATA_SHARE;
+    let tables = Tables {
+        store: store.clone(),
+        reads,
+        reads_at: reads_at.start,
+        reads_blocks: reads_footer.batches,
+        layout,
+        signal_at: signal_at.start,
+        signal_blocks: signal_footer.batches,
+        rows_per_batch,
+        batch_margins,
+        model,
+        most_batch: share,
+        is_cut: found.iter().any(|table| table.content == Content::Reads && !table.is_whole),
+        reads_cache: Cache::new(share),
+        signal_cache: Cache::new(share / 2),
+    };
+    let is_recovered = !found.is_empty();
+    let header = Arc::new(tables.reads.header());
+    let file = Pod5File {
+        is_recovered,
+        container,
+        tables: Arc::new(tables),
+        index: OnceLock::new(),
+        left_out,
+    };
+    // One more told the format.
+    Ok(Opened { file, header, requests: 1 + opening.requests })
+}
+
+/// What is wrong with the footers of a file that opened all the same.
+pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Error>> {
+    let mut opening = Opening::new(store, budget)?;
+    let Ok(container) = opening.container() else {
+        return Ok(vec![Error::Malformed {
+            file: store.name().clone(),
+            what: "footer".into(),
+            offset: store.size(),
+            found: "no footer before the end, or a damaged one".into(),
+            expected: "one, without which POD5's own programs open no file; `thalweg convert` makes it whole".into(),
+        }]);
+    };
+    let tables =
+        container.sections.iter().filter(|section| !matches!(section.content, Content::Other(_)));
+    Ok(tables.filter_map(|table| opening.footer(&table.range, table.content).err()).collect())
+}
+
+impl<'a> Opening<'a> {
+    fn new(store: &'a dyn Store, budget: Budget) -> Result<Self> {
+        let start = store.size().saturating_sub(END_GUESS);
+        let end = (start, read(store, &(start..store.size()))?);
+        Ok(Self { store, end, requests: 1, most: (budget.memory / 2) as u64 })
+    }
+
+    /// Bytes of the file, at most as many as a table's metadata may have.
+    fn get(&mut self, range: &Range<u64>, what: Content) -> Result<Vec<u8>> {
+        let (start, end) = &self.end;
+        let at = |offset: u64| offset.checked_sub(*start).map(|at| at as usize);
+        if let Some(bytes) =
+            at(range.start).zip(at(range.end)).and_then(|(from, to)| end.get(from..to))
+        {
+            return Ok(bytes.to_vec());
+        }
+        if range.end - range.start > self.most {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!(
+                    "{} bytes of metadata in the {}",
+                    range.end - range.start,
+                    what.name()
+                )
+                .into(),
+                advice: format!("this memory budget allows {}: give more memory", self.most).into(),
+            });
+        }
+        self.requests += 1;
+        read(self.store, range)
+    }
+
+    fn container(&mut self) -> Result<Container> {
+        let (store, size) = (self.store, self.store.size());
+        let cut = |what: &'static str| Error::Truncated {
+            file: store.name().clone(),
+            what: what.into(),
+            offset: 0,
+            size,
+            advice: "; fetch the file again",
+        };
+        let head_len = (SIGNATURE.len() + MARKER_BYTES) as u64;
+        if size < head_len + TAIL_BYTES as u64 {
+            return Err(cut("a POD5 file"));
+        }
+        let head = self.get(&(0..head_len), Content::Other(0))?;
+        let marker = pod5::head(&head).map_err(|fault| fault.in_file(store.name(), 0, "header"))?;
+        let tail_at = size - TAIL_BYTES as u64;
+        let tail = self.get(&(tail_at..size), Content::Other(0))?;
+        let footer_at = pod5::tail(&tail, size, &marker)
+            .map_err(|fault| fault.in_file(store.name(), tail_at, END))?;
+        let magic_at = footer_at.start - FOOTER_MAGIC.len() as u64;
+        let footer = self.get(&(magic_at..footer_at.end), Content::Other(0))?;
+        let (magic, footer) = footer.split_at(FOOTER_MAGIC.len());
+        if magic != FOOTER_MAGIC {
+            let fault = Fault::new(0, format!("\"{}\"", magic.escape_ascii()), "\"FOOTER\\0\\0\"");
+            return Err(fault.in_file(store.name(), magic_at, END));
+        }
+        Container::parse(footer, magic_at)
+            .map_err(|fault| fault.in_file(store.name(), footer_at.start, "footer"))
+    }
+
+    /// The tables of a file that does not end as it should, if there are reads among them.
+    fn recovered(&mut self, why: Error, control: &Control) -> Result<Vec<FoundTable>> {
+        // A file that is too short or something else has no tables either.
+        let head = self.get(&(0..FIRST_SECTION.min(self.store.size())), Content::Other(0))?;
+        let Ok(marker) = pod5::head(&head) else { return Err(why) };
+        let mut found = recover::tables(self.store, &marker, control)?;
+        let has = |content| {
+            found.iter().any(|table| table.content == content && !table.footer.batches.is_empty())
+        };
+        if !(has(Content::Reads) && has(Content::Signal)) {
+            return Err(why);
+        }
+        found.retain(|table| !table.footer.batches.is_empty());
+        Ok(found)
+    }
+
+    fn footer(&mut self, table: &Range<u64>, what: Content) -> Result<Footer> {
+        let at = |offset: u64| {
+            let name = self.store.name();
+            move |fault: Fault| {
+                fault.in_file(name, offset, format!("footer of the {}", what.name()))
+            }
+        };
+        let len = table.end - table.start;
+        let end_at = table.end - len.min(END_BYTES as u64);
+        let guess = self.get(&(table.end - len.min(END_GUESS)..table.end), what)?;
+        let end = guess.get(guess.len().saturating_sub(END_BYTES)..).unwrap_or_default();
+        let footer_len = pod5::footer_len(end, len).map_err(at(end_at))?;
+        let footer_at = end_at - footer_len;
+        let known = guess.len() - end.len();
+        let bytes = match known.checked_sub(footer_len as usize) {
+            Some(start) => guess[start..known].to_vec(),
+            None => self.get(&(footer_at..end_at), what)?,
+        };
+        Footer::parse(&bytes, footer_at - table.start).map_err(at(footer_at))
+    }
+
+    fn runs(
+        &mut self,
+        table: &Range<u64>,
+        footer: &Footer,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<RunInfo>> {
+        let mut runs = Vec::new();
+        for block in &footer.batches {
+            let (head, body) = self.batch(block, table, Content::RunInfo)?;
+            let at = |fault: Fault| {
+                fault.in_file(self.store.name(), table.start + block.offset, "RunInfo table")
+            };
+            let batch = Batch { head: &head, body: &body };
+            let (rows, lost) = RunInfo::rows(&batch, &footer.schema.columns).map_err(at)?;
+            if runs.is_empty() {
+                left_out.extend(
+                    lost.into_iter().map(|name| format!("column {name} of the RunInfo table")),
+                );
+            }
+            runs.extend(rows);
+        }
+        Ok(runs)
+    }
+
+    fn batch(
+        &mut self,
+        block: &Block,
+        table: &Range<u64>,
+        what: Content,
+    ) -> Result<(Head, Vec<u8>)> {
+        let range = block.range();
+        let mut bytes = self.get(&(table.start + range.start..table.start + range.end), what)?;
+        let at = |fault: Fault| {
+            fault.in_file(self.store.name(), table.start + block.offset, what.name())
+        };
+        let head = Head::parse(&bytes[..block.head as usize], block.body).map_err(at)?;
+        bytes.drain(..block.head as usize);
+        Ok((head, bytes))
+    }
+
+    fn dictionaries(
+        &mut self,
+        footer: &Footer,
+        table: &Range<u64>,
+        model: &StoreModel,
+        control: &Control,
+    ) -> Result<Dictionaries> {
+        let place =
+            |block: &Block| table.start + block.range().start..table.start + block.range().end;
+        let ranges: Vec<_> = footer.dictionaries.iter().map(place).collect();
+        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        if bytes > self.most {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{bytes} bytes of dictionaries in the Reads table").into(),
+                advice: format!("this memory budget allows {}: give more memory", self.most).into(),
+            });
+        }
+        let mut dictionaries = Dictionaries::default();
+        if !ranges.is_empty() {
+            self.requests += 1;
+        }
+        let fetched = read_many(self.store, &ranges, model.depth.clamp(1, 8), control)?;
+        for (block, bytes) in footer.dictionaries.iter().zip(fetched) {
+            let at = |fault: Fault| {
+                fault.in_file(
+                    self.store.name(),
+                    table.start + block.offset,
+                    "dictionary of the Reads table",
+                )
+            };
+            let mut bytes = bytes?;
+            let head = Head::parse(&bytes[..block.head as usize], block.body).map_err(at)?;
+            bytes.drain(..block.head as usize);
+            dictionaries.push(head, bytes).map_err(at)?;
+        }
+        Ok(dictionaries)
+    }
+
+    /// Rows of the first Signal batch, which all but the last have, and its bytes before and after
+    /// the signal.
+    fn first_signal_batch(
+        &mut self,
+        layout: &SignalLayout,
+        footer: &Footer,
+        table: &Range<u64>,
+    ) -> Result<(u64, (u64, u64))> {
+        let Some(block) = footer.batches.first() else { return Ok((0, (0, 0))) };
+        let range = table.start + block.offset..table.start + block.offset + u64::from(block.head);
+        let head = self.get(&range, Content::Signal)?;
+        let at = |fault: Fault| {
+            fault.in_file(self.store.name(), range.start, "batch 0 of the Signal table")
+        };
+        let head = Head::parse(&head, block.body).map_err(at)?;
+        let places = layout.places(block, &head).map_err(at)?;
+        if places.rows.saturating_mul(size_of::<SignalRowPlace>() as u64)
+            > self.most / METADATA_SHARE as u64
+        {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("a batch of {} rows in the Signal table", places.rows).into(),
+                advice: "give more memory, or write the file with fewer rows a batch (usually 100)"
+                    .into(),
+            });
+        }
+        if places.rows == 0 && footer.batches.len() > 1 {
+            return Err(at(Fault::new(0, "a batch of no rows before others", "at least one")));
+        }
+        let all = block.range();
+        let before = layout.offsets_of(&places, &(0..places.rows)).end.saturating_sub(all.start);
+        let after = all.end.saturating_sub(places.samples.start);
+        // Elsewhere than at head and tail they are asked for one by one.
+        let guess = |bytes: u64| if bytes <= END_GUESS { bytes } else { 0 };
+        Ok((places.rows, (guess(before).max(u64::from(block.head)), guess(after))))
+    }
+}

@@ -1,0 +1,363 @@
+//! The Reads and Signal tables, batch by batch.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_codec::splitmix::mix;
+use thalweg_io::arrow_ipc::Head;
+use thalweg_io::control::Control;
+use thalweg_io::model::StoreModel;
+use thalweg_io::store::Store;
+use thalweg_io::store::many::{read, read_many};
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::cache::Cache;
+use crate::pod5::{Batch, Block, ReadsTable, SignalCoding, SignalLayout, UUID_BYTES};
+
+/// What is known of both tables without reading their batches.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(super) store: Arc<dyn Store>,
+    pub(crate) reads: ReadsTable,
+    pub(super) reads_at: u64,
+    pub(super) reads_blocks: Vec<Block>,
+    pub(super) layout: SignalLayout,
+    pub(super) signal_at: u64,
+    pub(super) signal_blocks: Vec<Block>,
+    /// Rows of every Signal batch but the last.
+    pub(super) rows_per_batch: u64,
+    /// Bytes of a Signal batch before its signal, and after.
+    pub(super) batch_margins: (u64, u64),
+    pub(super) model: StoreModel,
+    /// No batch of the Reads table may be larger.
+    pub(super) most_batch: usize,
+    /// The file ends within the Reads table.
+    pub(super) is_cut: bool,
+    pub(super) reads_cache: Cache<ReadsBatch>,
+    pub(super) signal_cache: Cache<SignalBatch>,
+}
+
+/// A batch of the Reads table.
+#[derive(Debug)]
+pub(crate) struct ReadsBatch {
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+    /// Where it is in the file, for messages.
+    pub(super) offset: u64,
+}
+
+impl ReadsBatch {
+    pub(super) fn batch(&self) -> Batch<'_> {
+        Batch { head: &self.head, body: &self.body }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.head.rows as usize
+    }
+}
+
+/// A signal row, by its place in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SignalRowPlace {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) samples: u32,
+    /// [`owner`] of the read that the Signal table gives it to; 0 where it does not tell.
+    pub(super) owner: u32,
+}
+
+/// What tells reads apart where their ids would take too much room; never 0.
+pub(super) fn owner(id: &[u8; UUID_BYTES]) -> u32 {
+    let bits = u128::from_le_bytes(*id);
+    ((mix(bits as u64) ^ (bits >> 64) as u64) >> 32) as u32 | 1
+}
+
+/// The rows of a batch of the Signal table.
+#[derive(Debug)]
+pub(super) struct SignalBatch {
+    pub(super) pieces: Vec<SignalRowPlace>,
+}
+
+/// Metadata of neighbouring Signal batches comes in one request if no more than this lies between.
+const SEAM: u64 = 64 << 10;
+
+/// Longest such request.
+const LONGEST: u64 = 1 << 20;
+
+/// Heads of batches that are asked for at a time.
+const HEADS: usize = 256;
+
+/// Most small requests in flight.
+const MOST_DEPTH: usize = 32;
+
+/// A store this quick answers before a thread has started.
+const QUICK_S: f64 = 20e-6;
+
+impl Tables {
+    pub(super) fn name(&self) -> &Arc<str> {
+        self.store.name()
+    }
+
+    pub(crate) fn coding(&self) -> SignalCoding {
+        self.layout.coding
+    }
+
+    /// Small requests to keep in flight.
+    pub(super) fn depth(&self) -> usize {
+        if self.model.latency_s < QUICK_S { 1 } else { (self.model.depth * 4).min(MOST_DEPTH) }
+    }
+
+    fn reads_fault(&self, index: usize, fault: Fault) -> Error {
+        let block = &self.reads_blocks[index];
+        fault.in_file(
+            self.name(),
+            self.reads_at + block.offset,
+            format!("batch {index} of the Reads table"),
+        )
+    }
+
+    fn signal_fault(&self, index: usize, fault: Fault) -> Error {
+        let block = &self.signal_blocks[index];
+        fault.in_file(
+            self.name(),
+            self.signal_at + block.offset,
+            format!("batch {index} of the Signal table"),
+        )
+    }
+
+    /// The batches of the Reads table in their order, as many as may be fetched together: at most
+    /// `ahead`, and no more bytes than one may have.
+    pub(super) fn strides(&self, ahead: usize) -> impl Iterator<Item = Range<usize>> {
+        self.strides_of(ahead, |block| block.range().end - block.offset)
+    }
+
+    fn strides_of(
+        &self,
+        ahead: usize,
+        size: impl Fn(&Block) -> u64,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let (from, mut bytes) = (next, 0);
+            while let Some(block) = self.reads_blocks.get(next).filter(|_| next - from < ahead) {
+                bytes += size(block);
+                if bytes > self.most_batch as u64 && next > from {
+                    break;
+                }
+                next += 1;
+            }
+            (next > from).then_some(from..next)
+        })
+    }
+
+    /// How many rows each batch of the Reads table has by its head, from the first; the bodies are
+    /// not read.
+    pub(crate) fn rows(&self, control: &Control) -> Result<Vec<Result<u64>>> {
+        let mut rows = Vec::with_capacity(self.reads_blocks.len());
+        for stride in self.strides_of(HEADS, |block| block.head.into()) {
+            let blocks = &self.reads_blocks[stride];
+            let head = |block: &Block| {
+                let start = self.reads_at + block.offset;
+                start..start + u64::from(block.head)
+            };
+            let ranges: Vec<_> = blocks.iter().map(head).collect();
+            for (block, bytes) in
+                blocks.iter().zip(read_many(&*self.store, &ranges, self.depth(), control)?)
+            {
+                let index = rows.len();
+                rows.push(bytes.and_then(|bytes| {
+                    let at = |fault| self.reads_fault(index, fault);
+                    let head = Head::parse(&bytes, block.body).map_err(at)?;
+                    // Each has an id.
+                    let most = block.body / UUID_BYTES as u64;
+                    if head.rows <= most {
+                        return Ok(head.rows);
+                    }
+                    Err(at(Fault::new(
+                        0,
+                        format!("a batch of {} rows", head.rows),
+                        format!("at most {most}"),
+                    )))
+                }));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Batches of the Reads table, in the order of `indices`.
+    pub(super) fn reads_batches(
+        &self,
+        indices: &[usize],
+        control: &Control,
+    ) -> Result<Vec<Result<Arc<ReadsBatch>>>> {
+        let mut found: Vec<_> = indices.iter().map(|&index| self.reads_cache.get(index)).collect();
+        let mut absent: Vec<usize> = Vec::new();
+        let mut ranges = Vec::new();
+        for (i, &index) in indices.iter().enumerate() {
+            let range = self.reads_blocks[index].range();
+            if found[i].is_none() && range.end - range.start <= self.most_batch as u64 {
+                absent.push(i);
+                ranges.push(self.reads_at + range.start..self.reads_at + range.end);
+            }
+        }
+        let fetched = read_many(&*self.store, &ranges, self.depth(), control)?;
+        let mut failed = Vec::new();
+        for (i, bytes) in absent.into_iter().zip(fetched) {
+            match bytes.and_then(|bytes| self.reads_batch(indices[i], bytes)) {
+                Ok(batch) => found[i] = Some(batch),
+                Err(error) => failed.push((i, error)),
+            }
+        }
+        let mut failed = failed.into_iter().peekable();
+        let result = found.into_iter().enumerate().map(|(i, batch)| match batch {
+            Some(batch) => Ok(batch),
+            None => Err(match failed.next_if(|(at, _)| *at == i) {
+                Some((_, error)) => error,
+                None => self.too_large(indices[i]),
+            }),
+        });
+        Ok(result.collect())
+    }
+
+    fn too_large(&self, index: usize) -> Error {
+        let range = self.reads_blocks[index].range();
+        Error::Unsupported {
+            file: self.name().clone(),
+            what: format!("a batch of {} bytes in the Reads table", range.end - range.start).into(),
+            advice: format!(
+                "within this memory budget batches may have {} bytes: give more memory",
+                self.most_batch
+            )
+            .into(),
+        }
+    }
+
+    fn reads_batch(&self, index: usize, bytes: Vec<u8>) -> Result<Arc<ReadsBatch>> {
+        let block = self.reads_blocks[index];
+        let at = |fault| self.reads_fault(index, fault);
+        let head = Head::parse(&bytes[..block.head as usize], block.body).map_err(at)?;
+        let mut body = bytes;
+        body.drain(..block.head as usize);
+        let size = body.len();
+        let batch = ReadsBatch { head, body, offset: self.reads_at + block.offset };
+        // As many ids as rows: whoever counts rows counts what is there.
+        self.reads.read_ids(&batch.batch()).map_err(at)?;
+        let batch = Arc::new(batch);
+        self.reads_cache.put(index, batch.clone(), size);
+        Ok(batch)
+    }
+
+    /// Which batch of the Signal table a row is in, and which row there.
+    pub(super) fn signal_batch_of(&self, row: u64) -> Option<(usize, usize)> {
+        let index = row.checked_div(self.rows_per_batch)?;
+        let index =
+            usize::try_from(index).ok().filter(|&index| index < self.signal_blocks.len())?;
+        Some((index, (row % self.rows_per_batch) as usize))
+    }
+
+    /// Batches of the Signal table; `indices` are ascending and distinct.
+    pub(super) fn signal_batches(
+        &self,
+        indices: &[usize],
+        control: &Control,
+    ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
+        let mut found: Vec<Option<Result<Arc<SignalBatch>>>> =
+            indices.iter().map(|&index| self.signal_cache.get(index).map(Ok)).collect();
+        let absent: Vec<usize> = (0..indices.len()).filter(|&i| found[i].is_none()).collect();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &i in &absent {
+            let range = self.signal_blocks[indices[i]].range();
+            let (start, end) = (self.signal_at + range.start, self.signal_at + range.end);
+            let head = start..start.saturating_add(self.batch_margins.0).min(end);
+            let tail = end.saturating_sub(self.batch_margins.1).max(start)..end;
+            for part in [head, tail] {
+                match ranges.last_mut() {
+                    Some(last)
+                        if part.start >= last.start
+                            && part.start <= last.end.saturating_add(SEAM)
+                            && part.end.max(last.end) - last.start <= LONGEST =>
+                    {
+                        last.end = last.end.max(part.end);
+                    }
+                    _ => ranges.push(part),
+                }
+            }
+        }
+        let fetched = read_many(&*self.store, &ranges, self.depth(), control)?;
+        let mut parts = Vec::with_capacity(ranges.len());
+        for (range, bytes) in ranges.into_iter().zip(fetched) {
+            // What could not be fetched here is asked for again below, and fails with its own
+            // error.
+            parts.push((range, bytes.unwrap_or_default()));
+        }
+        parts.sort_unstable_by_key(|(range, _)| range.start);
+        let parts = Parts { tables: self, parts };
+        for i in absent {
+            let batch = self.signal_batch(indices[i], &parts);
+            if let Ok(batch) = &batch {
+                let size = batch.pieces.len() * size_of::<SignalRowPlace>();
+                self.signal_cache.put(indices[i], batch.clone(), size);
+            }
+            found[i] = Some(batch);
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn signal_batch(&self, index: usize, parts: &Parts<'_>) -> Result<Arc<SignalBatch>> {
+        let block = self.signal_blocks[index];
+        let at = |fault| self.signal_fault(index, fault);
+        let head = parts.get(block.offset..block.offset + u64::from(block.head))?;
+        let head = Head::parse(&head, block.body).map_err(at)?;
+        let places = self.layout.places(&block, &head).map_err(at)?;
+        let is_last = index + 1 == self.signal_blocks.len();
+        if places.rows > self.rows_per_batch || (places.rows < self.rows_per_batch && !is_last) {
+            let expected =
+                format!("{}, as the first has, or fewer in the last one", self.rows_per_batch);
+            return Err(at(Fault::new(0, format!("a batch of {} rows", places.rows), expected)));
+        }
+        if places.rows == 0 {
+            return Ok(Arc::new(SignalBatch { pieces: Vec::new() }));
+        }
+        let rows = 0..places.rows;
+        let offsets = parts.get(self.layout.offsets_of(&places, &rows))?;
+        let samples = parts.get(self.layout.samples_of(&places, &rows))?;
+        let ids = parts.get(self.layout.ids_of(&places))?;
+        let (ids, _) = ids.as_chunks::<UUID_BYTES>();
+        let piece = |row| {
+            let piece = self.layout.piece(&places, &offsets, &samples, row).map_err(at)?;
+            let offset = self.signal_at + piece.range.start;
+            let owner = ids.get(row).map_or(0, owner);
+            Ok(SignalRowPlace {
+                offset,
+                len: piece.range.end - piece.range.start,
+                samples: piece.samples,
+                owner,
+            })
+        };
+        let pieces = (0..places.rows as usize).map(piece).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(SignalBatch { pieces }))
+    }
+}
+
+/// Parts of the Signal table that were fetched.
+struct Parts<'a> {
+    tables: &'a Tables,
+    parts: Vec<(Range<u64>, Vec<u8>)>,
+}
+
+impl Parts<'_> {
+    /// The bytes of a range of the table: what was fetched, or fetched now where the guess was too
+    /// small.
+    fn get(&self, range: Range<u64>) -> Result<std::borrow::Cow<'_, [u8]>> {
+        let at = self.tables.signal_at;
+        let range = at + range.start..at + range.end;
+        let i = self.parts.partition_point(|(part, _)| part.start <= range.start);
+        if let Some((part, bytes)) = i.checked_sub(1).and_then(|i| self.parts.get(i))
+            && let Some(from) = range.start.checked_sub(part.start)
+            && let Some(bytes) = bytes.get(from as usize..(range.end - part.start) as usize)
+        {
+            return Ok(bytes.into());
+        }
+        read(&*self.tables.store, &range).map(Into::into)
+    }
+}

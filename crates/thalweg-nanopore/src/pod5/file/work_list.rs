@@ -1,0 +1,299 @@
+//! What the look-ahead thread hands to the workers: the record of each read, and where its samples are.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_io::extent::Extent;
+use thalweg_io::{Error, Fault, InFile, Result};
+
+use super::tables::{SignalRowPlace, Tables};
+use crate::pod5::{SignalDecoder, StoredRow};
+use crate::record::Record;
+
+/// Reads with consecutive ordinals.
+#[derive(Debug, Default)]
+pub(super) struct WorkList {
+    /// The first one's ordinal.
+    pub(super) first: u64,
+    pub(super) entries: Vec<WorkEntry>,
+    pub(super) pieces: Vec<SignalRowPlace>,
+    /// Read ids as text, and auxiliary bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Why entries with neither could not be made; each is told once.
+    pub(super) failures: Mutex<Vec<(usize, Error)>>,
+    pub(super) taken: AtomicUsize,
+}
+
+/// A read.
+#[derive(Debug, Clone)]
+pub(super) struct WorkEntry {
+    pub(super) read_group: u32,
+    pub(super) digitisation: f64,
+    pub(super) offset: f64,
+    pub(super) range: f64,
+    pub(super) sampling_rate: f64,
+    pub(super) id: Range<usize>,
+    pub(super) aux: Range<usize>,
+    /// How many samples it has.
+    pub(super) samples: u64,
+    pub(super) pieces: Range<usize>,
+    /// How many of the pieces lie in the read's extent.
+    pub(super) near: usize,
+}
+
+/// The lists of a run, from the look-ahead thread to the workers.
+#[derive(Debug, Default)]
+pub(crate) struct WorkQueue(Mutex<VecDeque<Arc<WorkList>>>);
+
+impl WorkQueue {
+    pub(super) fn put(&self, list: Arc<WorkList>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(list);
+    }
+
+    /// Takes all lists away; the first failure on them.
+    pub(crate) fn pass(&self) -> Result<()> {
+        let lists = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failures = lists.iter().flat_map(|list| {
+            std::mem::take(&mut *list.failures.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        failures.next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn find(&self, ordinal: u64) -> Option<Arc<WorkList>> {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.iter().find(|list| list.index(ordinal).is_some()).cloned()
+    }
+
+    fn drop_taken(&self) {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.retain(|list| list.taken.load(Ordering::Relaxed) < list.entries.len());
+    }
+}
+
+impl WorkList {
+    /// Forgets all reads.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.pieces.clear();
+        self.bytes.clear();
+    }
+
+    /// The pieces of the read that was added last.
+    pub(super) fn last_pieces(&self) -> &[SignalRowPlace] {
+        let last = self.entries.last().and_then(|entry| self.pieces.get(entry.pieces.clone()));
+        last.unwrap_or_default()
+    }
+
+    /// Those of them that lie together.
+    pub(super) fn last_near(&self) -> &[SignalRowPlace] {
+        let near = self.entries.last().map_or(0, |entry| entry.near);
+        self.last_pieces().get(..near).unwrap_or_default()
+    }
+
+    /// A read without its samples.
+    fn record(&self, index: usize) -> Record<'_> {
+        let entry = &self.entries[index];
+        let text = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        Record {
+            // The look-ahead thread formatted it.
+            read_id: std::str::from_utf8(text(&entry.id)).unwrap_or_default(),
+            read_group: entry.read_group,
+            digitisation: entry.digitisation,
+            offset: entry.offset,
+            range: entry.range,
+            sampling_rate: entry.sampling_rate,
+            signal: &[],
+            aux: text(&entry.aux),
+        }
+    }
+
+    fn index(&self, ordinal: u64) -> Option<usize> {
+        let index = ordinal.checked_sub(self.first)? as usize;
+        (index < self.entries.len()).then_some(index)
+    }
+
+    fn failure(&self, index: usize) -> Option<Error> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = failures.iter().position(|(i, _)| *i == index)?;
+        Some(failures.swap_remove(at).1)
+    }
+}
+
+/// A worker's side: lists to reads.
+pub(crate) struct Pod5Unpacker {
+    tables: Arc<Tables>,
+    queue: Arc<WorkQueue>,
+    current: Option<Arc<WorkList>>,
+    rows: RowDecoder,
+}
+
+/// Samples may take this many bytes for each byte of signal row, even beyond the memory budget: as
+/// for other formats.
+const LIKELY_RATIO: u64 = 64;
+
+impl Pod5Unpacker {
+    pub(crate) fn new(tables: Arc<Tables>, queue: Arc<WorkQueue>) -> Self {
+        Self { tables, queue, current: None, rows: RowDecoder::default() }
+    }
+
+    /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row
+    /// of its signal as it is stored.
+    pub(crate) fn read_with<'a>(
+        &'a mut self,
+        extent: &Extent<'_>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+        each: impl FnMut(StoredRow<'_>),
+    ) -> Result<Record<'a>> {
+        let Self { tables, queue, current, rows } = self;
+        let (list, index) = take(tables, queue, current, extent)?;
+        rows.read(tables, list, index, extent, limit, samples, each)
+    }
+
+    /// The read of an extent, and the rows of its signal as they are stored; how many samples they
+    /// say that they have.
+    pub(crate) fn record_and_rows<'a>(
+        &'a mut self,
+        extent: &Extent<'a>,
+        limit: usize,
+        rows: &mut Vec<StoredRow<'a>>,
+    ) -> Result<(Record<'a>, u64)> {
+        let Self { tables, queue, current, .. } = self;
+        let (list, index) = take(tables, queue, current, extent)?;
+        let entry = &list.entries[index];
+        let pieces = list.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let record = list.record(index);
+        check_size(tables, extent, pieces, limit, record.read_id)?;
+        for (i, piece) in pieces.iter().enumerate() {
+            let bytes = match near(entry, extent, i, piece) {
+                Some(bytes) => Cow::Borrowed(bytes),
+                None => Cow::Owned(far(tables, piece)?),
+            };
+            rows.push(StoredRow { samples: piece.samples, bytes });
+        }
+        Ok((record, entry.samples))
+    }
+
+    /// The read of an extent without its samples, and how many it has.
+    pub(crate) fn record(&mut self, extent: &Extent<'_>) -> Result<(Record<'_>, u64)> {
+        let Self { tables, queue, current, .. } = self;
+        let (list, index) = take(tables, queue, current, extent)?;
+        Ok((list.record(index), list.entries[index].samples))
+    }
+
+    pub(crate) fn trim_buffers(&mut self, keep: usize) {
+        self.rows.trim(keep);
+    }
+}
+
+/// The list that has a read, and which of its entries that is.
+fn take<'a>(
+    tables: &Tables,
+    queue: &WorkQueue,
+    current: &'a mut Option<Arc<WorkList>>,
+    extent: &Extent<'_>,
+) -> Result<(&'a WorkList, usize)> {
+    if current.as_ref().is_none_or(|list| list.index(extent.ordinal).is_none()) {
+        *current = queue.find(extent.ordinal);
+    }
+    let found = current.as_deref().and_then(|list| Some((list, list.index(extent.ordinal)?)));
+    let (list, index) = found.ok_or_else(|| {
+        let fault = Fault::new(0, format!("read {} twice", extent.ordinal), "each once");
+        fault.in_file(tables.name(), extent.offset, "plan")
+    })?;
+    if list.taken.fetch_add(1, Ordering::Relaxed) + 1 == list.entries.len() {
+        queue.drop_taken();
+    }
+    list.failure(index).map_or(Ok((list, index)), Err)
+}
+
+/// From signal rows to samples.
+#[derive(Debug, Default)]
+pub(super) struct RowDecoder {
+    decoder: SignalDecoder,
+    far: Vec<u8>,
+}
+
+impl RowDecoder {
+    /// Decodes an entry, appends its samples to `samples`, and shows `each` piece as it is stored.
+    /// Pieces that are not in the extent are fetched.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller each for reads and for copies of them"
+    )]
+    pub(super) fn read<'a>(
+        &mut self,
+        tables: &Tables,
+        list: &'a WorkList,
+        index: usize,
+        extent: &Extent<'_>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+        mut each: impl FnMut(StoredRow<'_>),
+    ) -> Result<Record<'a>> {
+        let entry = &list.entries[index];
+        let pieces = list.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let record = list.record(index);
+        let read_id = record.read_id;
+        check_size(tables, extent, pieces, limit, read_id)?;
+        for (i, piece) in pieces.iter().enumerate() {
+            let bytes = match near(entry, extent, i, piece) {
+                Some(bytes) => bytes,
+                None => {
+                    self.far = far(tables, piece)?;
+                    &self.far
+                }
+            };
+            self.decoder.decode(tables.coding(), bytes, piece.samples, samples).map_err(
+                |fault| {
+                    fault.in_file(tables.name(), piece.offset, format!("signal of read {read_id}"))
+                },
+            )?;
+            each(StoredRow { samples: piece.samples, bytes: bytes.into() });
+        }
+        Ok(record)
+    }
+
+    pub(super) fn trim(&mut self, keep: usize) {
+        self.decoder.trim(keep);
+        self.far = Vec::new();
+    }
+}
+
+/// The bytes of the `i`-th piece, if they are in the extent.
+fn near<'a>(
+    entry: &WorkEntry,
+    extent: &Extent<'a>,
+    i: usize,
+    piece: &SignalRowPlace,
+) -> Option<&'a [u8]> {
+    let from = piece.offset.wrapping_sub(extent.offset) as usize;
+    extent.bytes.get(from..from.saturating_add(piece.len as usize)).filter(|_| i < entry.near)
+}
+
+/// Those of one that is not.
+fn far(tables: &Tables, piece: &SignalRowPlace) -> Result<Vec<u8>> {
+    thalweg_io::store::many::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
+}
+
+fn check_size(
+    tables: &Tables,
+    extent: &Extent<'_>,
+    pieces: &[SignalRowPlace],
+    limit: usize,
+    read_id: &str,
+) -> Result<()> {
+    let decoded: u64 = pieces.iter().map(|piece| u64::from(piece.samples) * 2).sum();
+    let stored: u64 = pieces.iter().map(|piece| piece.len).sum();
+    // A row may be listed twice, but the file has its bytes once.
+    let most = stored.min(tables.store.size()).saturating_mul(LIKELY_RATIO).max(limit as u64);
+    if decoded <= most {
+        return Ok(());
+    }
+    let found = format!("{decoded} bytes of samples from {stored} stored ones");
+    let fault = Fault::new(0, found, format!("at most {most}"));
+    Err(fault.in_file(tables.name(), extent.offset, format!("signal of read {read_id}")))
+}

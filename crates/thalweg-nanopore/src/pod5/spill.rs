@@ -1,0 +1,108 @@
+//! Bytes that come early and are wanted late: in memory while they are few, else in a file without
+//! a name.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thalweg_io::new_file::nameless;
+use thalweg_io::{Error, Result};
+
+/// Bytes kept in memory.
+const MOST_IN_MEMORY: usize = 16 << 20;
+
+/// Bytes handed on at a time.
+const PIECE: usize = 1 << 20;
+
+/// Bytes in their order.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    beside: PathBuf,
+    name: Arc<str>,
+    file: Option<File>,
+    buffer: Vec<u8>,
+}
+
+impl Spill {
+    /// Starts with none. What does not fit into memory goes beside `path`, where there should be
+    /// room.
+    pub(crate) fn new(path: &Path, name: &Arc<str>) -> Self {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.late.tmp", std::process::id()));
+        Self { beside: beside.into(), name: name.clone(), file: None, buffer: Vec::new() }
+    }
+
+    /// Where to append bytes; [`Spill::settle`] is to follow.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Moves what is too much for memory to the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        if self.buffer.len() < MOST_IN_MEMORY {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self
+                .file
+                .insert(nameless(&self.beside).map_err(|e| Error::io(&self.name, "creating", e))?),
+        };
+        file.write_all(&self.buffer)
+            .map_err(|e| Error::io(&self.name, "writing its last part ahead", e))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Hands on all bytes, in pieces.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; those of `take`.
+    pub(crate) fn drain(self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        if let Some(mut file) = self.file {
+            let failed = |e| Error::io(&self.name, "reading its last part again", e);
+            file.rewind().map_err(failed)?;
+            let mut piece = vec![0; PIECE];
+            loop {
+                match file.read(&mut piece).map_err(failed)? {
+                    0 => break,
+                    len => take(piece.get(..len).unwrap_or_default())?,
+                }
+            }
+        }
+        take(&self.buffer)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_in_comes_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for pieces in [0, 3, 40] {
+            let mut spill = Spill::new(&folder.path().join("out"), &"out".into());
+            let piece: Vec<u8> = (0..1_000_003_u32).map(|i| (i ^ i >> 8) as u8).collect();
+            for _ in 0..pieces {
+                spill.buffer().extend(&piece);
+                spill.settle().unwrap();
+            }
+            assert_eq!(spill.file.is_some(), pieces == 40);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing to clean up");
+            let mut all = Vec::new();
+            spill
+                .drain(|bytes| {
+                    all.extend_from_slice(bytes);
+                    Ok(())
+                })
+                .unwrap();
+            assert!(all == piece.repeat(pieces));
+        }
+    }
+}

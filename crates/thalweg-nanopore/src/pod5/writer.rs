@@ -1,0 +1,81 @@
+//! POD5 files, written read by read.
+
+use std::path::Path;
+
+use thalweg_io::new_file::NewFile;
+use thalweg_io::{Error, Fault, Result};
+
+use super::spill::Spill;
+use crate::pod5::RunInfo;
+use crate::pod5::write::{EncodedSignal, Layout, More, Row, Tables};
+
+/// A POD5 file being written. Dropped unfinished, it is removed.
+///
+/// Memory does not grow with the file: signal is written as batches of it fill up, and rows of the
+/// Reads table, which stands last, go to a nameless file beside it when they are many.
+#[derive(Debug)]
+pub struct Pod5Writer {
+    file: NewFile,
+    tables: Tables,
+    late: Spill,
+    out: Vec<u8>,
+}
+
+impl Pod5Writer {
+    /// Starts a file. `more` are the columns of the Reads table that POD5 does not define.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be written.
+    pub fn create(path: &Path, layout: Layout, more: &[More]) -> Result<Self> {
+        let file = NewFile::create(path)?;
+        let late = Spill::new(file.path(), file.name());
+        let mut out = Vec::new();
+        let tables = Tables::start(layout, more, &mut out);
+        Ok(Self { file, tables, late, out })
+    }
+
+    /// Appends a read.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a row that does not fit its columns.
+    pub fn push(&mut self, row: &Row, signal: EncodedSignal) -> Result<()> {
+        let outcome = self.tables.push(row, signal, &mut self.out, self.late.buffer());
+        outcome.map_err(|fault| refused(&self.file, &fault))?;
+        self.late.settle()?;
+        self.write()
+    }
+
+    /// Ends the file and gives it its name. A row of `run_infos` is what rows have called by its
+    /// number.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Usage`] for a run info that does not fit its columns.
+    pub fn finish(self, run_infos: &[RunInfo]) -> Result<()> {
+        self.seal(run_infos)?.finish()
+    }
+
+    /// Ends the file and makes it durable.
+    pub(crate) fn seal(mut self, run_infos: &[RunInfo]) -> Result<NewFile> {
+        let outcome = self.tables.end_signal(run_infos, &mut self.out, self.late.buffer());
+        let ending = outcome.map_err(|fault| refused(&self.file, &fault))?;
+        self.file.push(&self.out)?;
+        self.late.drain(|bytes| self.file.push(bytes))?;
+        self.out.clear();
+        ending.finish(&mut self.out);
+        self.file.push(&self.out)?;
+        self.file.seal()?;
+        Ok(self.file)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if !self.out.is_empty() {
+            self.file.push(&self.out)?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+}
+
+fn refused(file: &NewFile, fault: &Fault) -> Error {
+    Error::Usage(format!("{}: {}, expected {}", file.name(), fault.found, fault.expected).into())
+}

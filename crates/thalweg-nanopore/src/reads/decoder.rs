@@ -1,0 +1,283 @@
+//! From groups of records to whatever the caller wants of them.
+
+use std::sync::Arc;
+
+use thalweg_io::Result;
+use thalweg_io::engine::Decoder;
+use thalweg_io::extent::{Extent, Group};
+use thalweg_io::plan::Budget;
+
+use super::Read;
+use crate::file::{NewUnpacker, UnpackReads, check_id};
+use crate::format::Unpacker;
+use crate::record::Header;
+
+/// Sees reads on the worker that decoded them.
+pub trait Visitor: Send + 'static {
+    /// Looks at one read. Its samples are gone afterwards.
+    ///
+    /// # Errors
+    /// Whatever should end the run.
+    fn visit(&mut self, read: &Read<'_>) -> Result<()>;
+}
+
+/// What becomes of decoded reads.
+pub(super) trait Collect: Send + Sync + 'static {
+    type State: Send + 'static;
+    type Batch: Send + 'static;
+
+    /// Whether it looks at samples. If not, a read is decoded only as far as its fields and the
+    /// number of its samples take, and a format that keeps signal apart need not fetch it.
+    fn wants_signal(&self) -> bool {
+        true
+    }
+    /// Whether it looks at signal as it is stored, in place of samples.
+    fn wants_stored(&self) -> bool {
+        false
+    }
+    fn state(&self) -> Self::State;
+    fn batch(&self) -> Self::Batch;
+    /// Where the next read's samples are to be appended; `None` for scratch memory of the worker's.
+    fn lend(&self, _batch: &mut Self::Batch) -> Option<Vec<i16>> {
+        None
+    }
+    /// Gets back what was lent, with the samples of a read that was taken.
+    fn restore(&self, _batch: &mut Self::Batch, _samples: Vec<i16>) {}
+    /// Whether a record of so many stored bytes should still go into the batch. An empty batch
+    /// takes any.
+    fn has_room(&self, _batch: &Self::Batch, _stored: usize) -> bool {
+        true
+    }
+    /// Takes one read; whether the batch has room for more.
+    fn take(
+        &self,
+        state: &mut Self::State,
+        batch: &mut Self::Batch,
+        read: &Read<'_>,
+    ) -> Result<bool>;
+    fn clear(&self, batch: &mut Self::Batch);
+}
+
+/// Decodes records and collects them.
+pub(super) struct ReadDecoder<C> {
+    name: Arc<str>,
+    header: Arc<Header>,
+    unpacker: NewUnpacker<Unpacker>,
+    /// The ids that were asked for, by ordinal.
+    wanted: Option<Arc<Vec<String>>>,
+    /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of
+    /// it.
+    limit: usize,
+    /// Scratch memory that each buffer of a worker keeps between groups.
+    keep: usize,
+    /// Decoded bytes after which a batch is handed over, so that records that unfold to a lot
+    /// neither pile up nor keep a worker from hearing that it should stop.
+    full: usize,
+    collect: C,
+}
+
+/// A worker has about this many scratch buffers (see [`slow5::Decoder`]), which share a quarter of
+/// the budget.
+const SCRATCH_BUFFERS: usize = 4;
+
+/// Scratch memory that is always kept: most reads need no more, and reallocating it for each would
+/// take time.
+const LEAST_KEEP: usize = 512 << 10;
+
+/// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of
+/// which it may fill a few.
+const BATCH_SHARE: usize = 16;
+
+pub(super) struct Worker<S> {
+    pub(super) state: S,
+    pub(super) reads: u64,
+    pub(super) samples: u64,
+    unpacker: Unpacker,
+    scratch: Vec<i16>,
+}
+
+impl<C> ReadDecoder<C> {
+    pub(super) fn new(
+        name: Arc<str>,
+        header: Arc<Header>,
+        unpacker: NewUnpacker<Unpacker>,
+        wanted: Option<Arc<Vec<String>>>,
+        budget: Budget,
+        collect: C,
+    ) -> Self {
+        let keep = (budget.memory / 4 / budget.threads.max(1) / SCRATCH_BUFFERS).max(LEAST_KEEP);
+        let full = budget.memory / BATCH_SHARE / budget.threads.max(1);
+        Self { name, header, unpacker, wanted, limit: budget.memory, keep, full, collect }
+    }
+
+    fn check_wanted(&self, ordinal: u64, offset: u64, read_id: &str) -> Result<()> {
+        let Some(wanted) = self.wanted.as_ref().and_then(|ids| ids.get(ordinal as usize)) else {
+            return Ok(());
+        };
+        check_id(&self.name, offset, wanted, read_id)
+    }
+}
+
+impl<C: Collect> ReadDecoder<C> {
+    /// Decodes one record, appending its samples to `samples`, and has it collected; whether the
+    /// batch has room for more.
+    fn read(
+        &self,
+        worker: &mut Worker<C::State>,
+        extent: &Extent<'_>,
+        batch: &mut C::Batch,
+        samples: &mut Vec<i16>,
+    ) -> Result<bool> {
+        let before = samples.len();
+        let own = worker.unpacker.header(extent)?;
+        let header = own.as_deref().unwrap_or(&self.header);
+        let mut stored = Vec::new();
+        let (record, sample_count) = if self.collect.wants_stored() {
+            worker.unpacker.stored(header, extent, self.limit, &mut stored)?
+        } else if self.collect.wants_signal() {
+            let record = worker.unpacker.read(header, extent, self.limit, samples, None)?;
+            (record, (samples.len() - before) as u64)
+        } else {
+            worker.unpacker.fields(header, extent, self.limit)?
+        };
+        self.check_wanted(extent.ordinal, extent.offset, record.read_id)?;
+        let read = Read {
+            ordinal: extent.ordinal,
+            offset: extent.offset,
+            record: &record,
+            samples: samples.get(before..).unwrap_or_default(),
+            stored: &stored,
+            sample_count,
+            header,
+        };
+        let more = self.collect.take(&mut worker.state, batch, &read)?;
+        worker.reads += 1;
+        worker.samples += read.samples.len() as u64;
+        Ok(more)
+    }
+}
+
+impl<C: Collect> Decoder for ReadDecoder<C> {
+    type Worker = Worker<C::State>;
+    type Batch = C::Batch;
+
+    fn worker(&self) -> Self::Worker {
+        Worker {
+            state: self.collect.state(),
+            reads: 0,
+            samples: 0,
+            unpacker: (self.unpacker)(self.limit),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn batch(&self) -> Self::Batch {
+        self.collect.batch()
+    }
+
+    fn decode(
+        &self,
+        worker: &mut Self::Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
+        self.collect.clear(batch);
+        let first = *next;
+        let mut held = 0;
+        while let Some(extent) = group.get(*next) {
+            if *next > first && !self.collect.has_room(batch, extent.bytes.len()) {
+                break;
+            }
+            let lent = self.collect.lend(batch);
+            let own = lent.is_none();
+            let mut samples = lent.unwrap_or_else(|| {
+                let mut scratch = std::mem::take(&mut worker.scratch);
+                scratch.clear();
+                scratch
+            });
+            let outcome = self.read(worker, &extent, batch, &mut samples);
+            if own {
+                worker.scratch = samples;
+            } else {
+                self.collect.restore(batch, samples);
+            }
+            let more = outcome?;
+            *next += 1;
+            held += worker.scratch.len() * size_of::<i16>();
+            if !more || held >= self.full {
+                break;
+            }
+        }
+        // A record of unusual size must not leave every worker with buffers of that size.
+        worker.unpacker.trim(self.keep);
+        worker.scratch.clear();
+        worker.scratch.shrink_to(self.keep / size_of::<i16>());
+        Ok(())
+    }
+
+    fn decoded_bytes(worker: &Self::Worker) -> u64 {
+        worker.samples * size_of::<i16>() as u64
+    }
+}
+
+/// One visitor a worker, no batches.
+pub(super) struct Visitors<F>(pub(super) F);
+
+impl<V: Visitor, F: Fn() -> V + Send + Sync + 'static> Collect for Visitors<F> {
+    type State = V;
+    type Batch = ();
+
+    fn state(&self) -> V {
+        (self.0)()
+    }
+
+    fn batch(&self) {}
+
+    fn take(&self, visitor: &mut V, (): &mut (), read: &Read<'_>) -> Result<bool> {
+        visitor.visit(read)?;
+        Ok(true)
+    }
+
+    fn clear(&self, (): &mut ()) {}
+}
+
+/// One value a read.
+pub(super) struct Mapper<I, F> {
+    /// Whether it maps reads whose signal is as it is stored.
+    pub(super) stored: bool,
+    pub(super) init: I,
+    pub(super) f: F,
+}
+
+impl<S, T, I, F> Collect for Mapper<I, F>
+where
+    S: Send + 'static,
+    T: Send + 'static,
+    I: Fn() -> S + Send + Sync + 'static,
+    F: Fn(&mut S, &Read<'_>) -> T + Send + Sync + 'static,
+{
+    type State = S;
+    type Batch = Vec<(u64, T)>;
+
+    fn wants_stored(&self) -> bool {
+        self.stored
+    }
+
+    fn state(&self) -> S {
+        (self.init)()
+    }
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn take(&self, state: &mut S, batch: &mut Self::Batch, read: &Read<'_>) -> Result<bool> {
+        batch.push((read.ordinal, (self.f)(state, read)));
+        Ok(true)
+    }
+
+    fn clear(&self, batch: &mut Self::Batch) {
+        batch.clear();
+    }
+}

@@ -1,0 +1,513 @@
+//! Many files as one data set.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fs, io};
+
+use arrow_schema::SchemaRef;
+use thalweg_io::{Error, Result};
+
+use super::columns::Table;
+use super::{
+    Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary,
+    Visitor,
+};
+use crate::format::Format;
+use crate::record::Header;
+
+/// Files that stay open. Of others only the header is kept, and they are opened again when it is
+/// their turn: a data set may have more files than a process may open.
+const OPEN_FILES: usize = 64;
+
+/// How many missing ids a message names.
+const NAMED: usize = 3;
+
+/// Files of reads as one data set, read one after the other in the order of their paths.
+///
+/// Each file keeps its own header: a read group is a number within its file. Batches have the
+/// auxiliary fields of all files, null where a file does not have one; the labels of an enumeration
+/// are put together; a field of different types is an error.
+///
+/// ```
+/// use thalweg_io::open::Options;
+/// use thalweg_nanopore::reads::{ReadSet, Selection};
+/// # use thalweg_nanopore::{synth::{Recipe, Synth}, write::Coding};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
+/// # Synth::new(recipe)?.write(&folder.path().join("a.slow5"), Coding::Slow5)?;
+/// let set = ReadSet::open([folder.path()], Options::default())?;
+/// for batch in set.batches(&Selection::All)? {
+///     println!("{} reads", batch?.num_rows());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ReadSet(Arc<Files>);
+
+#[derive(Debug)]
+struct Files {
+    files: Vec<Member>,
+    options: Options,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    path: PathBuf,
+    name: Arc<str>,
+    /// What the file said when it was opened, and, where it does not stay open, what it says of all
+    /// its reads.
+    first: Arc<Header>,
+    header: Arc<Header>,
+    bytes: u64,
+    open: Option<Arc<ReadFile>>,
+}
+
+impl Member {
+    fn header(&self) -> &Header {
+        self.open.as_ref().map_or(&*self.header, |file| file.header())
+    }
+}
+
+impl Files {
+    fn file(&self, index: usize) -> Result<Arc<ReadFile>> {
+        let member = self
+            .files
+            .get(index)
+            .ok_or_else(|| Error::Usage(format!("no file number {index}").into()))?;
+        match &member.open {
+            Some(file) => Ok(file.clone()),
+            None => {
+                let file = ReadFile::open(&member.path, self.options.clone())?;
+                if *file.file.header != *member.first {
+                    return Err(Error::Malformed {
+                        file: member.name.clone(),
+                        what: "header".into(),
+                        offset: 0,
+                        found: "another than when the data set was opened".into(),
+                        expected: "a file that nobody changes while it is read".into(),
+                    });
+                }
+                Ok(Arc::new(file))
+            }
+        }
+    }
+}
+
+/// Where some reads are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located<'a> {
+    /// Numbers of files with the reads that they have, as they were asked for; files without any
+    /// are left out.
+    pub files: Vec<(usize, Vec<String>)>,
+    /// What no file has.
+    pub missing: Vec<&'a str>,
+}
+
+/// A file, and what to read of it.
+type Turn = (usize, Selection);
+
+impl ReadSet {
+    /// Opens the files that [`find`] finds, and reads their headers.
+    ///
+    /// # Errors
+    /// As for [`find`] and [`ReadFile::open`].
+    pub fn open<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        options: Options,
+    ) -> Result<Self> {
+        let found = find(paths)?;
+        let mut files = Vec::with_capacity(found.len());
+        for path in found {
+            let file = ReadFile::open(&path, options.clone())?;
+            // What lies in memory was read once and for all, and needs no descriptor.
+            let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
+            files.push(Member {
+                path,
+                name: file.file.name().clone(),
+                first: file.file.header.clone(),
+                header: if stays { file.file.header.clone() } else { file.whole_header().clone() },
+                bytes: file.file.store.size(),
+                open: stays.then(|| Arc::new(file)),
+            });
+        }
+        Ok(Self(Arc::new(Files { files, options })))
+    }
+
+    /// The files' paths, in the order in which they are read.
+    pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.0.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// The files' headers, in the same order.
+    pub fn headers(&self) -> impl ExactSizeIterator<Item = &Header> {
+        self.0.files.iter().map(Member::header)
+    }
+
+    /// A file of the set.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where there is no such number; as for [`ReadFile::open`].
+    pub fn file(&self, index: usize) -> Result<Arc<ReadFile>> {
+        self.0.file(index)
+    }
+
+    /// Some of the files, numbered from 0, as a set.
+    #[must_use]
+    pub fn part(&self, files: Range<usize>) -> Self {
+        let files = self.0.files.iter().skip(files.start).take(files.len()).cloned().collect();
+        Self(Arc::new(Files { files, options: self.0.options.clone() }))
+    }
+
+    /// What [`ReadFile::note`] says of files; not of those that are not kept open.
+    pub fn notes(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.0
+            .files
+            .iter()
+            .filter_map(|file| Some((file.path.as_path(), file.open.as_ref()?.note()?)))
+    }
+
+    /// Stored bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.0.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The columns of batches.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
+        Ok(self.table(strings, true)?.schema)
+    }
+
+    /// The columns of [`ReadSet::scan`] that reads have of their own: without `file` and
+    /// attributes.
+    ///
+    /// # Errors
+    /// As for [`ReadSet::schema`].
+    pub fn scan_schema(&self, strings: Strings) -> Result<SchemaRef> {
+        Ok(self.table(strings, false)?.schema)
+    }
+
+    fn table(&self, strings: Strings, signal: bool) -> Result<Table> {
+        Table::new(self.0.files.iter().map(|file| (&file.name, file.header())), strings, signal)
+    }
+
+    /// Shows every selected read to a visitor, as [`ReadFile::visit`] does. There are as many
+    /// visitors as workers, whatever the number of files; a read's ordinal is its place in its
+    /// file, or among the ids found there.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::visit`]; [`Error::NotFound`] about ids that no file has.
+    pub fn visit<V: Visitor>(
+        &self,
+        selection: &Selection,
+        visitor: impl Fn() -> V + Send + Sync + 'static,
+    ) -> Result<(Vec<V>, Summary)> {
+        let idle = Arc::new(Mutex::new(Vec::new()));
+        let visitor = Arc::new(visitor);
+        let mut summary = Summary::default();
+        for (index, selection) in self.turns(selection, false)? {
+            let (idle_here, new) = (idle.clone(), visitor.clone());
+            let take = move || {
+                let used = idle_here.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                used.unwrap_or_else(|| new())
+            };
+            let (visitors, part) = self.0.file(index)?.visit(&selection, take)?;
+            idle.lock().unwrap_or_else(PoisonError::into_inner).extend(visitors);
+            summary = summary.then(&part);
+        }
+        let visitors = std::mem::take(&mut *idle.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok((visitors, summary))
+    }
+
+    /// Fetches the selected reads and decodes nothing, as [`ReadFile::fetch`] does.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::fetch`]; [`Error::NotFound`] about ids that no file has.
+    pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
+        let turns = self.turns(selection, false)?;
+        turns.into_iter().try_fold(Summary::default(), |sum, (index, selection)| {
+            Ok(sum.then(&self.0.file(index)?.fetch(&selection)?))
+        })
+    }
+
+    /// What `f` makes of each selected read, as [`ReadFile::map`] does: file after file, or in the
+    /// order of the ids. Ids that change from file to file and back are slow in that order; sort
+    /// them, or use [`ReadSet::visit`].
+    ///
+    /// # Errors
+    /// As for [`ReadFile::map`]; [`Error::NotFound`] about ids that no file has.
+    pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
+        &self,
+        selection: &Selection,
+        f: F,
+    ) -> Result<impl Iterator<Item = Result<T>> + use<T, F>> {
+        let f = Arc::new(f);
+        let files = self.0.clone();
+        let start = move |(index, selection): Turn| {
+            let f = f.clone();
+            files.file(index)?.map(&selection, move |read| f(read))
+        };
+        Ok(InTurn::new(self.turns(selection, true)?, start))
+    }
+
+    /// The selected reads as Arrow batches, as [`ReadFile::batches`] gives them; [`Batch::file`]
+    /// says from which file.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has;
+    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    pub fn batches(
+        &self,
+        selection: &Selection,
+    ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
+        self.batches_with(selection, BatchOptions::default())
+    }
+
+    /// The selected reads as Arrow batches, in another order or with other columns.
+    ///
+    /// # Errors
+    /// As for [`ReadSet::batches`].
+    pub fn batches_with(
+        &self,
+        selection: &Selection,
+        options: BatchOptions,
+    ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
+        self.tabulate(selection, options, true)
+    }
+
+    /// Batches of all files with the same columns: samples, or their number.
+    pub(super) fn tabulate(
+        &self,
+        selection: &Selection,
+        options: BatchOptions,
+        signal: bool,
+    ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
+        let table = Arc::new(self.table(options.strings, signal)?);
+        let files = self.0.clone();
+        let start = move |(index, selection): Turn| {
+            files.file(index)?.batches_of(&selection, &table, options.order, index)
+        };
+        Ok(InTurn::new(self.turns(selection, options.order == Order::Selection)?, start))
+    }
+
+    /// Which file to read when, and what of it. In order: ids of one file that follow each other
+    /// are one turn; else each file has one turn at most.
+    fn turns(&self, selection: &Selection, ordered: bool) -> Result<Vec<Turn>> {
+        let Selection::Ids(ids) = selection else {
+            return Ok((0..self.0.files.len()).map(|index| (index, Selection::All)).collect());
+        };
+        if let [_] = &*self.0.files {
+            return Ok(vec![(0, selection.clone())]);
+        }
+        let homes = self.homes(ids)?;
+        let missing: Vec<&str> = ids
+            .iter()
+            .zip(&homes)
+            .filter(|(_, home)| home.is_none())
+            .map(|(id, _)| id.as_str())
+            .collect();
+        self.found_all(ids.len(), &missing)?;
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        if !ordered {
+            order.sort_by_key(|&i| homes.get(i).copied().flatten());
+        }
+        let mut turns: Vec<(usize, Vec<String>)> = Vec::new();
+        for i in order {
+            let (Some(id), Some(Some(home))) = (ids.get(i), homes.get(i)) else { continue };
+            match turns.last_mut() {
+                Some((index, ids)) if index == home => ids.push(id.clone()),
+                _ => turns.push((*home, vec![id.clone()])),
+            }
+        }
+        Ok(turns.into_iter().map(|(index, ids)| (index, Selection::Ids(Arc::new(ids)))).collect())
+    }
+
+    /// The first file that has each id.
+    fn homes(&self, ids: &[String]) -> Result<Vec<Option<usize>>> {
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (i, id) in ids.iter().enumerate() {
+            places.entry(id).or_default().push(i);
+        }
+        let mut homes = vec![None; ids.len()];
+        for index in 0..self.0.files.len() {
+            if places.is_empty() {
+                break;
+            }
+            let asked: Vec<&str> = places.keys().copied().collect();
+            let has = self.0.file(index)?.has(&asked)?;
+            let found: HashMap<&str, bool> = asked.into_iter().zip(has).collect();
+            places.retain(|id, wanted| {
+                let here = found.get(id).copied().unwrap_or_default();
+                if here {
+                    for &i in wanted.iter() {
+                        if let Some(home) = homes.get_mut(i) {
+                            *home = Some(index);
+                        }
+                    }
+                }
+                !here
+            });
+        }
+        Ok(homes)
+    }
+
+    /// Which file has which of some reads, in their order, and those that no file has. Of several
+    /// files that have a read, the first counts.
+    ///
+    /// # Errors
+    /// As for [`ReadFile::index`].
+    pub fn locate<'a>(&self, ids: &'a [String]) -> Result<Located<'a>> {
+        let mut files: Vec<(usize, Vec<String>)> =
+            (0..self.0.files.len()).map(|file| (file, Vec::new())).collect();
+        let mut missing = Vec::new();
+        for (id, home) in ids.iter().zip(self.homes(ids)?) {
+            match home.and_then(|file| files.get_mut(file)) {
+                Some((_, ids)) => ids.push(id.clone()),
+                None => missing.push(id.as_str()),
+            }
+        }
+        files.retain(|(_, ids)| !ids.is_empty());
+        Ok(Located { files, missing })
+    }
+
+    /// An error that names some of the reads that are missing, if any are.
+    fn found_all(&self, reads: usize, missing: &[&str]) -> Result<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
+        let more = if missing.len() > NAMED { ", ..." } else { "" };
+        Err(Error::NotFound {
+            file: format!("{} files", self.0.files.len()).into(),
+            what: format!("{} of {reads} reads ({named}{more})", missing.len()).into(),
+            advice: "check the ids; if a file has changed, delete its .idx".into(),
+        })
+    }
+}
+
+/// Files of reads, sorted, each once. Folders are searched, at any depth, for names that end as
+/// those of a [`Format`] do; a path that is not there but has one of `*?[` in it is a pattern, with
+/// `**` for folders at any depth.
+///
+/// # Errors
+/// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing;
+/// [`Error::Io`] for a folder that can't be listed.
+pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        match pattern(path) {
+            Some(pattern) => expand(pattern, &mut found)?,
+            None => add(path, &mut found)?,
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// The pattern that `path` is, if it is one.
+fn pattern(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists())
+}
+
+fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {
+    let name: Arc<str> = pattern.into();
+    let paths = glob::glob(pattern)
+        .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
+    let mut none = true;
+    for path in paths {
+        add(&path.map_err(|e| Error::io(&name, "listing", io::Error::from(e)))?, found)?;
+        none = false;
+    }
+    if none {
+        let what = "files that match".into();
+        return Err(Error::NotFound { file: name, what, advice: "try the pattern with ls".into() });
+    }
+    Ok(())
+}
+
+fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    let before = found.len();
+    search(path, found)?;
+    if found.len() == before {
+        return Err(Error::NotFound {
+            file: path.to_string_lossy().into(),
+            what: "files that end in .slow5, .blow5, .pod5 or .fast5".into(),
+            advice: "name the files themselves if they are called otherwise".into(),
+        });
+    }
+    Ok(())
+}
+
+/// Finds files of reads below a folder. Links to folders are not followed: they may lead back.
+fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let name: Arc<str> = folder.to_string_lossy().into();
+    let failed = |e| Error::io(&name, "listing", e);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        if entry.file_type().map_err(failed)?.is_dir() {
+            search(&path, found)?;
+        } else if Format::of_path(&path).is_some() && path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Iterators one after the other; the first error is the end.
+struct InTurn<I, S> {
+    turns: std::vec::IntoIter<Turn>,
+    start: S,
+    current: Option<I>,
+}
+
+impl<I, S> InTurn<I, S> {
+    fn new(turns: Vec<Turn>, start: S) -> Self {
+        Self { turns: turns.into_iter(), start, current: None }
+    }
+}
+
+impl<T, I, S> Iterator for InTurn<I, S>
+where
+    I: Iterator<Item = Result<T>>,
+    S: FnMut(Turn) -> Result<I>,
+{
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            let failed = match self.current.as_mut().and_then(Iterator::next) {
+                Some(Ok(item)) => return Some(Ok(item)),
+                Some(Err(error)) => Some(error),
+                None => {
+                    // The one before frees its memory before the next asks for its own.
+                    self.current = None;
+                    match (self.start)(self.turns.next()?) {
+                        Ok(iterator) => {
+                            self.current = Some(iterator);
+                            None
+                        }
+                        Err(error) => Some(error),
+                    }
+                }
+            };
+            if let Some(error) = failed {
+                self.turns = Vec::new().into_iter();
+                self.current = None;
+                return Some(Err(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! One header for the records of several files, and how each file's records go under it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use thalweg_io::Fault;
+
+use super::{Attribute, AuxArray, AuxField, AuxValue, Header, Record, Scalar};
+
+/// Headers put together.
+///
+/// Read groups with the same attributes become one; those that differ in any stay apart. The
+/// auxiliary fields are those of all files, missing where a file does not have one; the labels of
+/// an enumeration are put together.
+#[derive(Debug, Clone)]
+pub struct Merged {
+    header: Header,
+    places: Vec<Place>,
+}
+
+/// Where what a file has goes.
+#[derive(Debug, Clone)]
+struct Place {
+    /// For each of its read groups the one of the merged header; `None` for those that were left
+    /// out.
+    groups: Vec<Option<u32>>,
+    /// For each of its auxiliary fields the number of the merged one and, where they differ, the
+    /// codes of its labels.
+    fields: Vec<(usize, Option<Box<[u8]>>)>,
+    /// Its auxiliary bytes can stay as they are.
+    same: bool,
+}
+
+impl Merged {
+    /// Puts headers together. The encoding and the compressions are those of the first, the version
+    /// is the newest. One header alone stays as it is.
+    ///
+    /// # Errors
+    /// The number of a header, and why it does not go with those before it: a field of another
+    /// type, or more labels of an enumeration than it can have.
+    pub fn new<'a>(headers: impl IntoIterator<Item = &'a Header>) -> Result<Self, (usize, Fault)> {
+        let headers: Vec<&Header> = headers.into_iter().collect();
+        let Some(first) = headers.first() else {
+            return Err((0, Fault::new(0, "no headers", "at least one")));
+        };
+        if let [only] = headers.as_slice() {
+            let groups = (0..only.read_groups).map(Some).collect();
+            let places = vec![Place::new(groups, &only.aux, &only.aux)];
+            return Ok(Self { header: (*first).clone(), places });
+        }
+        let mut aux: Vec<AuxField> = Vec::new();
+        for (i, header) in headers.iter().enumerate() {
+            for field in &header.aux {
+                match aux.iter_mut().find(|known| known.name == field.name) {
+                    Some(known) => known.merge(field).map_err(|fault| (i, fault))?,
+                    None => aux.push(field.clone()),
+                }
+            }
+        }
+        let mut numbers: HashMap<BTreeMap<&str, &str>, u32> = HashMap::new();
+        let mut groups: Vec<BTreeMap<&str, &str>> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        let mut places = Vec::with_capacity(headers.len());
+        for header in &headers {
+            for attribute in &header.attributes {
+                if !names.contains(&attribute.name.as_str()) {
+                    names.push(&attribute.name);
+                }
+            }
+            let mut mapped = Vec::new();
+            for group in 0..header.read_groups {
+                let value = |a: &'a Attribute| {
+                    Some((a.name.as_str(), a.values.get(group as usize)?.as_deref()?))
+                };
+                let attributes: BTreeMap<&str, &str> =
+                    header.attributes.iter().filter_map(value).collect();
+                let number = *numbers.entry(attributes).or_insert_with_key(|attributes| {
+                    groups.push(attributes.clone());
+                    (groups.len() - 1) as u32
+                });
+                mapped.push(Some(number));
+            }
+            places.push(Place::new(mapped, &header.aux, &aux));
+        }
+        let attribute = |name: &str| Attribute {
+            name: name.to_owned(),
+            values: groups
+                .iter()
+                .map(|group| group.get(name).map(|&value| value.to_owned()))
+                .collect(),
+        };
+        let header = Header {
+            version: headers.iter().map(|header| header.version).max().unwrap_or(first.version),
+            read_groups: groups.len() as u32,
+            attributes: names.into_iter().map(attribute).collect(),
+            aux,
+            ..(*first).clone()
+        };
+        Ok(Self { header, places })
+    }
+
+    /// The merged header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The number under which a file's read group goes; `None` if there is none, or if it was left
+    /// out.
+    pub fn group(&self, file: usize, read_group: u32) -> Option<u32> {
+        *self.places.get(file)?.groups.get(read_group as usize)?
+    }
+
+    /// A merged header of these read groups alone, in their order, without attributes that none of
+    /// them has.
+    #[must_use]
+    pub fn only(&self, groups: &BTreeSet<u32>) -> Self {
+        let mut header = self.header.clone();
+        let kept: Vec<u32> =
+            groups.iter().copied().filter(|&group| group < header.read_groups).collect();
+        header.read_groups = kept.len().max(1) as u32;
+        for attribute in &mut header.attributes {
+            let value = |&group: &u32| attribute.values.get(group as usize).cloned().flatten();
+            let mut values: Vec<Option<String>> = kept.iter().map(value).collect();
+            values.resize(header.read_groups as usize, None);
+            attribute.values = values;
+        }
+        header.attributes.retain(|attribute| attribute.values.iter().any(Option::is_some));
+        let moved = |group: &Option<u32>| {
+            kept.iter().position(|kept| Some(*kept) == *group).map(|at| at as u32)
+        };
+        let places = self.places.iter().map(|place| Place {
+            groups: place.groups.iter().map(moved).collect(),
+            ..place.clone()
+        });
+        Self { header, places: places.collect() }
+    }
+
+    /// A record of file number `file`, whose header is `from`, as one under the merged header.
+    /// `aux` is scratch that the result borrows from. The signal stays as it is.
+    ///
+    /// # Errors
+    /// A read group that was left out; auxiliary values that do not fit their type.
+    pub fn record<'a>(
+        &self,
+        file: usize,
+        from: &Header,
+        record: &Record<'a>,
+        aux: &'a mut Vec<u8>,
+    ) -> Result<Record<'a>, Fault> {
+        let read_group = self.group(file, record.read_group);
+        let read_group = read_group.ok_or_else(|| {
+            Fault::new(
+                0,
+                format!("read group {}", record.read_group),
+                "one that the merged header has",
+            )
+        })?;
+        let Some(place) = self.places.get(file).filter(|place| !place.same) else {
+            return Ok(Record { read_group, ..*record });
+        };
+        let mut values = vec![(AuxValue::Missing, None); self.header.aux.len()];
+        for (value, (column, codes)) in record.aux_values(from).zip(&place.fields) {
+            if let Some(slot) = values.get_mut(*column) {
+                *slot = (value?.1, codes.as_deref());
+            }
+        }
+        aux.clear();
+        for (field, (value, codes)) in self.header.aux.iter().zip(values) {
+            match (value, codes) {
+                (AuxValue::Enum(code), Some(codes)) => {
+                    field.push(AuxValue::Enum(translated(code, codes)), aux)?;
+                }
+                (AuxValue::Array(array), Some(codes)) => {
+                    let bytes: Vec<u8> =
+                        array.bytes().iter().map(|&code| translated(code, codes)).collect();
+                    let array = AuxArray::new(Scalar::Enum, &bytes);
+                    field.push(array.map_or(AuxValue::Missing, AuxValue::Array), aux)?;
+                }
+                (value, _) => field.push(value, aux)?,
+            }
+        }
+        Ok(Record { read_group, aux, ..*record })
+    }
+}
+
+/// The code of a label in the merged header. What is no label, the missing value among it, stays as
+/// it is: it is for the reader of the value to refuse it.
+fn translated(code: u8, codes: &[u8]) -> u8 {
+    codes.get(usize::from(code)).copied().unwrap_or(code)
+}
+
+impl Place {
+    fn new(groups: Vec<Option<u32>>, own: &[AuxField], all: &[AuxField]) -> Self {
+        let mut fields = Vec::new();
+        for field in own {
+            let found = all.iter().enumerate().find(|(_, known)| known.name == field.name);
+            let Some((at, known)) = found else { continue };
+            let code = |label| {
+                known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok())
+            };
+            let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
+            fields.push((at, codes.filter(|_| !known.labels.starts_with(&field.labels))));
+        }
+        let same = own.len() == all.len()
+            && fields.iter().enumerate().all(|(i, (at, codes))| i == *at && codes.is_none());
+        Self { groups, fields, same }
+    }
+}
+
+impl AuxField {
+    /// Takes over the labels of the same field in another file.
+    fn merge(&mut self, other: &Self) -> Result<(), Fault> {
+        if self.kind != other.kind {
+            let found =
+                format!("the auxiliary field {:?} of type {}", self.name, other.type_name());
+            return Err(Fault::new(
+                0,
+                found,
+                format!("{}, as in the files before", self.type_name()),
+            ));
+        }
+        for label in &other.labels {
+            if !self.labels.contains(label) {
+                self.labels.push(label.clone());
+            }
+        }
+        // 255 stands for a missing value.
+        if self.labels.len() > usize::from(u8::MAX) {
+            let found = format!(
+                "{} labels of the enumeration {:?} in all files",
+                self.labels.len(),
+                self.name
+            );
+            return Err(Fault::new(0, found, "at most 255"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

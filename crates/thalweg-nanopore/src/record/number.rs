@@ -1,0 +1,206 @@
+//! Numbers as SLOW5 text writes them (section "SLOW5 ASCII encoding"): plain decimals, no exponent,
+//! no leading zeros.
+
+use std::io::Write;
+
+/// Fractional digits before trailing zeros go: what C's `%f` prints, and so what every other writer
+/// prints.
+const FRACTION_DIGITS: usize = 6;
+
+/// A decimal without sign, leading zeros or anything above `max`.
+pub(crate) fn parse_unsigned(text: &[u8], max: u64) -> Option<u64> {
+    if text.is_empty() || (text.len() > 1 && text.first() == Some(&b'0')) {
+        return None;
+    }
+    let mut value = 0u64;
+    for &byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    (value <= max).then_some(value)
+}
+
+/// A decimal with an optional minus sign, within `min..=max`.
+pub(crate) fn parse_signed(text: &[u8], min: i64, max: i64) -> Option<i64> {
+    let value = match text.strip_prefix(b"-") {
+        Some(digits) => 0i64.checked_sub_unsigned(parse_unsigned(digits, 1 << 63)?)?,
+        None => i64::try_from(parse_unsigned(text, u64::MAX)?).ok()?,
+    };
+    (min..=max).contains(&value).then_some(value)
+}
+
+/// The words that C prints for what is not finite. slow5lib writes them, but refuses to read them.
+fn non_finite(text: &[u8]) -> Option<f64> {
+    match text {
+        b"inf" => Some(f64::INFINITY),
+        b"-inf" => Some(f64::NEG_INFINITY),
+        b"nan" | b"-nan" => Some(f64::NAN),
+        _ => None,
+    }
+}
+
+/// A decimal fraction without exponent.
+pub(crate) fn parse_double(text: &[u8]) -> Option<f64> {
+    if let Some(value) = non_finite(text) {
+        return Some(value);
+    }
+    decimal(text)?.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Parses a number in single precision. It is rounded once, from the text: by way of a double it
+/// would be rounded twice.
+pub(crate) fn parse_float(text: &[u8]) -> Option<f32> {
+    if let Some(value) = non_finite(text) {
+        return Some(value as f32);
+    }
+    decimal(text)?.parse().ok().filter(|value: &f32| value.is_finite())
+}
+
+/// Keeps the exponents, plus signs and names of infinity that Rust's own parser takes away from it.
+fn decimal(text: &[u8]) -> Option<&str> {
+    let plain = text.iter().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-'));
+    if plain { std::str::from_utf8(text).ok() } else { None }
+}
+
+/// Writes an integer.
+pub(crate) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
+    let value: i128 = value.into();
+    if value < 0 {
+        out.push(b'-');
+    }
+    // 2^64 has 20 digits; an i128 that came from 64 bits or less never has more.
+    let mut digits = [0u8; 20];
+    let mut rest = value.unsigned_abs() as u64;
+    let mut used = 0;
+    for slot in digits.iter_mut().rev() {
+        *slot = b'0' + (rest % 10) as u8;
+        used += 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend(digits.iter().skip(digits.len() - used));
+}
+
+/// Writes a double as slow5lib does: six fractional digits, then neither trailing zeros nor a bare
+/// point, and no "-0". What needs more digits is rounded: the text encoding is lossy for such
+/// numbers, whoever writes it.
+pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend(if value.is_sign_negative() { b"-nan".as_slice() } else { b"nan" });
+        return;
+    }
+    let start = out.len();
+    // Writing into a vector cannot fail.
+    let _ = write!(out, "{value:.FRACTION_DIGITS$}");
+    if !value.is_finite() {
+        return;
+    }
+    while out.last() == Some(&b'0') {
+        out.pop();
+    }
+    if out.last() == Some(&b'.') {
+        out.pop();
+        if out.get(start..) == Some(b"-0") {
+            out.truncate(start);
+            out.push(b'0');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn double(value: f64) -> String {
+        let mut out = Vec::new();
+        push_double(&mut out, value);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    fn integer(value: impl Into<i128>) -> String {
+        let mut out = Vec::new();
+        push_integer(&mut out, value);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    #[test]
+    fn doubles_print_as_c_does() {
+        let expected = [
+            (8192.0, "8192"),
+            (1467.61, "1467.61"),
+            (1_416.672_607_421_875, "1416.672607"),
+            (0.0, "0"),
+            (-0.0, "0"),
+            (-0.000_000_1, "0"),
+            (-5.5, "-5.5"),
+            (100.0, "100"),
+            (0.000_001, "0.000001"),
+            // Exact ties go to the even digit.
+            (0.007_812_5, "0.007812"),
+            (0.023_437_5, "0.023438"),
+            (1e22, "10000000000000000000000"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::NAN, "nan"),
+            (-f64::NAN, "-nan"),
+        ];
+        for (value, text) in expected {
+            assert_eq!(double(value), text);
+        }
+    }
+
+    #[test]
+    fn doubles_refuse_what_is_not_a_decimal() {
+        for bad in ["", ".", "-", "1e3", "+1", "0x1", "1.2.3", "infinity", "NaN", " 1", "1-", "1\r"]
+        {
+            assert_eq!(parse_double(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(parse_double(&[b'9'; 400]), None);
+        assert_eq!(parse_float(&[b'9'; 60]), None);
+        assert_eq!(parse_double(b"-237"), Some(-237.0));
+        assert_eq!(parse_float(b"89.25"), Some(89.25));
+    }
+
+    #[test]
+    fn integers_keep_their_bounds() {
+        assert_eq!(parse_unsigned(b"18446744073709551615", u64::MAX), Some(u64::MAX));
+        assert_eq!(parse_unsigned(b"18446744073709551616", u64::MAX), None);
+        assert_eq!(parse_unsigned(b"256", 255), None);
+        assert_eq!(parse_unsigned(b"00", 255), None);
+        assert_eq!(parse_unsigned(b"", 255), None);
+        assert_eq!(parse_signed(b"-9223372036854775808", i64::MIN, i64::MAX), Some(i64::MIN));
+        assert_eq!(parse_signed(b"-9223372036854775809", i64::MIN, i64::MAX), None);
+        assert_eq!(parse_signed(b"9223372036854775808", i64::MIN, i64::MAX), None);
+        assert_eq!(parse_signed(b"--1", -5, 5), None);
+        assert_eq!(integer(u64::MAX), "18446744073709551615");
+        assert_eq!(integer(i64::MIN), "-9223372036854775808");
+        assert_eq!(integer(0u8), "0");
+    }
+
+    proptest! {
+        #[test]
+        fn integers_round_trip(signed: i64, unsigned: u64) {
+            prop_assert_eq!(parse_signed(integer(signed).as_bytes(), i64::MIN, i64::MAX), Some(signed));
+            prop_assert_eq!(parse_unsigned(integer(unsigned).as_bytes(), u64::MAX), Some(unsigned));
+        }
+
+        #[test]
+        fn text_of_a_double_is_stable(value in -1e9f64..1e9) {
+            let once = double(value);
+            let back = parse_double(once.as_bytes());
+            prop_assert_eq!(back.map(double), Some(once));
+            prop_assert!(back.is_some_and(|b| (b - value).abs() <= 0.5e-6 + value.abs() * f64::EPSILON));
+        }
+
+        #[test]
+        fn any_bytes_parse_or_not(text: Vec<u8>) {
+            let _ = (parse_double(&text), parse_float(&text), parse_unsigned(&text, 9), parse_signed(&text, -9, 9));
+        }
+    }
+}

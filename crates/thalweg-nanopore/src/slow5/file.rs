@@ -1,0 +1,170 @@
+//! SLOW5 and BLOW5 files through the engine: records are found while the file streams by, or by
+//! their index.
+
+mod check;
+mod framer;
+mod ids;
+mod open;
+mod seeker;
+mod verify;
+
+use std::any::Any;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::engine::Shape;
+use thalweg_io::extent::{Extent, Framer, Source};
+use thalweg_io::{Fault, InFile, Result};
+
+use super::{Decoder, Frame, Framing, ReadWriter};
+use crate::file::{
+    FormatFile, LIKELY_RATIO, NewUnpacker, OpenFile, Report, Selection, UnpackReads,
+};
+use crate::record::{Encoding, Header, Index, Record, StoredRow};
+use framer::RecordFramer;
+
+pub(crate) use open::open;
+
+/// A SLOW5 or BLOW5 file, open. All that is known of it is its header.
+#[derive(Debug)]
+pub(crate) struct Slow5File;
+
+impl FormatFile for Slow5File {
+    type Unpacker = Slow5Unpacker;
+
+    fn source(
+        &self,
+        file: &OpenFile,
+        selection: &Selection,
+        shape: &Shape,
+        _signal: bool,
+    ) -> Result<(Source, NewUnpacker<Slow5Unpacker>)> {
+        let source = match self.places(file, selection)? {
+            None => stream(file)?,
+            Some(places) => Source::Planned(Box::new(file.gather(places, shape))),
+        };
+        let name = file.name().clone();
+        Ok((source, Arc::new(move |limit| Slow5Unpacker::new(name.clone(), limit))))
+    }
+
+    fn single_unpacker(&self, file: &OpenFile) -> Slow5Unpacker {
+        Slow5Unpacker::new(file.name().clone(), file.options.budget.memory)
+    }
+
+    fn build_index(&self, file: &OpenFile) -> Result<Index> {
+        ids::index(file)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn check(&self, file: &OpenFile) -> Result<Report> {
+        check::check(file, None)
+    }
+
+    /// Writes the header and every intact record as they are stored. A record that is whole but for
+    /// its size gets the right one. Of reads with the same id the first is kept.
+    ///
+    /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
+    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<Report> {
+        let mut stored = vec![0; file.header.data_offset as usize];
+        file.store.read_at(0, &mut stored)?;
+        check::check(file, Some(ReadWriter::copying(out, &file.header, &stored)?))
+    }
+}
+
+/// Every record, found while the file streams by.
+fn stream(file: &OpenFile) -> Result<Source> {
+    let range: Range<u64> = file.header.data_offset..file.store.size();
+    let mut framer = RecordFramer::new(file.name().clone(), file.store.size(), &file.header);
+    if range.is_empty() {
+        // The engine fetches nothing where nothing is, and the end marker would not be missed.
+        framer.frame(range.start, &[], true, &mut Vec::new())?;
+    }
+    Ok(Source::Framed { range, framer: Box::new(framer) })
+}
+
+/// Decodes records for one worker.
+pub(crate) struct Slow5Unpacker {
+    name: Arc<str>,
+    contexts: Decoder,
+}
+
+impl Slow5Unpacker {
+    fn new(name: Arc<str>, limit: usize) -> Self {
+        Self { name, contexts: Decoder::new(limit) }
+    }
+
+    fn set_limit(&mut self, extent: &Extent<'_>, limit: usize) {
+        self.contexts.set_limit(limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)));
+    }
+}
+
+impl UnpackReads for Slow5Unpacker {
+    fn read<'a>(
+        &'a mut self,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        samples: &mut Vec<i16>,
+        _rows: Option<&mut dyn FnMut(StoredRow<'_>)>,
+    ) -> Result<Record<'a>> {
+        self.set_limit(extent, limit);
+        let Self { name, contexts } = self;
+        let at = |fault: Fault| fault.in_file(name, extent.offset, label(header, extent));
+        let (start, stored) = unframe(header, extent).map_err(at)?;
+        contexts.record(header, stored, samples).map_err(|fault| at(fault.shifted(start)))
+    }
+
+    fn fields<'a>(
+        &'a mut self,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+    ) -> Result<(Record<'a>, u64)> {
+        self.set_limit(extent, limit);
+        let Self { name, contexts } = self;
+        let at = |fault: Fault| fault.in_file(name, extent.offset, label(header, extent));
+        let (start, stored) = unframe(header, extent).map_err(at)?;
+        contexts.fields(header, stored).map_err(|fault| at(fault.shifted(start)))
+    }
+
+    fn trim(&mut self, keep: usize) {
+        self.contexts.trim(keep);
+    }
+}
+
+/// The stored record inside a frame, and where it starts there.
+fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
+    // As long as the frame and no longer: an index that points elsewhere is caught here.
+    match Framing::new(header.encoding)
+        .next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)?
+    {
+        Frame::Record { stored, len } if len == extent.bytes.len() => {
+            Ok((stored.start, &extent.bytes[stored]))
+        }
+        Frame::Record { len, .. } => Err(misplaced(format!("a record of {len} bytes"), extent)),
+        Frame::NeedMore(len) => Err(misplaced(format!("a record of at least {len} bytes"), extent)),
+        Frame::End => Err(misplaced("the end of the file".into(), extent)),
+    }
+}
+
+/// A frame is never the last thing in a BLOW5 file: the end marker follows.
+const END_BYTES: usize = 5;
+
+fn misplaced(found: String, extent: &Extent<'_>) -> Fault {
+    Fault::new(
+        0,
+        found,
+        format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()),
+    )
+}
+
+fn label(header: &Header, extent: &Extent<'_>) -> String {
+    match header.encoding {
+        Encoding::Ascii => format!("row {}", extent.ordinal + 1),
+        Encoding::Binary => format!("record {}", extent.ordinal + 1),
+    }
+}

@@ -1,0 +1,81 @@
+//! SLOW5 and BLOW5 files, written record by record.
+
+use std::path::Path;
+
+use thalweg_io::new_file::NewFile;
+use thalweg_io::{Error, Result};
+
+use crate::record::{Encoding, Entry, Header, Index};
+use crate::slow5::Framing;
+
+/// A SLOW5 or BLOW5 file being written, record by record. Its index is built on the way.
+#[derive(Debug)]
+pub struct ReadWriter {
+    file: NewFile,
+    encoding: Encoding,
+    index: Index,
+}
+
+impl ReadWriter {
+    /// Starts a file with this header.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be
+    /// written down.
+    pub fn create(path: &Path, header: &Header) -> Result<Self> {
+        let mut file = NewFile::create(path)?;
+        let bytes = header.write().map_err(|f| {
+            Error::Usage(
+                format!("{}: the header has {}, expected {}", path.display(), f.found, f.expected)
+                    .into(),
+            )
+        })?;
+        file.push(&bytes)?;
+        Ok(Self { file, encoding: header.encoding, index: Index::new(header.written_version()) })
+    }
+
+    /// Starts a file with a header as it is stored elsewhere, byte for byte. The records must be of
+    /// the same kind.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be written.
+    pub fn copying(path: &Path, header: &Header, stored: &[u8]) -> Result<Self> {
+        let mut file = NewFile::create(path)?;
+        file.push(stored)?;
+        Ok(Self { file, encoding: header.encoding, index: Index::new(header.version) })
+    }
+
+    /// Appends a record as [`Encoder::record`](crate::slow5::Encoder::record) made it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Usage`] for a read id that was written before.
+    pub fn push(&mut self, read_id: &str, frame: &[u8]) -> Result<()> {
+        let entry = Entry { offset: self.file.len(), size: frame.len() as u64 };
+        self.index.push(read_id, entry).map_err(|f| {
+            Error::Usage(
+                format!("{}: {}, expected {}", self.file.name(), f.found, f.expected).into(),
+            )
+        })?;
+        self.file.push(frame)
+    }
+
+    /// Ends the file and makes it durable; the index is for whoever wants to save it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn seal(mut self) -> Result<(NewFile, Index)> {
+        self.file.push(Framing::new(self.encoding).end_marker())?;
+        self.file.seal()?;
+        Ok((self.file, self.index))
+    }
+
+    /// Ends the file and gives it its name; the index is for whoever wants to save it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn finish(self) -> Result<Index> {
+        let (file, index) = self.seal()?;
+        file.finish()?;
+        Ok(index)
+    }
+}
