@@ -13,7 +13,8 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, ReadArgs, open_set, output, parse_count};
+use crate::common::{Failure, Outcome, output, parse_count};
+use crate::open::{ReadArgs, open_set};
 use crate::progress::Progress;
 use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};

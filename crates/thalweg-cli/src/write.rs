@@ -3,7 +3,6 @@
 mod coding;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,7 +11,8 @@ use thalweg::convert::{Conversion, Lost, Output, Part, Report, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, output};
+use crate::common::{Failure, Outcome, complain, print_json};
+use crate::open::{ReadArgs, open_set};
 use crate::progress::Progress;
 use coding::CodingArgs;
 
@@ -112,16 +112,8 @@ impl WriteArgs {
         if let (Some(line), Some((name, value))) = (line.as_object_mut(), more) {
             line.insert(name.to_owned(), value);
         }
-        say(&line)
+        print_json(&line)
     }
-}
-
-/// Prints a line of JSON.
-pub(crate) fn say(line: &Value) -> Outcome {
-    let mut out = output();
-    writeln!(out, "{line}")?;
-    out.flush()?;
-    Ok(())
 }
 
 impl IntoOne {

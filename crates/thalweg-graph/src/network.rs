@@ -96,6 +96,11 @@ impl Network {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
 
+    /// Whether there is a network in a folder: it has a manifest.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(manifest::FILE).is_file()
+    }
+
     /// The same on any disk.
     ///
     /// # Errors
@@ -142,6 +147,11 @@ impl Network {
     pub(super) fn of_state(disk: Arc<dyn Disk>, state: State) -> Self {
         let Options { budget, control, .. } = Options::default();
         Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
+    }
+
+    /// What messages call it: the path of its folder.
+    pub fn name(&self) -> Arc<str> {
+        self.disk.name().clone()
     }
 
     /// The types of its vertices.

@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_codec::deflate;
-use thalweg_io::open::{Opened, Options};
+use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
+use crate::libhdf5 as hdf5;
 use crate::libhdf5::{Around, Found, Link, Node, Reach};
 use crate::types::Value;
-use crate::{SIGNATURE, libhdf5 as hdf5};
 
 pub use explain::Requests;
 pub use fill::{Summary, Want};
@@ -90,29 +90,6 @@ impl Dataset {
     }
 }
 
-/// Whether a file is HDF5: its signature stands at its start, or after a block of its user's of 512
-/// bytes, 1024, and so on (HDF5 file format specification 3.0, section II.A).
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
-    Ok(signature(store)?.is_some())
-}
-
-/// Where HDF5's signature stands.
-pub(crate) fn signature(store: &dyn Store) -> Result<Option<u64>> {
-    let mut at = 0;
-    while at + SIGNATURE.len() as u64 <= store.size() {
-        let mut head = [0; SIGNATURE.len()];
-        store.read_at(at, &mut head)?;
-        if head == SIGNATURE {
-            return Ok(Some(at));
-        }
-        at = (at * 2).max(512);
-    }
-    Ok(None)
-}
-
 /// Groups inside each other deeper than this lead back to themselves, or might as well.
 pub(crate) const MOST_LEVELS: usize = 256;
 
@@ -134,16 +111,30 @@ impl ArrayFile {
         Self::open_reaching(path, Reach::Folder, options)
     }
 
-    /// The same; what it keeps in other files is read wherever `reach` says.
+    /// Opens a file whose values in other files are read from wherever `reach` says.
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
     pub fn open_reaching(path: &Path, reach: Reach, options: Options) -> Result<Self> {
-        let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
+        Self::from_opened(path, OpenedStore::new(path, &options)?, reach, options)
+    }
+
+    /// Opens a file whose store is open already: `opened` is that of `path`.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::open`].
+    pub fn from_opened(
+        path: &Path,
+        opened: OpenedStore,
+        reach: Reach,
+        options: Options,
+    ) -> Result<Self> {
+        let OpenedStore { store, model: (model, _), note, .. } = opened;
         options.control.inspect(path, None)?;
         let around = Around::new(path, reach)?;
         let mut file = Self::of(store, around, Options { model: Some(model), ..options })?;
-        (file.note, file.path) = (note, Some(path.to_owned()));
+        file.note = note;
+        file.path = Some(path.to_owned());
         if !file.options.own_index {
             file.find_index(path);
         }

@@ -19,9 +19,8 @@ pub mod metadata;
 pub mod nexus;
 #[cfg(feature = "libhdf5")]
 pub mod repack;
+mod signature;
 pub mod synth;
 pub mod types;
 
-/// First bytes of an HDF5 file without a user block (HDF5 file format specification 3.0,
-/// "Superblock").
-pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+pub use signature::{SIGNATURE, is_hdf5};

@@ -8,6 +8,9 @@
 //! This crate is the front door: everything that it names lives in one of `thalweg-codec`,
 //! `thalweg-io`, `thalweg-hdf5`, `thalweg-nanopore` and `thalweg-graph`.
 
+mod open;
+
+pub use open::{ArrayFile, Identified, Opened, open};
 #[doc(inline)]
 pub use thalweg_codec as codec;
 #[doc(inline)]
@@ -17,10 +20,11 @@ pub use thalweg_hdf5 as hdf5;
 #[cfg(feature = "hdf5")]
 #[doc(inline)]
 pub use thalweg_hdf5::{arrays, doctor, guard, nexus, repack};
+pub use thalweg_io::open::{OpenedStore, Options, StoreKind};
 #[doc(inline)]
 pub use thalweg_io::{
     Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent,
-    model, new_file, open, plan, residency, sidecar, store,
+    model, new_file, plan, residency, sidecar, store,
 };
 #[doc(inline)]
 pub use thalweg_nanopore::{convert, reads, write};

@@ -5,15 +5,17 @@ use std::path::Path;
 
 use serde_json::json;
 use thalweg::engine::Delivery;
-use thalweg::reads::{Options, Selection};
+use thalweg::reads::{ReadFile, Selection};
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use crate::common::{Outcome, open, output};
-use crate::info;
+use crate::common::{Outcome, output};
+use crate::info::findings::{known_reads, record_findings};
+use crate::open::print_note;
 
-pub(super) fn run(path: &Path, options: Options, as_json: bool) -> Outcome {
-    let findings = info::findings_of(path, options.clone())?;
-    let file = open(path, options)?;
+pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> Outcome {
+    print_note(path, file);
+    let (reads, mut findings) = known_reads(file)?;
+    findings.extend(record_findings(file, reads)?);
     let plan = file.explain(&Selection::All, Delivery::Worker)?;
     let mut out = output();
     if as_json {

@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.from,
             args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"))
         );
-        crate::plot::degrees(path, &title, &tally.values)?;
+        crate::chart::degrees(path, &title, &tally.values)?;
     }
     Ok(())
 }

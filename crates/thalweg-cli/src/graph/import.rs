@@ -71,9 +71,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         control: options.control.clone(),
         ..reads::Options::default()
     };
-    #[cfg(feature = "hdf5")]
     if !args.trusted {
-        crate::hdf5::guard(&read);
+        crate::arrays::inspect_first(&read);
     }
     let chosen = input::Options { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
     let mut found = match Form::of(&args.input) {
@@ -119,7 +118,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             "digest": args.digest.then(|| super::neighbors::digest_of_all(writer.network())).transpose()?,
             "stages": {},
         });
-        writeln!(out, "{}", crate::read::with_build(report))?;
+        writeln!(out, "{}", crate::timing::with_build(report))?;
     } else {
         if done.resumed > 0 {
             writeln!(

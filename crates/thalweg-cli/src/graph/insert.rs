@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             "stages": {},
             "bytes_stored": writer.network().storage().bytes,
         });
-        writeln!(out, "{}", crate::read::with_build(report))?;
+        writeln!(out, "{}", crate::timing::with_build(report))?;
     } else {
         writeln!(
             out,

@@ -385,7 +385,7 @@ fn measured(
         "stages": {},
     });
     let mut out = output();
-    writeln!(out, "{}", crate::read::with_build(report))?;
+    writeln!(out, "{}", crate::timing::with_build(report))?;
     out.flush()?;
     Ok(())
 }

@@ -1,17 +1,15 @@
 //! What can be chosen about each format that is written.
 
 use thalweg::format::Format;
+use thalweg::format::fast5::Compression;
 use thalweg::format::pod5::write::{Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use thalweg::write::Coding;
 
+use crate::arrays;
 use crate::common::Failure;
 
-#[cfg(feature = "hdf5")]
-use thalweg::format::fast5::Compression;
-
 /// What ONT's own tools compress with.
-#[cfg(feature = "hdf5")]
 const FAST5_GZIP_LEVEL: i32 = 1;
 
 /// How reads are stored, for every verb that writes them.
@@ -91,14 +89,8 @@ impl CodingArgs {
         Err(Failure::Usage(message))
     }
 
-    #[cfg(not(feature = "hdf5"))]
-    #[expect(clippy::unused_self, reason = "as where FAST5 is built in")]
     fn fast5(&self) -> Result<Coding, Failure> {
-        Err(Failure::Usage("this build has no FAST5: build it with the feature hdf5".into()))
-    }
-
-    #[cfg(feature = "hdf5")]
-    fn fast5(&self) -> Result<Coding, Failure> {
+        arrays::check_fast5()?;
         if self.record.is_some() {
             return Err(Failure::Usage(
                 "--record is for BLOW5; FAST5 compresses signals only".into(),

@@ -79,7 +79,7 @@ impl Told {
 
 /// How a file says that it is open; zero for one that was closed.
 fn open_flags(store: &dyn Store) -> Result<u8> {
-    let Some(start) = crate::arrays::signature(store)? else { return Ok(0) };
+    let Some(start) = crate::signature::signature(store)? else { return Ok(0) };
     let mut head = [0; 12];
     if start + head.len() as u64 > store.size() {
         return Ok(0);

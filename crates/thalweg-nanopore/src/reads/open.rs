@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use thalweg_io::model::{Origin, StoreModel};
-use thalweg_io::open::Opened;
+use thalweg_io::open::OpenedStore;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
@@ -21,7 +21,15 @@ impl ReadFile {
     /// header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let Opened { store, model: (model, origin), note } = Opened::new(path, &options)?;
+        Self::from_opened(path, OpenedStore::new(path, &options)?, options)
+    }
+
+    /// Reads the header of a file whose store is open already: `opened` is that of `path`.
+    ///
+    /// # Errors
+    /// As [`ReadFile::open`].
+    pub fn from_opened(path: &Path, opened: OpenedStore, options: Options) -> Result<Self> {
+        let OpenedStore { store, model: (model, origin), note, .. } = opened;
         let file = Self::from_store(store, Options { model: Some(model), ..options })?;
         let note =
             note.into_iter().chain(file.note.clone()).reduce(|all, note| format!("{all}; {note}"));

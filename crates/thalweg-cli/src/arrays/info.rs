@@ -1,4 +1,6 @@
-//! What is in an HDF5 file of arrays, and how it lies there.
+//! `thalweg info` of a file of arrays: what is in it, and how it is stored.
+
+mod events;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,10 +11,9 @@ use thalweg::hdf5::libhdf5::{Array, Found, Place, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
-use super::{nexus, short};
-use crate::common::{Failure, complain};
+use super::shape_in_words;
+use crate::common::{Failure, complain, shortened};
 use crate::evict;
-use crate::hdf5::times;
 
 /// How many strings of a dataset are shown.
 const FEW: u64 = 8;
@@ -48,7 +49,9 @@ fn layout(array: &Array) -> String {
         Place::Contiguous(Some(_)) => "in one run".to_owned(),
         Place::Contiguous(None) => "nothing stored".to_owned(),
         Place::Library(why) => return format!("read by libhdf5: {why}"),
-        Place::Chunked(chunk, chunks) => format!("{} chunks of {}", chunks.len(), times(chunk)),
+        Place::Chunked(chunk, chunks) => {
+            format!("{} chunks of {}", chunks.len(), shape_in_words(chunk))
+        }
     };
     if let Some(share) = in_order(array) {
         let _ = write!(words, ", {:.0} % in order", share * 100.0);
@@ -98,10 +101,13 @@ impl Few {
         if let Some(why) = &self.refused {
             return format!("not read: {what} of any length; {why}");
         }
-        let count =
-            if self.shape.is_empty() { "one of the".to_owned() } else { times(&self.shape) };
+        let count = if self.shape.is_empty() {
+            "one of the".to_owned()
+        } else {
+            shape_in_words(&self.shape)
+        };
         let shown: Vec<String> =
-            self.shown.iter().map(|text| format!("{:?}", short(text))).collect();
+            self.shown.iter().map(|text| format!("{:?}", shortened(text))).collect();
         let more = if self.shape.iter().product::<u64>() > FEW { ", ..." } else { "" };
         format!("{count} {what} of any length: {}{more}", shown.join(", "))
             .trim_end_matches(": ")
@@ -142,7 +148,7 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
 }
 
 /// Describes a file.
-pub(super) fn describe(
+pub(crate) fn describe(
     path: &Path,
     file: &ArrayFile,
     cached: &Residency,
@@ -152,7 +158,7 @@ pub(super) fn describe(
         complain(&note);
     }
     let (datasets, size) = (file.datasets()?, file.store().size());
-    let events = nexus::look(file)?;
+    let events = events::look(file)?;
     if as_json {
         let rows =
             datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
@@ -180,8 +186,11 @@ pub(super) fn describe(
     for dataset in &datasets {
         let what = match &dataset.found {
             Found::Array(array) => {
-                let count =
-                    if array.shape.is_empty() { "one".to_owned() } else { times(&array.shape) };
+                let count = if array.shape.is_empty() {
+                    "one".to_owned()
+                } else {
+                    shape_in_words(&array.shape)
+                };
                 let other = file.elsewhere(dataset).len();
                 let place = if other > 0 {
                     format!("in {other} pieces of other files")

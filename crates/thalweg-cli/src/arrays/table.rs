@@ -15,13 +15,13 @@ use thalweg::hdf5::libhdf5::{Array, Found, Place};
 use thalweg::new_file::{NpyArray, NpyFolder};
 
 use self::numbers::Element;
-use super::arrays::wanted;
 use super::events::{is_npy, table};
-use super::measured::Started;
+use super::read::arrays_at;
+use super::shape_in_words;
 use crate::common::{Failure, Outcome, complain, output};
-use crate::hdf5::times;
 use crate::progress::Progress;
-use crate::scan::sink::Sink;
+use crate::table_sink::Sink;
+use crate::timing::Started;
 
 /// What is read at a time is this part of the memory budget: it is there as read, and as columns.
 const SHARE: usize = 8;
@@ -40,7 +40,7 @@ pub(super) fn run(
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let datasets = wanted(file, paths)?;
+    let datasets = arrays_at(file, paths)?;
     let mut columns: Vec<Column<'_>> = Vec::new();
     for dataset in &datasets {
         if let Found::Array(array) = &dataset.found {
@@ -114,7 +114,7 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
         if array.shape.first() != Some(&length) {
             return Err(refused(
                 dataset,
-                format!("the shape {}", times(&array.shape)),
+                format!("the shape {}", shape_in_words(&array.shape)),
                 &format!("{length} rows, as the first has"),
             ));
         }

@@ -13,10 +13,10 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use glob::Pattern;
 use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number, Values};
 
+use super::super::table::numbers;
 use super::{is_npy, npy, table};
 use crate::common::{Failure, Outcome, complain};
-use crate::read::table::numbers;
-use crate::scan::sink::Sink;
+use crate::table_sink::Sink;
 
 /// Time zones with names would need a table of them.
 const UTC: &str = "+00:00";

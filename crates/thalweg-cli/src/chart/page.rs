@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use thalweg_gauge::report::{Figure, figures_page};
 
-use super::panel::{Axis, Marks, Panel, rounded, short};
+use super::{Axis, Marks, Panel, rounded, short};
 
 pub(super) fn page(title: &str, panels: &[Panel]) -> String {
     figures_page(title, panels.iter().map(|panel| figure(title, panel)).collect())

@@ -14,10 +14,10 @@ use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Wanted};
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
-use super::measured::Started;
 use crate::common::{Failure, Outcome, complain, output};
 use crate::progress::Progress;
-use crate::scan::sink::{Kind, Sink};
+use crate::table_sink::{Sink, TableKind};
+use crate::timing::Started;
 
 /// What of the events is read.
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,8 @@ impl EventArgs {
         if as_stored { Order::AsStored } else { Order::ByBank }
     }
 
-    pub(super) fn asked(&self) -> bool {
+    /// Whether events or logs are to be read.
+    pub(crate) fn asked(&self) -> bool {
         self.events || self.logs.is_some()
     }
 }
@@ -128,7 +129,7 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
 const TOLD: usize = 20;
 
 /// Says what is wrong with a file's events.
-pub(crate) fn tell(path: &str, findings: &[Finding]) {
+pub(super) fn print_findings(path: &str, findings: &[Finding]) {
     findings.iter().take(TOLD).for_each(|finding| complain(&format!("{path}: {finding}")));
     if findings.len() > TOLD {
         complain(&format!("{path}: {} more findings; --json lists all", findings.len() - TOLD));
@@ -136,7 +137,7 @@ pub(crate) fn tell(path: &str, findings: &[Finding]) {
 }
 
 /// A finding as JSON.
-pub(crate) fn as_json(finding: &Finding) -> Value {
+pub(super) fn finding_as_json(finding: &Finding) -> Value {
     let Finding { group, defect, at, count, found, expected, done } = finding;
     json!({ "group": group, "defect": defect.name(), "at": at, "count": count, "found": found, "expected": expected, "done": done })
 }
@@ -194,10 +195,10 @@ pub(super) fn is_npy(path: &Path) -> bool {
 }
 
 /// A path that names a table.
-pub(super) fn table(path: &Path) -> Result<(PathBuf, Kind), Failure> {
+pub(super) fn table(path: &Path) -> Result<(PathBuf, TableKind), Failure> {
     let usage =
         |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", path.display()));
-    Kind::parse_path(&path.to_string_lossy()).map_err(usage)
+    TableKind::parse_path(&path.to_string_lossy()).map_err(usage)
 }
 
 /// Reads events or logs. Paths in the file stand for banks.
@@ -254,7 +255,7 @@ pub(super) fn run(
     }
     let summary = summary?;
     out.finish(&banks)?;
-    tell(name, &summary.findings);
+    print_findings(name, &summary.findings);
     let events: u64 = summary.events.iter().map(|(_, count)| count).sum();
     let (seconds, cpu) = started.seconds();
     let mut said = output();
@@ -265,7 +266,7 @@ pub(super) fn run(
             .filter_map(|(at, count)| nexus.banks().get(*at).map(|bank| (bank, count)))
             .map(|(bank, count)| json!({ "bank": bank.name(), "path": bank.path(), "events": count }))
             .collect();
-        let findings: Vec<Value> = summary.findings.iter().map(as_json).collect();
+        let findings: Vec<Value> = summary.findings.iter().map(finding_as_json).collect();
         let line = json!({
             "schema": "thalweg.events/1", "file": &**name, "to": to.map(|to| to.display().to_string()), "events": events,
             "banks": rows, "findings": findings, "open_to_last_s": seconds, "cpu_s": cpu,

@@ -15,7 +15,7 @@ use thalweg::hdf5::libhdf5::Array;
 use thalweg::nexus::Number;
 
 /// Arrow's name of a type of numbers.
-pub(in crate::read) fn data_type(number: Number) -> DataType {
+pub(in crate::arrays) fn data_type(number: Number) -> DataType {
     match number {
         Number::U8 => DataType::UInt8,
         Number::U16 => DataType::UInt16,
@@ -31,7 +31,7 @@ pub(in crate::read) fn data_type(number: Number) -> DataType {
 }
 
 /// Little-endian numbers as an array.
-pub(in crate::read) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
+pub(in crate::arrays) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
     match number {
         Number::U8 => fixed::<UInt8Type>(bytes),
         Number::U16 => fixed::<UInt16Type>(bytes),

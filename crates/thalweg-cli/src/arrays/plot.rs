@@ -1,37 +1,38 @@
-//! The events of a NeXus file: when they came, how long they flew, and where.
+//! `thalweg plot` of the events of a NeXus file: rate, times of flight, detectors, banks.
 
 use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 
-use super::histogram::Histogram;
-use super::panel::{Axis, Marks, Panel, rounded, short};
+use super::events::print_findings;
+use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
 use crate::common::{Failure, complain};
 use crate::progress::Progress;
-use crate::read::tell;
 
-/// Times this far from the first pulse are none (a year), nor are times of flight this long (100
-/// s).
+/// Times further from the first pulse than a year are errors, and so are times of flight of more
+/// than 100 s: they are not drawn.
 const MOST_TIME_NS: f64 = 366.0 * 86_400.0 * NS;
 const MOST_FLIGHT_NS: f64 = 100.0 * NS;
-/// Ids are at most this.
+/// Larger ids are not drawn.
 const MOST_ID: f64 = u32::MAX as f64;
 
-/// Banks that are drawn; the rest is put together.
+/// Banks that are drawn; the last bar stands for all others.
 const BANKS: usize = 16;
 
-/// Pulses that a bar over time has at least, in the mean: with few, bars differ because one has a
-/// pulse more.
+/// The least mean number of pulses of a bar over time: of bars of few pulses, some are higher only
+/// because they have one more pulse.
 const PULSES_A_BAR: f64 = 20.0;
 
 const NS: f64 = 1e9;
 const US: f64 = 1e3;
 
-struct Tally {
+struct EventHistograms {
     /// Events by the time of their pulse since the first, in nanoseconds.
     times: Histogram,
-    /// Pulses that have a time, the earliest and the latest of these.
+    /// Pulses that have a time.
     pulses: u64,
+    /// The earliest and the latest time.
     ends: Option<(f64, f64)>,
+    /// Events of pulses without a time.
     timeless: u64,
     /// Events by their time of flight in nanoseconds.
     flights: Histogram,
@@ -39,7 +40,7 @@ struct Tally {
 }
 
 /// Panels about the wanted banks, with at most so many bars each.
-pub(super) fn panels(
+pub(crate) fn event_panels(
     file: &ArrayFile,
     banks: &[String],
     bars: usize,
@@ -58,7 +59,7 @@ pub(super) fn panels(
     }
     let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
     let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
-    let mut tally = Tally {
+    let mut tally = EventHistograms {
         times: Histogram::new(MOST_TIME_NS),
         pulses: 0,
         ends: None,
@@ -83,7 +84,8 @@ pub(super) fn panels(
             tally.timeless += bank.events();
         }
     }
-    // All at once: the parts of live files lie in the order in which they came, not bank by bank.
+    // All datasets are read together: the chunks of live files lie in the order in which they were
+    // full, not bank by bank.
     let columns: Vec<(&Bank, Column, &Dataset)> = banks
         .iter()
         .flat_map(|bank| {
@@ -102,10 +104,11 @@ pub(super) fn panels(
         });
         Ok(())
     })?;
-    tell(name, &findings);
+    print_findings(name, &findings);
     if banks.iter().any(|bank| bank.number(Column::Weight).is_some()) {
         complain(
-            &"each event counts as one here, whatever its event_weight; `thalweg read --events --to` has the weights",
+            &"each event counts as one here, whatever its event_weight; \
+              `thalweg read --events --to` has the weights",
         );
     }
     let events: u64 = banks.iter().map(|bank| bank.events()).sum();
@@ -115,7 +118,7 @@ pub(super) fn panels(
     Ok((title, panels.into_iter().flatten().collect()))
 }
 
-impl Tally {
+impl EventHistograms {
     /// Counts the events of a pulse, at its time if that is known.
     fn pulse(&mut self, time: Option<f64>, events: u64) {
         let Some(time) = time.filter(|time| time.abs() <= MOST_TIME_NS) else {

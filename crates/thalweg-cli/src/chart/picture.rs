@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
-use super::panel::{Marks, Panel, rounded, short};
+use super::{Marks, Panel, rounded, short};
 use crate::common::Failure;
 
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");

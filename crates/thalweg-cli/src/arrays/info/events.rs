@@ -6,11 +6,11 @@ use thalweg::arrays::ArrayFile;
 use thalweg::nexus::{Bank, Column, Finding, Nexus, iso};
 use thalweg_gauge::units::digits;
 
+use super::super::events::finding_as_json;
 use crate::common::Failure;
-use crate::read::finding_as_json;
 
 /// What a file has of events and logs.
-pub(super) struct Events {
+pub(super) struct EventSummary {
     /// Lines of a description: a name, which may be empty, and a value.
     pub(super) lines: Vec<(&'static str, String)>,
     pub(super) json: Value,
@@ -20,18 +20,18 @@ const NS: f64 = 1e9;
 
 /// Looks at the pulses of every bank; nothing where there are neither banks nor logs. What is wrong
 /// with events keeps nobody from learning what else is in the file.
-pub(super) fn look(file: &ArrayFile) -> Result<Option<Events>, Failure> {
+pub(super) fn look(file: &ArrayFile) -> Result<Option<EventSummary>, Failure> {
     match found(file) {
         Err(Error::Cancelled) => Err(Error::Cancelled.into()),
         Err(error) => {
             let lines = vec![("events", format!("not read: {error}"))];
-            Ok(Some(Events { lines, json: json!({ "not_read": error.to_string() }) }))
+            Ok(Some(EventSummary { lines, json: json!({ "not_read": error.to_string() }) }))
         }
         Ok(events) => Ok(events),
     }
 }
 
-fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
+fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     let nexus = Nexus::find(file)?;
     if nexus.banks().is_empty() && nexus.logs().is_empty() {
         return Ok(None);
@@ -95,7 +95,7 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<Events>> {
             .enumerate()
             .map(|(at, finding)| (if at == 0 { "findings" } else { "" }, finding.to_string())),
     );
-    Ok(Some(Events { lines, json }))
+    Ok(Some(EventSummary { lines, json }))
 }
 
 fn weighted(bank: &Bank) -> bool {
