@@ -64,7 +64,8 @@ type Point = (usize, f32);
 /// The least and the greatest value of each of `stretches` parts, in the order in which they come:
 /// few points, and every spike. Values that are not finite are left out.
 pub(crate) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usize) -> Vec<Point> {
-    let (len, stretches) = (values.len(), stretches.max(1));
+    let len = values.len();
+    let stretches = stretches.max(1);
     if len <= stretches.saturating_mul(2) {
         return values.enumerate().filter(|(_, value)| value.is_finite()).collect();
     }

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// Defects and losses that are printed of each file; JSON has more.
+/// Defects and losses that are printed for each file; JSON has more.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -62,7 +62,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
                     writeln!(
                         out,
                         "{}",
-                        json!({ "file": path.to_string_lossy(), "whole": false, "error": error.to_string() })
+                        json!({
+                            "file": path.to_string_lossy(), "whole": false,
+                            "error": error.to_string(),
+                        })
                     )?;
                 }
             }
@@ -159,7 +162,10 @@ fn as_json(path: &Path, report: &Report) -> Value {
 fn defect_json(defect: &Error) -> Value {
     match defect {
         Error::Malformed { file, what, offset, found, expected } => {
-            json!({ "file": **file, "what": what, "offset": offset, "found": found, "expected": expected })
+            json!({
+                "file": **file, "what": what, "offset": offset, "found": found,
+                "expected": expected,
+            })
         }
         other => json!({ "message": other.to_string() }),
     }

@@ -1,5 +1,5 @@
-//! `thalweg convert`: any format of reads to any other, any compression to any other, many files to
-//! one or one by one.
+//! `thalweg convert`: reads from any format or compression to any other, many files into one or
+//! each into its own; HDF5 files made anew.
 
 mod outputs;
 

@@ -18,7 +18,8 @@ use crate::common::{Failure, MEASURING, cancel_on_interrupt, complain, parse_byt
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReadArgs {
     /// Decode threads (default: all cores that this process may use)
-    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, short = 't', value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Memory for buffers, batches and codecs, as in 64MiB or 1GB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -32,7 +33,8 @@ pub(crate) struct ReadArgs {
     throttle: Option<Limits>,
     /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits
     /// the store best
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = MEASURING, overrides_with = "gap")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, overrides_with = "gap")]
+    #[arg(help_heading = MEASURING)]
     gap: Option<u64>,
     /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they
     /// lie

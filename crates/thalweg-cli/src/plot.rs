@@ -41,7 +41,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "read")]
     pa: bool,
     /// Width of a picture in pixels
-    #[arg(long, value_name = "PIXELS", default_value_t = 1400, value_parser = clap::value_parser!(u32).range(400..=4000))]
+    #[arg(long, value_name = "PIXELS", default_value_t = 1400)]
+    #[arg(value_parser = clap::value_parser!(u32).range(400..=4000))]
     width: u32,
     /// NeXus: only banks whose name, or path in the file, matches this pattern; may be given more
     /// than once

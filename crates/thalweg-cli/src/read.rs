@@ -42,7 +42,8 @@ pub(crate) struct Args {
     /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it
     /// appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet, .csv or
     /// .tsv, or as a folder of numpy's arrays, .npy
-    #[arg(long, visible_alias = "out", value_name = "OUT", conflicts_with_all = ["digest", "explain", "one_by_one"])]
+    #[arg(long, visible_alias = "out", value_name = "OUT")]
+    #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
     /// With --to: picoampere (float32) in the place of samples
     #[arg(long, requires = "to")]
@@ -152,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// What the first path is, if not a file of arrays.
 enum First {
-    /// A folder or a pattern, or there is nothing.
+    /// A folder or a pattern, or a path where nothing is.
     Unknown,
     /// A file of reads, by its name or first bytes.
     Identified(Identified),

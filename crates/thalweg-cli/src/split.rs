@@ -141,7 +141,7 @@ fn write(
     Ok(make(set, parts, outputs.to_vec(), conversion)?)
 }
 
-/// Gives all files their names, or none, and tells of them.
+/// Gives all files their names, or none of them, and prints what was written.
 fn publish(args: &Args, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
     let mut reports = Vec::with_capacity(made.len());
     for made in made {

@@ -6,8 +6,8 @@
 //!
 //! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into
 //! requests, a *store* answers them, a *codec* turns stored bytes into values, and the caller takes
-//! the values. The engine knows no format, and a format starts no threads. `docs/design.md` explains
-//! the words and the rules.
+//! the values. The engine knows no format, and a format starts no threads. `docs/design.md`
+//! explains the words and the rules.
 //!
 //! # What is where
 //!

@@ -29,10 +29,10 @@ pub enum Opened {
 
 /// Opens a path for what it holds. A file is opened once, whatever it turns out to be.
 ///
-/// A folder with the manifest of a network is a network. A file whose name ends as those of reads do
-/// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is one of reads. Of other files the first bytes tell: HDF5
-/// without FAST5's groups is a file of arrays, all else is one of reads. SLOW5 has no signature, so
-/// that what is none of these is refused by its parser.
+/// A folder with the manifest of a network is a network. A file whose name ends as those of reads
+/// do (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is one of reads. Of other files the first bytes tell:
+/// HDF5 without FAST5's groups is a file of arrays, all else is one of reads. SLOW5 has no
+/// signature, so that its parser refuses what is none of these.
 ///
 /// Values that an HDF5 file keeps in other files are read from its own folder only;
 /// [`Identified::trusted`] is for files whose values may come from anywhere.

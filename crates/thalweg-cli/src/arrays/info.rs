@@ -18,8 +18,8 @@ use crate::evict;
 /// How many strings of a dataset are shown.
 const FEW: u64 = 8;
 
-/// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is
-/// read in one sweep.
+/// The share of chunks that lie behind the chunk before them: 1 for an array that is read in one
+/// sweep.
 fn in_order(array: &Array) -> Option<f64> {
     let Place::Chunked(_, chunks) = &array.place else { return None };
     let pairs = chunks.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
@@ -42,7 +42,7 @@ fn filters(array: &Array) -> Vec<String> {
     array.pipeline.0.iter().map(ToString::to_string).collect()
 }
 
-/// How an array lies in the file, in words.
+/// How an array is stored, in words.
 fn layout(array: &Array) -> String {
     let mut words = match &array.place {
         Place::Inline(_) => "in the header".to_owned(),
@@ -69,7 +69,7 @@ struct Few {
     shape: Vec<u64>,
     item: Option<String>,
     shown: Vec<String>,
-    /// Why none are.
+    /// Why none are shown.
     refused: Option<String>,
 }
 
@@ -115,6 +115,14 @@ impl Few {
     }
 }
 
+/// The shape of a chunk, and how many chunks there are.
+fn chunks(array: &Array) -> Option<(&[u64], usize)> {
+    match &array.place {
+        Place::Chunked(chunk, chunks) => Some((chunk, chunks.len())),
+        _ => None,
+    }
+}
+
 fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
     let other: Vec<String> =
         file.elsewhere(dataset).iter().map(|piece| piece.path.display().to_string()).collect();
@@ -127,7 +135,9 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
                 "not_read": what,
                 "shape": few.map(|few| &few.shape),
                 "items": few.and_then(|few| few.item.as_ref()),
-                "strings": few.filter(|few| few.item.is_none() && few.refused.is_none()).map(|few| &few.shown),
+                "strings": few
+                    .filter(|few| few.item.is_none() && few.refused.is_none())
+                    .map(|few| &few.shown),
                 "refused": few.and_then(|few| few.refused.as_ref()),
             })
         }
@@ -137,8 +147,8 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
             "dtype": array.dtype.to_string(),
             "bytes": array.bytes(),
             "bytes_stored": stored(array),
-            "chunk": if let Place::Chunked(chunk, _) = &array.place { Some(chunk) } else { None },
-            "chunks": if let Place::Chunked(_, chunks) = &array.place { Some(chunks.len()) } else { None },
+            "chunk": chunks(array).map(|(chunk, _)| chunk),
+            "chunks": chunks(array).map(|(_, count)| count),
             "in_order": in_order(array),
             "filters": filters(array),
             "other_files": other,
@@ -157,7 +167,8 @@ pub(crate) fn describe(
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let (datasets, size) = (file.datasets()?, file.store().size());
+    let datasets = file.datasets()?;
+    let size = file.store().size();
     let events = events::look(file)?;
     if as_json {
         let rows =
@@ -165,7 +176,8 @@ pub(crate) fn describe(
         let index = file.index().map(|index| index.display().to_string());
         let file = path.display().to_string();
         let line = json!({
-            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows,
+            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size,
+            "cached_share": cached.fraction(), "datasets": rows,
             "index": index,
             "nexus": events.map(|events| events.json),
         });

@@ -5,7 +5,7 @@ use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 
 use super::events::print_findings;
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
-use crate::common::{Failure, complain};
+use crate::common::{Failure, Outcome, complain};
 use crate::progress::Progress;
 
 /// Times further from the first pulse than a year are errors, and so are times of flight of more
@@ -59,51 +59,9 @@ pub(crate) fn event_panels(
     }
     let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
     let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
-    let mut tally = EventHistograms {
-        times: Histogram::new(MOST_TIME_NS),
-        pulses: 0,
-        ends: None,
-        timeless: 0,
-        flights: Histogram::new(MOST_FLIGHT_NS),
-        ids: Histogram::new(MOST_ID),
-    };
-    let start = nexus.start()?.unwrap_or(0);
-    let mut findings: Vec<Finding> = Vec::new();
-    for bank in &banks {
-        let (pulses, found) = nexus.pulses(bank)?;
-        findings.extend(found);
-        tally.timeless += pulses.before();
-        for pulse in 0..pulses.len() {
-            let events = pulses.events(pulse);
-            tally.pulse(
-                pulses.time(pulse).map(|time| (i128::from(time) - i128::from(start)) as f64),
-                events.end - events.start,
-            );
-        }
-        if pulses.is_empty() {
-            tally.timeless += bank.events();
-        }
-    }
-    // All datasets are read together: the chunks of live files lie in the order in which they were
-    // full, not bank by bank.
-    let columns: Vec<(&Bank, Column, &Dataset)> = banks
-        .iter()
-        .flat_map(|bank| {
-            let of = |column| bank.dataset(column).map(|dataset| (*bank, column, dataset));
-            [Column::Id, Column::Offset].into_iter().filter_map(of)
-        })
-        .collect();
-    let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
-    file.each(&datasets, &mut |at, part| {
-        let Some(&(bank, column, _)) = columns.get(at) else { return Ok(()) };
-        let Some(number) = bank.number(column) else { return Ok(()) };
-        let ns = bank.unit().ns() as f64;
-        number.floats(part, |value| match column {
-            Column::Id => tally.ids.add(value, 1),
-            _ => tally.flights.add(value * ns, 1),
-        });
-        Ok(())
-    })?;
+    let mut tally = EventHistograms::new();
+    let findings = tally.count_pulses(&nexus, &banks)?;
+    tally.count_events(file, &banks)?;
     print_findings(name, &findings);
     if banks.iter().any(|bank| bank.number(Column::Weight).is_some()) {
         complain(
@@ -119,6 +77,66 @@ pub(crate) fn event_panels(
 }
 
 impl EventHistograms {
+    fn new() -> Self {
+        Self {
+            times: Histogram::new(MOST_TIME_NS),
+            pulses: 0,
+            ends: None,
+            timeless: 0,
+            flights: Histogram::new(MOST_FLIGHT_NS),
+            ids: Histogram::new(MOST_ID),
+        }
+    }
+
+    /// Counts the events of all pulses. Returns what is wrong with the pulses.
+    fn count_pulses(
+        &mut self,
+        nexus: &Nexus<'_>,
+        banks: &[&Bank],
+    ) -> Result<Vec<Finding>, Failure> {
+        let start = nexus.start()?.unwrap_or(0);
+        let since = |time: i64| (i128::from(time) - i128::from(start)) as f64;
+        let mut findings = Vec::new();
+        for bank in banks {
+            let (pulses, found) = nexus.pulses(bank)?;
+            findings.extend(found);
+            self.timeless += pulses.before();
+            for pulse in 0..pulses.len() {
+                let events = pulses.events(pulse);
+                self.pulse(pulses.time(pulse).map(since), events.end - events.start);
+            }
+            if pulses.is_empty() {
+                self.timeless += bank.events();
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Counts events by their times of flight and their ids.
+    fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> Outcome {
+        // All datasets are read together: the chunks of live files lie in the order in which they
+        // were full, not bank by bank.
+        let columns: Vec<(&Bank, Column, &Dataset)> = banks
+            .iter()
+            .flat_map(|bank| {
+                let of = |column| bank.dataset(column).map(|dataset| (*bank, column, dataset));
+                [Column::Id, Column::Offset].into_iter().filter_map(of)
+            })
+            .collect();
+        let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
+        file.each(&datasets, &mut |at, part| {
+            let Some(&(bank, column, _)) = columns.get(at) else { return Ok(()) };
+            let Some(number) = bank.number(column) else { return Ok(()) };
+            let ns = bank.unit().ns() as f64;
+            number.floats(part, |value| match column {
+                Column::Id => self.ids.add(value, 1),
+                _ => self.flights.add(value * ns, 1),
+            });
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     /// Counts the events of a pulse, at its time if that is known.
     fn pulse(&mut self, time: Option<f64>, events: u64) {
         let Some(time) = time.filter(|time| time.abs() <= MOST_TIME_NS) else {

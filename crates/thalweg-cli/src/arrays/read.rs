@@ -79,8 +79,8 @@ pub(crate) fn read(
     }
     let leads = job.arrays.ranks.filter(|_| !job.arrays.member).map(usize::from);
     // What MPI takes to start is no part of reading, as little as an interpreter's start is.
-    let (slice, is_member) = (job.arrays.slice, job.arrays.member);
-    let ranks = leaving_out(&mut job.started, || Ranks::find(slice, is_member))?;
+    let args = job.arrays;
+    let ranks = leaving_out(&mut job.started, || Ranks::find(args.slice, args.member))?;
     let processes = ranks.on_this_machine().max(leads.unwrap_or(1));
     let threads = job.threads.unwrap_or_else(|| (default_threads() / processes).max(1));
     let budget = Budget { threads, ..job.options.budget };

@@ -28,11 +28,11 @@ pub(crate) struct RepackArgs {
     /// keep; for one dataset or group with PATH= before it. Without a path it counts for numbers of
     /// 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
-    chunk: Vec<Named<Kept<Chunking>>>,
+    chunk: Vec<ForPath<Kept<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
     /// keep; with PATH= as for --chunk
     #[arg(long, value_name = "[PATH=]FILTER", requires = "repack")]
-    filter: Vec<Named<Filters>>,
+    filter: Vec<ForPath<Filters>>,
     /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
     libver: Libver,
@@ -41,11 +41,11 @@ pub(crate) struct RepackArgs {
     trusted: bool,
 }
 
-/// A value, for a path or for all.
+/// A value for a dataset or group; for all where there is no path.
 #[derive(Debug, Clone)]
-struct Named<T>(Option<String>, T);
+struct ForPath<T>(Option<String>, T);
 
-impl<T: FromStr<Err = String>> FromStr for Named<T> {
+impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -57,7 +57,7 @@ impl<T: FromStr<Err = String>> FromStr for Named<T> {
     }
 }
 
-/// What is said, or nothing for `keep`.
+/// A value, or nothing for `keep`.
 #[derive(Debug, Clone)]
 struct Kept<T>(Option<T>);
 
@@ -108,10 +108,10 @@ impl RepackArgs {
                 }
             }
         };
-        for Named(path, Kept(chunk)) in &self.chunk {
+        for ForPath(path, Kept(chunk)) in &self.chunk {
             wish_of(path, &|wish| wish.chunk.clone_from(chunk));
         }
-        for Named(path, Filters(coders)) in &self.filter {
+        for ForPath(path, Filters(coders)) in &self.filter {
             wish_of(path, &|wish| wish.coders.clone_from(coders));
         }
         let version = match self.libver {

@@ -1,9 +1,10 @@
-//! Datasets as the columns of a table, or as numpy's arrays.
+//! `thalweg read --to` of datasets: as the columns of a table, or as numpy's arrays.
 
 pub(super) mod numbers;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ use crate::progress::Progress;
 use crate::table_sink::Sink;
 use crate::timing::Started;
 
-/// What is read at a time is this part of the memory budget: it is there as read, and as columns.
+/// What is read at a time is this part of the memory budget: it is in memory twice, as bytes and as
+/// columns.
 const SHARE: usize = 8;
 
 /// A dataset that has values.
@@ -66,8 +68,8 @@ pub(super) fn run(
     let mut out = output();
     if as_json {
         let line = json!({
-            "file": &**name, "to": to.display().to_string(), "datasets": columns.len(), "bytes_decoded": bytes,
-            "open_to_last_s": seconds, "cpu_s": cpu,
+            "file": &**name, "to": to.display().to_string(), "datasets": columns.len(),
+            "bytes_decoded": bytes, "open_to_last_s": seconds, "cpu_s": cpu,
         });
         writeln!(out, "{line}")?;
     } else {
@@ -94,79 +96,24 @@ fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
     Ok(())
 }
 
-/// A table with a column for each dataset.
+/// Writes a table with a column for each dataset.
 fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
     let (path, kind) = table(to)?;
-    let name = file.store().name();
-    let refused = |dataset: &Dataset, found: String, expected: &str| {
-        Failure::Said(format!(
-            "{name}: {}: found {found}, expected {expected}; name the datasets, or write .npy",
-            dataset.path()
-        ))
-    };
-    let mut last: HashMap<&str, usize> = HashMap::new();
-    columns
-        .iter()
-        .for_each(|(dataset, _)| *last.entry(last_part(dataset.path())).or_default() += 1);
     let length = columns.iter().find_map(|(_, array)| array.shape.first().copied()).unwrap_or(1);
-    let (mut fields, mut elements, mut row, mut chunk) = (Vec::new(), Vec::new(), 0, 1);
-    for (dataset, array) in columns {
-        if array.shape.first() != Some(&length) {
-            return Err(refused(
-                dataset,
-                format!("the shape {}", shape_in_words(&array.shape)),
-                &format!("{length} rows, as the first has"),
-            ));
-        }
-        let Some(element) = Element::new(array) else {
-            return Err(refused(
-                dataset,
-                format!("elements of type {}", array.dtype),
-                "numbers or strings",
-            ));
-        };
-        let own = last_part(dataset.path());
-        let unique = last.get(own) == Some(&1);
-        fields.push(Field::new(
-            if unique { own } else { dataset.path().trim_start_matches('/') },
-            element.data_type(),
-            false,
-        ));
-        row += array.bytes() / length.max(1);
-        if let Place::Chunked(lengths, _) = &array.place {
-            chunk = chunk.max(lengths.first().copied().unwrap_or(1));
-        }
-        elements.push(element);
-    }
-    let room = file.options().budget.memory as u64 / SHARE as u64;
-    if row > room {
-        let found = format!("{row} bytes a row");
-        let (dataset, _) = columns[0];
-        return Err(refused(dataset, found, &format!("at most {room}: allow more memory")));
-    }
-    // Whole chunks, where that is possible: each is decoded once.
-    let most = (room / row.max(1)).max(1);
-    let step = if most > chunk { most / chunk * chunk } else { most };
+    let name = file.store().name();
+    let elements = elements(name, columns, length)?;
+    let fields: Vec<Field> = names(columns)
+        .into_iter()
+        .zip(&elements)
+        .map(|(name, element)| Field::new(name, element.data_type(), false))
+        .collect();
+    let step = rows_at_a_time(file, columns, length)?;
     let schema = Arc::new(Schema::new(fields));
     let mut sink = Sink::create(&path, kind, &schema)?;
     let mut from = 0;
     while from < length {
         let count = step.min(length - from);
-        let mut parts: Vec<Vec<u8>> = columns
-            .iter()
-            .map(|(_, array)| vec![0; (array.bytes() / length * count) as usize])
-            .collect();
-        let mut wants: Vec<Want<'_>> = columns
-            .iter()
-            .zip(&mut parts)
-            .map(|((dataset, array), out)| {
-                let inner = array.shape.iter().skip(1).map(|&length| Slab::from(0..length));
-                let slabs = [Slab::from(from..from + count)].into_iter().chain(inner).collect();
-                Want { dataset, selection: Selection::Slab(slabs), out }
-            })
-            .collect();
-        file.read(&mut wants)?;
-        drop(wants);
+        let parts = read_rows(file, columns, length, from..from + count)?;
         let arrays = elements
             .iter()
             .zip(&parts)
@@ -177,6 +124,89 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
         from += count;
     }
     sink.finish()
+}
+
+/// Why a dataset is no column of the table.
+fn refused(name: &str, dataset: &Dataset, found: &str, expected: &str) -> Failure {
+    Failure::Said(format!(
+        "{name}: {}: found {found}, expected {expected}; name the datasets, or write .npy",
+        dataset.path()
+    ))
+}
+
+/// What the elements of each column are. All columns have `length` rows.
+fn elements(name: &str, columns: &[Column<'_>], length: u64) -> Result<Vec<Element>, Failure> {
+    let element = |(dataset, array): &Column<'_>| {
+        if array.shape.first() != Some(&length) {
+            let found = format!("the shape {}", shape_in_words(&array.shape));
+            let expected = format!("{length} rows, as the first has");
+            return Err(refused(name, dataset, &found, &expected));
+        }
+        Element::new(array).ok_or_else(|| {
+            let found = format!("elements of type {}", array.dtype);
+            refused(name, dataset, &found, "numbers or strings")
+        })
+    };
+    columns.iter().map(element).collect()
+}
+
+/// The names of the columns: the last parts of the datasets' paths, where they differ.
+fn names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    for (dataset, _) in columns {
+        *last.entry(last_part(dataset.path())).or_default() += 1;
+    }
+    let name = |(dataset, _): &Column<'a>| {
+        let own = last_part(dataset.path());
+        if last.get(own) == Some(&1) { own } else { dataset.path().trim_start_matches('/') }
+    };
+    columns.iter().map(name).collect()
+}
+
+/// Rows that are read at a time: as many as the memory allows, and if possible whole chunks, so that
+/// each chunk is decoded once.
+fn rows_at_a_time(file: &ArrayFile, columns: &[Column<'_>], length: u64) -> Result<u64, Failure> {
+    let row: u64 = columns.iter().map(|(_, array)| array.bytes() / length.max(1)).sum();
+    let chunk = columns.iter().filter_map(|(_, array)| match &array.place {
+        Place::Chunked(lengths, _) => lengths.first().copied(),
+        _ => None,
+    });
+    let chunk = chunk.max().unwrap_or(1).max(1);
+    let room = file.options().budget.memory as u64 / SHARE as u64;
+    if row > room {
+        let (dataset, _) = columns[0];
+        let found = format!("{row} bytes a row");
+        let expected = format!("at most {room}: allow more memory");
+        return Err(refused(file.store().name(), dataset, &found, &expected));
+    }
+    let most = (room / row.max(1)).max(1);
+    Ok(if most > chunk { most / chunk * chunk } else { most })
+}
+
+/// The bytes of some rows of each column.
+fn read_rows(
+    file: &ArrayFile,
+    columns: &[Column<'_>],
+    length: u64,
+    rows: Range<u64>,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let count = rows.end - rows.start;
+    let mut parts: Vec<Vec<u8>> = columns
+        .iter()
+        .map(|(_, array)| vec![0; (array.bytes() / length * count) as usize])
+        .collect();
+    let mut wants: Vec<Want<'_>> = columns
+        .iter()
+        .zip(&mut parts)
+        .map(|((dataset, array), out)| {
+            let inner = array.shape.iter().skip(1).map(|&length| Slab::from(0..length));
+            let slabs = [Slab::from(rows.clone())].into_iter().chain(inner).collect();
+            Want { dataset, selection: Selection::Slab(slabs), out }
+        })
+        .collect();
+    file.read(&mut wants)?;
+    drop(wants);
+    Ok(parts)
 }
 
 fn last_part(path: &str) -> &str {

@@ -1,4 +1,5 @@
-//! Files of reads: what a read of all asks of the store, and what their layout costs.
+//! `thalweg doctor` of a file of reads: what reading all of it asks of the store, and what its
+//! layout costs.
 
 use std::io::Write;
 use std::path::Path;
@@ -26,15 +27,16 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> Outcome {
             "model": plan.model,
             "reads": plan.reads,
             "thalweg": {
-                "requests": plan.requests, "bytes": plan.fetched_bytes, "store_s": plan.predicted.as_secs_f64(),
+                "requests": plan.requests, "bytes": plan.fetched_bytes,
+                "store_s": plan.predicted.as_secs_f64(),
             },
             "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         });
         writeln!(out, "{line}")?;
     } else {
         writeln!(out, "{}", path.display())?;
-        let (bytes, time) =
-            (decimal_bytes(plan.fetched_bytes as f64), seconds(plan.predicted.as_secs_f64()));
+        let bytes = decimal_bytes(plan.fetched_bytes as f64);
+        let time = seconds(plan.predicted.as_secs_f64());
         writeln!(
             out,
             "  {:<10} {time} predicted for the store alone: {} requests, {bytes}",

@@ -168,7 +168,8 @@ fn command(path: &Path, repack: &str) -> String {
     let quoted = |text: String| {
         if plain(&text) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
-    let (from, to) = (quoted(shown.clone()), quoted(format!("{stem}.repacked.{ending}")));
+    let from = quoted(shown.clone());
+    let to = quoted(format!("{stem}.repacked.{ending}"));
     format!("thalweg convert --repack {from} {to} {repack}").trim_end().to_owned()
 }
 
@@ -196,7 +197,8 @@ pub(super) fn in_json(report: &Report<'_>) -> Value {
             "chunk": layout.chunk,
             "chunk_bytes": layout.chunk_bytes(),
             "chunks": layout.pieces,
-            "in_order": if layout.pairs == 0 { None } else { Some(layout.followed as f64 / layout.pairs as f64) },
+            "in_order":
+                (layout.pairs > 0).then(|| layout.followed as f64 / layout.pairs as f64),
             "filters": layout.filters,
         })
     };

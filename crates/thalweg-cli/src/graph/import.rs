@@ -60,7 +60,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-/// What an edge takes in most files, for the bar.
+/// Bytes of an edge in most files, for the progress bar.
 const EDGE: u64 = 8;
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let how = format!("{:?} {:?} {:?}", chosen.sources, args.list, args.ids);
     found.origin = Some(input::Origin::of(&args.input, how)?);
-    // No store is made for a file that brings nothing.
+    // A file that cannot be opened makes no store.
     let mut writer = Writer::open(&args.store, options.clone())?;
     writer.set_coding(args.ids.into());
     writer.set_keep_every(Duration::from_secs(args.keep_every));
@@ -115,7 +115,10 @@ pub(super) fn run(args: &Args) -> Outcome {
             "bytes_decoded": 8 * done.read,
             "bytes_stored": bytes,
             "threads": options.budget.threads,
-            "digest": args.digest.then(|| super::neighbors::digest_of_all(writer.network())).transpose()?,
+            "digest": args
+                .digest
+                .then(|| super::neighbors::digest_of_all(writer.network()))
+                .transpose()?,
             "stages": {},
         });
         writeln!(out, "{}", crate::timing::with_build(report))?;
@@ -129,7 +132,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         writeln!(
             out,
-            "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; the store takes {:.1} MB",
+            "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; \
+             the store takes {:.1} MB",
             done.edges,
             done.vertices,
             done.read,

@@ -62,7 +62,8 @@ pub(super) struct Args {
     measured: bool,
     /// Read once, then so many times again, opened already and into the same memory; the median
     /// counts
-    #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
     /// Put all lists into one array instead of summing them one by one while they are in the cache,
     /// and time copying that array as well

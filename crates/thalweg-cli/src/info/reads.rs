@@ -81,7 +81,7 @@ fn look(
     })
 }
 
-/// How a POD5 file is stored: its header does not say.
+/// How the tables of a POD5 file are stored.
 struct TableLayout {
     version: String,
     signal: &'static str,
@@ -102,7 +102,8 @@ impl TableLayout {
             },
             software: software.to_owned(),
             tables: json!({
-                "reads_batches": reads_batches, "signal_batches": signal_batches, "signal_rows": signal_rows
+                "reads_batches": reads_batches, "signal_batches": signal_batches,
+                "signal_rows": signal_rows,
             }),
             words: format!(
                 "Reads in {reads_batches} batches, Signal in {signal_batches} of {signal_rows} rows"

@@ -1,4 +1,4 @@
-//! What can be chosen about each format that is written.
+//! The options of each format that is written.
 
 use thalweg::format::Format;
 use thalweg::format::fast5::Compression;
@@ -26,7 +26,8 @@ pub(crate) struct CodingArgs {
     #[arg(long)]
     experimental: bool,
     /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22))]
+    #[arg(allow_negative_numbers = true)]
     level: Option<i32>,
     /// POD5: samples of a row of the Signal table at most. Signal from POD5 is copied as it is,
     /// unless this, --signal or --level asks for it to be encoded anew
@@ -64,7 +65,7 @@ impl CodingArgs {
         }
     }
 
-    /// Whether something was asked for that signal from a file of the same coding need not have.
+    /// Whether signals have to be encoded anew, even from a file of the same coding.
     pub(crate) fn recodes(&self) -> bool {
         self.signal.is_some() || self.level.is_some() || self.row_samples.is_some()
     }

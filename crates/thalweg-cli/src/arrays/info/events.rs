@@ -1,9 +1,9 @@
-//! The events of a NeXus file: banks, pulses, times, and what is wrong with them.
+//! `thalweg info` of the events of a NeXus file: banks, pulses, times, and what is wrong with them.
 
 use serde_json::{Value, json};
 use thalweg::Error;
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Bank, Column, Finding, Nexus, iso};
+use thalweg::nexus::{Bank, Column, Entry, Finding, Log, Nexus, iso};
 use thalweg_gauge::units::digits;
 
 use super::super::events::finding_as_json;
@@ -18,8 +18,8 @@ pub(super) struct EventSummary {
 
 const NS: f64 = 1e9;
 
-/// Looks at the pulses of every bank; nothing where there are neither banks nor logs. What is wrong
-/// with events keeps nobody from learning what else is in the file.
+/// Looks at the pulses of every bank; `None` where there are neither banks nor logs. An error about
+/// events becomes a line, so that the rest of the file is described, too.
 pub(super) fn look(file: &ArrayFile) -> Result<Option<EventSummary>, Failure> {
     match found(file) {
         Err(Error::Cancelled) => Err(Error::Cancelled.into()),
@@ -46,56 +46,81 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     let from = spans.iter().flatten().map(|span| span.0).min();
     let to = spans.iter().flatten().map(|span| span.1).max();
     let span = from.zip(to);
-    let banks = || nexus.banks().iter().zip(&spans);
-    let events: u64 = nexus.banks().iter().map(Bank::events).sum();
-    let rows: Vec<Value> = banks()
-        .map(|(bank, span)| {
+    let found = Found { nexus, findings, spans, span };
+    Ok(Some(EventSummary { lines: found.lines(), json: found.json() }))
+}
+
+/// What was found in a file.
+struct Found<'a> {
+    nexus: Nexus<'a>,
+    findings: Vec<Finding>,
+    /// The first and the last pulse of each bank, and of all.
+    spans: Vec<Option<(i64, i64)>>,
+    span: Option<(i64, i64)>,
+}
+
+impl Found<'_> {
+    fn banks(&self) -> impl Iterator<Item = (&Bank, Option<(i64, i64)>)> {
+        self.nexus.banks().iter().zip(self.spans.iter().copied())
+    }
+
+    fn events(&self) -> u64 {
+        self.nexus.banks().iter().map(Bank::events).sum()
+    }
+
+    fn json(&self) -> Value {
+        let bank = |(bank, span): (&Bank, Option<(i64, i64)>)| {
             json!({
-                "bank": bank.name(), "path": bank.path(), "events": bank.events(), "pulses": bank.pulses(),
-                "unit": bank.unit().to_string(), "weights": weighted(bank), "first_pulse": span.map(|span| iso(span.0)), "duration_s": span.map(seconds),
+                "bank": bank.name(), "path": bank.path(), "events": bank.events(),
+                "pulses": bank.pulses(), "unit": bank.unit().to_string(),
+                "weights": weighted(bank), "first_pulse": span.map(|span| iso(span.0)),
+                "duration_s": span.map(seconds),
             })
+        };
+        let entry = |entry: &Entry| {
+            let Entry { path, start_time, title, .. } = entry;
+            json!({ "path": path, "start_time": start_time, "title": title })
+        };
+        let log =
+            |log: &Log| json!({ "path": log.path(), "entries": log.len(), "units": log.units() });
+        json!({
+            "entries": self.nexus.entries().iter().map(entry).collect::<Vec<_>>(),
+            "banks": self.banks().map(bank).collect::<Vec<_>>(),
+            "events": self.events(),
+            "first_pulse": self.span.map(|span| iso(span.0)),
+            "duration_s": self.span.map(seconds),
+            "logs": self.nexus.logs().iter().map(log).collect::<Vec<_>>(),
+            "findings": self.findings.iter().map(finding_as_json).collect::<Vec<_>>(),
         })
-        .collect();
-    let json = json!({
-        "entries": nexus.entries().iter().map(|entry| json!({ "path": entry.path, "start_time": entry.start_time, "title": entry.title })).collect::<Vec<_>>(),
-        "banks": rows, "events": events, "first_pulse": from.map(iso), "duration_s": span.map(seconds),
-        "logs": nexus.logs().iter().map(|log| json!({ "path": log.path(), "entries": log.len(), "units": log.units() })).collect::<Vec<_>>(),
-        "findings": findings.iter().map(finding_as_json).collect::<Vec<_>>(),
-    });
-    let mut lines = vec![(
-        "events",
-        format!(
-            "{events} of {} bank{}{}",
-            nexus.banks().len(),
-            if nexus.banks().len() == 1 { "" } else { "s" },
-            words(span)
-        ),
-    )];
-    lines.extend(banks().map(|(bank, span)| {
-        (
-            "",
-            format!(
-                "{}: {} events{}, {} pulses, times of flight in {}{}",
+    }
+
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let count = self.nexus.banks().len();
+        let plural = if count == 1 { "" } else { "s" };
+        let all = format!("{} of {count} bank{plural}{}", self.events(), words(self.span));
+        let mut lines = vec![("events", all)];
+        lines.extend(self.banks().map(|(bank, span)| {
+            let weights = if weighted(bank) { " with weights" } else { "" };
+            let words = format!(
+                "{}: {} events{weights}, {} pulses, times of flight in {}{}",
                 bank.path(),
                 bank.events(),
-                if weighted(bank) { " with weights" } else { "" },
                 bank.pulses(),
                 bank.unit(),
-                words(*span)
-            ),
-        )
-    }));
-    if !nexus.logs().is_empty() {
-        let entries: u64 = nexus.logs().iter().map(thalweg::nexus::Log::len).sum();
-        lines.push(("logs", format!("{} with {entries} entries", nexus.logs().len())));
+                words(span)
+            );
+            ("", words)
+        }));
+        let logs = self.nexus.logs();
+        if !logs.is_empty() {
+            let entries: u64 = logs.iter().map(Log::len).sum();
+            lines.push(("logs", format!("{} with {entries} entries", logs.len())));
+        }
+        for (at, finding) in self.findings.iter().enumerate() {
+            lines.push((if at == 0 { "findings" } else { "" }, finding.to_string()));
+        }
+        lines
     }
-    lines.extend(
-        findings
-            .iter()
-            .enumerate()
-            .map(|(at, finding)| (if at == 0 { "findings" } else { "" }, finding.to_string())),
-    );
-    Ok(Some(EventSummary { lines, json }))
 }
 
 fn weighted(bank: &Bank) -> bool {
