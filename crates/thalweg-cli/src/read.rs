@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let in_memory = options.store == StoreKind::Memory;
     let known = match first {
-        First::Open(file) => Some(file),
+        First::Open(file) => Some(*file),
         First::Identified(first) => Some(first.open(options.clone())?.into_reads()?),
         First::Unknown => None,
     };
@@ -158,7 +158,7 @@ enum First {
     /// A file of reads, by its name or first bytes.
     Identified(Identified),
     /// A file of reads in HDF5.
-    Open(ReadFile),
+    Open(Box<ReadFile>),
 }
 
 /// Reads the first path if it is a file of arrays: then the other paths are datasets in it.
@@ -188,7 +188,7 @@ fn arrays_first(
         options,
         started,
     };
-    Ok(arrays::read(identified, job)?.map(First::Open))
+    Ok(arrays::read(identified, job)?.map(|file| First::Open(Box::new(file))))
 }
 
 /// Reads the indexes of all files: reading them takes the storage's time, which is not measured

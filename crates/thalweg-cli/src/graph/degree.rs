@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 match (args.summary || args.plot.is_some(), args.json) {
                     (true, _) => {}
                     (false, true) => {
-                        writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?
+                        writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?;
                     }
                     (false, false) => writeln!(out, "{id}\t{degree}")?,
                 }

@@ -270,10 +270,10 @@ fn write_line(out: &mut impl Write, args: &Args, vertex: u64, ids: &[u64]) -> Ou
     });
     match (&digest, args.json) {
         (Some(sha256), true) => {
-            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?
+            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?;
         }
         (None, true) => {
-            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?
+            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?;
         }
         (Some(sha256), false) => writeln!(out, "{vertex}\t{}\t{sha256}", ids.len())?,
         (None, false) => {
