@@ -14,7 +14,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`reads`] | files of reads, and many of them as one set: read, select by id, tables, check |
-//! | [`convert`], [`write`] | reads from any format into any other |
+//! | [`convert`], [`write`](mod@write) | reads from any format into any other |
 //! | [`format`](mod@format) | the formats of reads by themselves: headers, records, tables |
 //! | `arrays` | datasets of HDF5 files, or parts of them (feature `hdf5`) |
 //! | `nexus` | events and logs of neutron instruments in HDF5 files (feature `hdf5`) |
