@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use thalweg::Error;
-use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report, find};
+use thalweg::reads::{IndexState, LostReads, ReadFile, Report};
+use thalweg::{Error, Options};
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, output};
+use crate::common::{Failure, Outcome, complain, output};
+use crate::open::{ReadArgs, find_reads};
 use crate::progress::Progress;
 
 /// Check files: decode every record, say what is damaged, and save what is not
@@ -30,11 +31,11 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// Defects and losses that are printed of each file; JSON has more.
+/// Defects and losses that are printed for each file; JSON has more.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let files = find(&args.paths)?;
+    let files = find_reads(&args.paths)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
     }
@@ -61,7 +62,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
                     writeln!(
                         out,
                         "{}",
-                        json!({ "file": path.to_string_lossy(), "whole": false, "error": error.to_string() })
+                        json!({
+                            "file": path.to_string_lossy(), "whole": false,
+                            "error": error.to_string(),
+                        })
                     )?;
                 }
             }
@@ -75,6 +79,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn check(path: &Path, args: &Args, options: &Options) -> thalweg::Result<Report> {
+    // As reads, whatever it holds: `thalweg::open` would refuse a damaged FAST5 file that libhdf5
+    // cannot open, although reads can be salvaged from it.
     let file = ReadFile::open(path, options.clone())?;
     let _progress = Progress::watch(&options.control, file.store().size());
     match &args.salvage {
@@ -156,7 +162,10 @@ fn as_json(path: &Path, report: &Report) -> Value {
 fn defect_json(defect: &Error) -> Value {
     match defect {
         Error::Malformed { file, what, offset, found, expected } => {
-            json!({ "file": **file, "what": what, "offset": offset, "found": found, "expected": expected })
+            json!({
+                "file": **file, "what": what, "offset": offset, "found": found,
+                "expected": expected,
+            })
         }
         other => json!({ "message": other.to_string() }),
     }

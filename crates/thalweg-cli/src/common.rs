@@ -1,39 +1,34 @@
-//! What every verb needs: exit codes, Ctrl-C, output that survives a closed pipe.
+//! What every verb needs: failures and exit codes, Ctrl-C, output that survives a closed pipe.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Args, ValueEnum};
+use serde_json::Value;
 use thalweg::control::Control;
-use thalweg::engine::default_threads;
-use thalweg::plan::{Budget, DEFAULT_MEMORY};
-use thalweg::reads::{Options, ReadFile, ReadSet, StoreKind};
-use thalweg::store::throttled::Limits;
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
-/// Why a verb stopped short.
+/// Why a verb stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something went wrong with a file.
+    /// The library's error, most often about a file.
     Failed(thalweg::Error),
-    /// Something went wrong that is no file's fault, or has been told of already where there is no
-    /// message.
+    /// Any other failure, with its message. The message is empty if it was printed already.
     Said(String),
     /// The arguments make no sense together.
     Usage(String),
     /// A comparison was refused or a bar was missed.
     FellShort(String),
-    /// Standard output is gone (`| head`): nothing is left to say, and nobody to say it to.
+    /// Standard output is closed (`| head`): there is nothing left to print.
     OutputClosed,
 }
 
 impl Failure {
-    /// A failure of which the library says that an argument makes no sense.
+    /// The failure for a library error that may be about an argument.
     pub(crate) fn of_argument(error: thalweg::Error) -> Self {
         match error {
             thalweg::Error::Usage(message) => Self::Usage(message.into_owned()),
@@ -71,7 +66,7 @@ impl From<io::Error> for Failure {
 
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// How many processes MPI has started with this one, as it tells each of them.
+/// How many processes MPI has started with this one, by the variables that MPI sets.
 pub(crate) fn ranks() -> usize {
     let size = |name| std::env::var(name).ok()?.parse().ok();
     ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]
@@ -80,13 +75,14 @@ pub(crate) fn ranks() -> usize {
         .map_or(1, |size: usize| size.max(1))
 }
 
-/// Refuses what each of MPI's processes would do anew.
+/// Refuses to run in several processes of MPI, where each would do the whole job.
 pub(crate) fn alone() -> Outcome {
     match ranks() {
         1 => Ok(()),
         ranks => Err(Failure::Usage(format!(
-            "MPI has started {ranks} processes, and each would do all of this: ranks share the reading of whole arrays, \
-             as in `thalweg read FILE PATH..`, and no more; suites of `thalweg bench` start ranks by themselves"
+            "MPI has started {ranks} processes, and each would do all of this: ranks share the \
+             reading of whole arrays, as in `thalweg read FILE PATH..`, and no more; suites of \
+             `thalweg bench` start ranks by themselves"
         ))),
     }
 }
@@ -120,9 +116,17 @@ pub(crate) fn exit(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// Says something on standard error; a closed one is nobody's problem.
+/// Prints a message on standard error. A closed standard error is ignored.
 pub(crate) fn complain(message: &dyn Display) {
     let _ = writeln!(io::stderr(), "thalweg: {message}");
+}
+
+/// Prints one line of JSON on standard output.
+pub(crate) fn print_json(line: &Value) -> Outcome {
+    let mut out = output();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
 }
 
 /// Buffered standard output.
@@ -130,7 +134,7 @@ pub(crate) fn output() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// A handle that Ctrl-C pulls; a second Ctrl-C ends the process at once.
+/// A handle that Ctrl-C cancels; a second Ctrl-C ends the process at once.
 pub(crate) fn cancel_on_interrupt() -> Control {
     let cancel = Control::new();
     let handle = cancel.clone();
@@ -142,7 +146,7 @@ pub(crate) fn cancel_on_interrupt() -> Control {
     cancel
 }
 
-/// A flag that Ctrl-C raises, for work that looks at one; a second Ctrl-C ends the process at once.
+/// A flag that Ctrl-C raises; a second Ctrl-C ends the process at once.
 pub(crate) fn flag_on_interrupt() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
@@ -150,7 +154,7 @@ pub(crate) fn flag_on_interrupt() -> Arc<AtomicBool> {
     flag
 }
 
-/// Calls `stop` at Ctrl-C; it tells whether it had been called before.
+/// Calls `stop` at Ctrl-C. `stop` returns whether it was called before; then the process ends.
 fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
     let set = ctrlc::set_handler(move || {
         if stop() {
@@ -162,116 +166,10 @@ fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
     }
 }
 
-/// How to read, the same for every verb that reads.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ReadArgs {
-    /// Decode threads (default: all cores that this process may use)
-    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// Memory for buffers, batches and codecs, as in 64MiB or 1GB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    memory: Option<usize>,
-    /// Which way the bytes come
-    #[arg(long, value_enum, default_value_t, overrides_with = "store")]
-    store: StoreChoice,
-    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of
-    /// them, or none)
-    #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
-    throttle: Option<Limits>,
-    /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits
-    /// the store best
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = MEASURING, overrides_with = "gap")]
-    gap: Option<u64>,
-    /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they
-    /// lie
-    #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
-    no_index: bool,
-}
-
 /// The heading of options that only measurements need.
 pub(crate) const MEASURING: &str = "For measurements";
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum StoreChoice {
-    /// Past the page cache for files too large to stay in it, else through it
-    #[default]
-    Auto,
-    /// Through the page cache, several reads in flight
-    Buffered,
-    /// Past the page cache (O_DIRECT)
-    Direct,
-    /// Past the page cache, with io_uring where that is allowed
-    Uring,
-    /// Through a map of the file, which nothing may change meanwhile
-    Mmap,
-    /// For measurements: from memory, over the budget, where all of the file was put before the
-    /// clock started
-    Memory,
-}
-
-impl ReadArgs {
-    /// The library's options, with Ctrl-C connected, and what libhdf5 is going to open looked
-    /// through first.
-    pub(crate) fn options(&self) -> Options {
-        let options = self.trusting();
-        #[cfg(feature = "hdf5")]
-        crate::hdf5::guard(&options);
-        options
-    }
-
-    /// The same for files that are taken for harmless.
-    pub(crate) fn trusting(&self) -> Options {
-        Options {
-            store: match self.store {
-                StoreChoice::Auto => StoreKind::Auto,
-                StoreChoice::Buffered => StoreKind::Buffered,
-                StoreChoice::Direct => StoreKind::Direct,
-                StoreChoice::Uring => StoreKind::Uring,
-                StoreChoice::Mmap => StoreKind::Mmap,
-                StoreChoice::Memory => StoreKind::Memory,
-            },
-            budget: self.budget(),
-            control: cancel_on_interrupt(),
-            model: None,
-            throttle: self.throttle.filter(|limits| *limits != Limits::default()),
-            gap: self.gap,
-            own_index: self.no_index,
-        }
-    }
-
-    /// Decode threads of each of so many processes.
-    #[cfg(feature = "hdf5")]
-    pub(crate) fn threads_of(&self, processes: usize) -> usize {
-        self.threads.map_or_else(|| (default_threads() / processes).max(1), usize::from)
-    }
-
-    pub(crate) fn budget(&self) -> Budget {
-        Budget {
-            threads: self.threads.map_or_else(default_threads, usize::from),
-            memory: self.memory.unwrap_or(DEFAULT_MEMORY),
-        }
-    }
-}
-
-/// Opens a file, and says what is not as it was asked for.
-pub(crate) fn open(path: &Path, options: Options) -> Result<ReadFile, Failure> {
-    let file = ReadFile::open(path, options)?;
-    if let Some(note) = file.note() {
-        complain(&format!("{}: {note}", path.display()));
-    }
-    Ok(file)
-}
-
-/// Opens files and folders as one data set, and says what is not as it was asked for.
-pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, Failure> {
-    let set = ReadSet::open(paths, options)?;
-    for (path, note) in set.notes() {
-        complain(&format!("{}: {note}", path.display()));
-    }
-    Ok(set)
-}
-
-/// Read ids from a file, one a line; `-` is standard input.
+/// Reads ids of reads from a file, one a line; `-` is standard input.
 pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     let name: Arc<str> = path.to_string_lossy().into();
     let text = if path == Path::new("-") {
@@ -283,15 +181,26 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// Least memory that holds the smallest buffers, a batch and codec state.
+/// The least memory that holds the smallest buffers, one batch and the codecs' state.
 const LEAST_MEMORY: usize = 4 << 20;
 
-/// A memory budget, as [`parse_bytes`].
+/// Parses a memory budget, as in 64MiB or 1GB.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)? as usize;
     if bytes < LEAST_MEMORY {
         Err(format!("at least {LEAST_MEMORY} bytes are needed"))
     } else {
         Ok(bytes)
+    }
+}
+
+/// Longer attribute values are cut in words, never in JSON.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// A text for people: what is beyond 60 characters is replaced by an ellipsis.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

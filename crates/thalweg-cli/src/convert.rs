@@ -1,9 +1,7 @@
-//! `thalweg convert`: any format of reads to any other, any compression to any other, many files to
-//! one or one by one.
+//! `thalweg convert`: reads from any format or compression to any other, many files into one or
+//! each into its own; HDF5 files made anew.
 
 mod outputs;
-#[cfg(feature = "hdf5")]
-mod repack;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +11,11 @@ use thalweg::convert::convert;
 use thalweg::format::Format;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, ReadArgs, open_set, read_ids};
+use crate::arrays::{self, RepackArgs, RepackJob};
+use crate::common::{Failure, Outcome, print_json, read_ids};
+use crate::open::{ReadArgs, open_set};
 use crate::progress::Progress;
-use crate::write::{WriteArgs, formats, say};
+use crate::write::{WriteArgs, formats};
 use outputs::{Output, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
@@ -57,23 +57,22 @@ pub(crate) struct Args {
     sort: bool,
     #[command(flatten)]
     write: WriteArgs,
-    #[cfg(feature = "hdf5")]
     #[command(flatten)]
-    repack: repack::RepackArgs,
+    repack: RepackArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    #[cfg(feature = "hdf5")]
-    if args.repack.repack {
-        return repack::run(
-            &args.repack,
-            &args.inputs,
-            &args.output,
-            (args.write.verify, args.write.json),
-            &args.read,
-        );
+    if args.repack.asked() {
+        let job = RepackJob {
+            inputs: &args.inputs,
+            output: &args.output,
+            verify: args.write.verify,
+            as_json: args.write.json,
+            options: args.read.trusting(),
+        };
+        return arrays::repack(&args.repack, job);
     }
     let options = args.read.options();
     let control = options.control.clone();
@@ -85,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let inputs = set.part(files);
         if args.resume && is_whole(&path, inputs.paths(), &options) {
             if args.write.json {
-                say(&json!({ "output": path.to_string_lossy(), "skipped": true }))?;
+                print_json(&json!({ "output": path.to_string_lossy(), "skipped": true }))?;
             }
             continue;
         }

@@ -1,27 +1,28 @@
 //! `thalweg doctor`: why a file is read as fast as it is, and what would make it faster.
 
 mod reads;
-mod words;
+mod report;
+mod stripes;
 
 use std::hint::black_box;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::doctor::{Costs, Diagnosis, Finding, Layout, Predicted, diagnose};
+use thalweg::arrays::Dataset;
+use thalweg::doctor::{Costs, Diagnosis, diagnose};
 use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::{Origin, StoreModel};
-use thalweg::reads::Options;
 use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
+use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, output};
-use crate::digest::Words;
-use crate::hdf5;
-use words::in_words;
+use crate::arrays::{self, WordSum};
+use crate::common::{Failure, Outcome, complain, output};
+use crate::open::ReadArgs;
+use report::{in_json, in_words};
+use stripes::{Stripes, stripes};
 
 /// Say why a file is read as fast as it is, predict how long that takes, and name what would make
 /// it faster
@@ -84,43 +85,93 @@ fn model(text: &str) -> Result<Asked, String> {
     })
 }
 
-/// What was found out, for words and JSON.
-struct Told<'a> {
+/// A diagnosis, and what a report says beside it.
+struct Report<'a> {
     path: &'a Path,
     diagnosis: Diagnosis,
     /// Where the model comes from.
     origin: String,
     /// Whether the store's speed is only assumed.
     assumed: bool,
-    /// Arrays that libhdf5 alone reads, and what is none.
+    /// Datasets that are read by libhdf5 alone, or are no arrays.
     left_out: usize,
     measured_s: Option<f64>,
     stripes: Option<Stripes>,
     throttled: bool,
 }
 
-impl Told<'_> {
-    /// Between which times thalweg's may lie, where the store's speed is only assumed.
+impl Report<'_> {
+    /// The least and the greatest time that thalweg may take, if the store's speed is assumed.
     fn range(&self) -> Option<(f64, f64)> {
         self.assumed.then(|| self.diagnosis.thalweg.range_s(ASSUMED))
     }
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    // libhdf5 finds the chunks in the file itself, and is compared with.
+    // libhdf5, which thalweg is compared with, finds the chunks in the file itself.
     let mut options = Options { own_index: true, ..args.read.trusting() };
     if !args.trusted {
-        hdf5::guard(&options);
+        arrays::inspect_first(&options);
     }
-    let throttled = options.throttle.is_some();
     let path = &args.file;
-    let cached = cached(path);
     let started = Instant::now();
-    let Some(file) = hdf5::open(path, &options, args.trusted)? else {
+    let opened = OpenedStore::unthrottled(path, &options)?;
+    let store = StoreHere::of(&opened);
+    let identified = Identified::from_store(path, opened)?.trusted(args.trusted);
+    if !identified.is_hdf5() {
         options.model = args.model.as_ref().map(|asked| asked.model);
-        return reads::run(path, options, args.json);
-    };
-    let datasets = wanted(&file, &args.paths)?;
+    }
+    match identified.open(options.clone())? {
+        Opened::Arrays(file) => of_arrays(args, &file, &store, started, &options),
+        other => reads::run(path, &other.into_reads()?, args.json),
+    }
+}
+
+/// What is known of the store that a file lies on.
+struct StoreHere {
+    /// The share of the file that is in memory: none where the system does not tell.
+    cached: f64,
+    model: StoreModel,
+    origin: Origin,
+}
+
+impl StoreHere {
+    /// Asks the system, before anything of the file is read.
+    fn of(opened: &OpenedStore) -> Self {
+        let pages = opened.file.as_ref().and_then(|file| resident(file, 0..u64::MAX));
+        let (model, origin) = opened.model;
+        Self { cached: pages.map_or(0.0, |pages| pages.fraction()), model, origin }
+    }
+
+    /// Where the model comes from, in words, and whether it is only assumed. A store that
+    /// --throttle holds to much less than it does is known well enough. `held` is the model of the
+    /// throttled store.
+    fn origin(&self, held: &StoreModel, throttled: bool) -> (String, bool) {
+        let (mut words, mut assumed) = match self.origin {
+            Origin::Measured(_) => ("measured by `thalweg probe`".to_owned(), false),
+            _ => {
+                let words = "assumed from the kind of file system; `thalweg probe` measures it";
+                (words.to_owned(), true)
+            }
+        };
+        if throttled {
+            words.push_str(", held to --throttle");
+            assumed &= held.bandwidth > self.model.bandwidth / 2.0;
+        }
+        (words, assumed)
+    }
+}
+
+/// Diagnoses a file of arrays, and prints the report.
+fn of_arrays(
+    args: &Args,
+    file: &ArrayFile,
+    store: &StoreHere,
+    started: Instant,
+    options: &Options,
+) -> Outcome {
+    let throttled = options.throttle.is_some();
+    let datasets = wanted(file, &args.paths)?;
     let found = started.elapsed();
     if let Some(note) = file.note() {
         complain(&note);
@@ -132,35 +183,26 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (model, origin, assumed) = match &args.model {
         Some(asked) => (asked.model, asked.origin.clone(), asked.assumed),
         None => {
-            let (origin, assumed) = origin(path, &here, throttled);
+            let (origin, assumed) = store.origin(&here, throttled);
             (here, origin, assumed)
         }
     };
-    // A store that is held back is so for what is cached, too.
-    let warm = if throttled && args.model.is_none() { 0.0 } else { cached };
+    // A throttled store is as slow for what is cached.
+    let warm = if throttled && args.model.is_none() { 0.0 } else { store.cached };
     let index = found + cold_index(file.index_requests(), &model).mul_f64(warm);
-    let diagnosis = diagnose(&file, &all, &model, index, &Costs::default())?;
-    let measured_s = if args.measure {
-        if args.model.is_some() {
-            return Err(Failure::Usage(
-                "--measure is about the store that the file lies on, not about --model".into(),
-            ));
-        }
-        Some(measure(path, args, &all, &options)?)
-    } else {
-        None
-    };
-    let told = Told {
-        path,
+    let diagnosis = diagnose(file, &all, &model, index, &Costs::default())?;
+    let measured_s = if args.measure { Some(measure(args, &all, options)?) } else { None };
+    let report = Report {
+        path: &args.file,
         diagnosis,
         origin,
         assumed,
         left_out: left_out.len(),
         measured_s,
-        stripes: stripes(path),
+        stripes: stripes(&args.file),
         throttled,
     };
-    let text = if args.json { format!("{}\n", in_json(&told)) } else { in_words(&told) };
+    let text = if args.json { format!("{}\n", in_json(&report)) } else { in_words(&report) };
     let mut out = output();
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -175,35 +217,15 @@ fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> 
     Ok(if paths.is_empty() { file.datasets()? } else { datasets })
 }
 
-/// Where the model of a file's store comes from, in words, and whether it is only assumed: one that
-/// is held to much less by --throttle is known well enough.
-fn origin(path: &Path, model: &StoreModel, throttled: bool) -> (String, bool) {
-    let known = std::fs::File::open(path).map(|file| StoreModel::known(&file));
-    let (mut words, mut assumed) = match known {
-        Ok((_, Origin::Measured(_))) => ("measured by `thalweg probe`".to_owned(), false),
-        _ => ("assumed from the kind of file system; `thalweg probe` measures it".to_owned(), true),
-    };
-    if throttled {
-        words.push_str(", held to --throttle");
-        assumed &= known.is_ok_and(|(own, _)| model.bandwidth > own.bandwidth / 2.0);
-    }
-    (words, assumed)
-}
-
-/// A store whose speed is assumed may be so many times as fast, or as slow.
+/// A store whose speed is assumed may be so many times faster or slower.
 const ASSUMED: f64 = 2.0;
 
-/// How much of a file is in memory: nothing where the system does not tell.
-fn cached(path: &Path) -> f64 {
-    let pages = std::fs::File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
-    pages.map_or(0.0, |pages| pages.fraction())
-}
-
-/// How much longer it takes to find the datasets of a file that is not in memory: small requests,
-/// one after the other.
+/// How much longer finding the datasets takes if the file is not in memory: small requests, one
+/// after the other.
 fn cold_index(requests: u64, model: &StoreModel) -> Duration {
-    /// Bytes of a request, and what the system takes for it beside the store.
+    /// Bytes of a request.
     const BYTES: f64 = 16384.0;
+    /// What the system takes for a request beside the store.
     const REQUEST_S: f64 = 50e-6;
     let each = model.latency_s.max(1.0 / model.request_rate.max(1.0))
         + BYTES / model.bandwidth.max(1.0)
@@ -211,142 +233,35 @@ fn cold_index(requests: u64, model: &StoreModel) -> Duration {
     Duration::from_secs_f64(requests as f64 * each)
 }
 
-/// Reads the arrays, cold, as `thalweg read` does; seconds until the last value was looked at.
-fn measure(path: &Path, args: &Args, all: &[&Dataset], options: &Options) -> Result<f64, Failure> {
+/// Reads the arrays, cold, as `thalweg read` does. Returns the seconds until the last value was
+/// looked at.
+fn measure(args: &Args, all: &[&Dataset], options: &Options) -> Result<f64, Failure> {
+    if args.model.is_some() {
+        return Err(Failure::Usage(
+            "--measure is about the store that the file lies on, not about --model".into(),
+        ));
+    }
+    let path = &args.file;
     let eviction = evict(path, EvictOptions { drop_caches: false })?;
     if let Some(why) = eviction.objection() {
         complain(&format!("{}: not proved to be out of memory: {why}", path.display()));
     }
     let started = Instant::now();
-    let Some(file) = hdf5::open(path, options, args.trusted)? else { return Ok(0.0) };
+    let identified = Identified::new(path, options)?.trusted(args.trusted);
+    let Opened::Arrays(file) = identified.open(options.clone())? else { return Ok(0.0) };
     let datasets = wanted(&file, &args.paths)?;
     let same: Vec<&Dataset> = datasets
         .iter()
         .filter(|dataset| all.iter().any(|known| known.path() == dataset.path()))
         .collect();
-    let mut words = vec![Words::default(); same.len()];
+    let mut sums = vec![WordSum::default(); same.len()];
     file.each(&same, &mut |number, values| {
-        if let Some(words) = words.get_mut(number) {
-            words.update(values);
+        if let Some(sum) = sums.get_mut(number) {
+            sum.update(values);
         }
         Ok(())
     })?;
     let took: Duration = started.elapsed();
-    black_box(&words);
+    black_box(&sums);
     Ok(took.as_secs_f64())
-}
-
-/// How a file lies on Lustre.
-#[derive(Debug, Clone, Copy)]
-struct Stripes {
-    count: u64,
-    bytes: u64,
-}
-
-/// Asks Lustre's own tool, where the file system is Lustre.
-fn stripes(path: &Path) -> Option<Stripes> {
-    const LUSTRE: u64 = 0x0bd0_0bd0;
-    let stat = rustix::fs::statfs(path).ok()?;
-    if stat.f_type as u64 & 0xffff_ffff != LUSTRE {
-        return None;
-    }
-    let ask = |option: &str| {
-        let out = std::process::Command::new("lfs")
-            .args(["getstripe", option])
-            .arg(path)
-            .output()
-            .ok()?;
-        String::from_utf8_lossy(&out.stdout).trim().parse::<u64>().ok()
-    };
-    Some(Stripes { count: ask("-c")?, bytes: ask("-S")? })
-}
-
-impl Stripes {
-    /// What it should be, for a file of so many bytes.
-    fn advice(self, size: u64) -> Option<String> {
-        // A server each for every few hundred MB, up to eight, which is what a client can use.
-        let good = (size >> 28).clamp(1, 8);
-        (self.count < good).then(|| {
-            format!("lfs migrate -c {good} -S 4M FILE, or lfs setstripe on its folder beforehand")
-        })
-    }
-}
-
-/// The command that mends a file.
-fn command(path: &Path, repack: &str) -> String {
-    let shown = path.display().to_string();
-    let (stem, ending) =
-        shown.rsplit_once('.').filter(|(_, e)| !e.contains('/')).unwrap_or((&shown, "h5"));
-    let plain =
-        |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=".contains(c));
-    let quoted = |text: String| {
-        if plain(&text) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-    };
-    let (from, to) = (quoted(shown.clone()), quoted(format!("{stem}.repacked.{ending}")));
-    format!("thalweg convert --repack {from} {to} {repack}").trim_end().to_owned()
-}
-
-fn predicted(time: &Predicted, range: Option<(f64, f64)>) -> Value {
-    json!({
-        "range_s": range.map(|(least, most)| [least, most]),
-        "requests": time.requests,
-        "bytes": time.bytes,
-        "jumps": time.jumps,
-        "store_s": time.store_s,
-        "cpu_s": time.cpu_s,
-        "threads": time.threads,
-        "index_s": time.index_s,
-        "total_s": time.total_s,
-    })
-}
-
-fn in_json(told: &Told<'_>) -> Value {
-    let Diagnosis { layouts, model, requests, thalweg, libhdf5, findings, .. } = &told.diagnosis;
-    let layout = |layout: &Layout| {
-        json!({
-            "path": layout.path,
-            "bytes": layout.bytes,
-            "bytes_stored": layout.stored,
-            "chunk": layout.chunk,
-            "chunk_bytes": layout.chunk_bytes(),
-            "chunks": layout.pieces,
-            "in_order": if layout.pairs == 0 { None } else { Some(layout.followed as f64 / layout.pairs as f64) },
-            "filters": layout.filters,
-        })
-    };
-    let finding = |finding: &Finding| {
-        json!({
-            "kind": finding.kind.name(),
-            "what": finding.what,
-            "writer": finding.writer,
-            "command": finding.repack.as_ref().map(|repack| command(told.path, repack)),
-            "thalweg": finding.gain.map(|gain| predicted(&gain.thalweg, None)),
-            "libhdf5": finding.gain.map(|gain| predicted(&gain.libhdf5, None)),
-            "bytes_stored": finding.gain.map(|gain| gain.stored),
-        })
-    };
-    json!({
-        "schema": "thalweg.doctor/1",
-        "file": told.path.to_string_lossy(),
-        "model": model,
-        "model_origin": told.origin,
-        "model_assumed": told.assumed,
-        "costs": "defaults",
-        "datasets": layouts.iter().map(layout).collect::<Vec<_>>(),
-        "datasets_left_out": told.left_out,
-        "bytes": told.diagnosis.bytes,
-        "bytes_stored": told.diagnosis.stored,
-        "chunks": told.diagnosis.chunks,
-        "in_order": told.diagnosis.in_order,
-        "small_share": told.diagnosis.small,
-        "wanted_bytes": requests.wanted,
-        "depth": requests.shape.depth,
-        "block_bytes": requests.shape.block,
-        "thalweg": predicted(thalweg, told.range()),
-        "libhdf5": predicted(libhdf5, None),
-        "measured_s": told.measured_s,
-        "throttled": told.throttled,
-        "stripes": told.stripes.map(|stripes| json!({ "count": stripes.count, "bytes": stripes.bytes })),
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
-    })
 }

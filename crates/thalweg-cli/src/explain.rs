@@ -10,7 +10,7 @@ use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, secon
 
 use crate::common::Outcome;
 
-/// Prints the plan of what `thalweg read` does without `--digest`.
+/// Prints the plan that `thalweg read` follows without `--digest`.
 pub(crate) fn print(
     file: &ReadFile,
     selection: &Selection,
@@ -72,7 +72,8 @@ fn in_words(plan: &Explained) -> String {
         format!("\norder      by offset, over about {} at a time", binary_bytes(bytes as f64))
     });
     format!(
-        "model      {origin}\n           latency {}, {}, {} requests/s, reached with {} requests of {}\n\
+        "model      {origin}\n\
+         \x20          latency {}, {}, {} requests/s, reached with {} requests of {}\n\
          threads    {} decode, 1 to fetch\n\
          requests   {} in flight, of up to {}; gaps below {} are read, not skipped\n\
          memory     {} in all: {} buffers take {}, batches {}, codecs may take {}\n\

@@ -29,11 +29,11 @@ use crate::common::Outcome;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: GraphVerb,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum GraphVerb {
     Import(import::Args),
     Neighbors(neighbors::Args),
     Info(info::Args),
@@ -48,15 +48,15 @@ enum Verb {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     match &args.verb {
-        Verb::Import(args) => import::run(args),
-        Verb::Neighbors(args) => neighbors::run(args),
-        Verb::Info(args) => info::run(args),
-        Verb::Degree(args) => degree::run(args),
-        Verb::Add(args) => add::run(args),
-        Verb::Remove(args) => remove::run(args),
-        Verb::Compact(args) => compact::run(args),
-        Verb::Check(args) => check::run(args),
-        Verb::Export(args) => export::run(args),
-        Verb::Insert(args) => insert::run(args),
+        GraphVerb::Import(args) => import::run(args),
+        GraphVerb::Neighbors(args) => neighbors::run(args),
+        GraphVerb::Info(args) => info::run(args),
+        GraphVerb::Degree(args) => degree::run(args),
+        GraphVerb::Add(args) => add::run(args),
+        GraphVerb::Remove(args) => remove::run(args),
+        GraphVerb::Compact(args) => compact::run(args),
+        GraphVerb::Check(args) => check::run(args),
+        GraphVerb::Export(args) => export::run(args),
+        GraphVerb::Insert(args) => insert::run(args),
     }
 }

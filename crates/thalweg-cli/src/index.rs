@@ -1,25 +1,15 @@
 //! `thalweg index`: build the index that slow5tools and thalweg look reads up in, or that says
 //! where an HDF5 file's chunks lie.
 
-#[cfg(feature = "hdf5")]
-use std::io::Write;
-#[cfg(feature = "hdf5")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use thalweg::reads::{Options, find, index_path};
+use thalweg::reads::index_path;
+use thalweg::{Identified, Opened, Options};
 
-use crate::common::{Failure, Outcome, ReadArgs, open};
+use crate::arrays::{self, KerchunkArgs};
+use crate::common::{Failure, Outcome};
+use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::Progress;
-
-#[cfg(feature = "hdf5")]
-use crate::common::{complain, output};
-#[cfg(feature = "hdf5")]
-use crate::hdf5;
-#[cfg(feature = "hdf5")]
-use thalweg::arrays::References;
-#[cfg(feature = "hdf5")]
-use thalweg::new_file::NewFile;
 
 /// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our
 /// own; or where the chunks of HDF5 arrays lie, so that opening the file takes no time
@@ -39,77 +29,51 @@ pub(crate) struct Args {
     /// Where to write it (default: FILE.idx); of one file only
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Of an HDF5 file of arrays: write where its chunks lie as a kerchunk reference set, which
-    /// opens it as a Zarr store (version 2)
-    #[cfg(feature = "hdf5")]
-    #[arg(long, value_name = "OUT.json", conflicts_with = "output")]
-    kerchunk: Option<PathBuf>,
+    #[command(flatten)]
+    references: KerchunkArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
-/// Writes a file's arrays as references to it, and says what is not among them.
-#[cfg(feature = "hdf5")]
-fn references(path: &Path, out: &Path, options: &Options) -> Outcome {
-    let Some(file) = hdf5::open(path, options, false)? else {
-        return Err(Failure::Usage(format!(
-            "{}: --kerchunk is for HDF5 files of arrays",
-            path.display()
-        )));
-    };
-    let full = path
-        .canonicalize()
-        .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
-    let References { set, arrays, left_out } = file.references(&full.to_string_lossy())?;
-    let mut new = NewFile::create(out)?;
-    new.push(set.to_string().as_bytes())?;
-    new.finish()?;
-    for what in &left_out {
-        complain(&format!("left out: {what}"));
-    }
-    writeln!(output(), "{arrays} arrays in {}, {} left out", out.display(), left_out.len())?;
-    Ok(())
-}
-
-/// Saves where the chunks of an HDF5 file of arrays lie; `false` for any other file.
-#[cfg(feature = "hdf5")]
-fn extents(path: &Path, args: &Args, options: &Options) -> Result<bool, Failure> {
-    let Some(file) = hdf5::open(path, options, false)? else { return Ok(false) };
-    let (place, _) = file.write_index(args.output.as_deref())?;
-    if args.output.is_none() && place != index_path(path) {
-        complain(&format!(
-            "the index is {}: the folder of the file cannot be written",
-            place.display()
-        ));
-    }
-    Ok(true)
-}
-
 pub(crate) fn run(args: &Args) -> Outcome {
-    #[cfg(feature = "hdf5")]
-    if let Some(out) = &args.kerchunk {
-        let [path] = &args.paths[..] else {
-            return Err(Failure::Usage("--kerchunk is about one file".into()));
-        };
-        return references(path, out, &args.read.options());
+    if let Some(out) = args.references.output() {
+        return references(&args.paths, out, &args.read.options());
     }
-    let files = find(&args.paths)?;
+    let files = find_reads(&args.paths)?;
     if args.output.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--output is for one file at a time".into()));
     }
-    // Whatever index there is: the new one is of what the file says.
+    // The new index is made from the file itself, whatever an older index says.
     let options = Options { own_index: true, ..args.read.trusting() };
-    #[cfg(feature = "hdf5")]
-    hdf5::guard(&options);
-    for path in &files {
-        #[cfg(feature = "hdf5")]
-        if extents(path, args, &options)? {
-            continue;
-        }
-        let file = open(path, options.clone())?;
-        let _progress = Progress::watch(&options.control, file.store().size());
-        let place = args.output.clone().unwrap_or_else(|| index_path(path));
-        file.write_index(&place)?;
+    arrays::inspect_first(&options);
+    files.iter().try_for_each(|path| index(path, args, &options))
+}
+
+/// Writes the arrays of the only file as references to it.
+fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
+    let [path] = paths else {
+        return Err(Failure::Usage("--kerchunk is about one file".into()));
+    };
+    let opened = identify(path, false, options)?.map(|found| found.open(options.clone()));
+    match opened.transpose()? {
+        Some(Opened::Arrays(file)) => arrays::write_references(path, &file, out),
+        _ => Err(Failure::Usage(format!(
+            "{}: --kerchunk is for HDF5 files of arrays",
+            path.display()
+        ))),
     }
-    Ok(())
+}
+
+/// Writes the index of one file.
+fn index(path: &Path, args: &Args, options: &Options) -> Outcome {
+    let file = match Identified::new(path, options)?.open(options.clone())? {
+        Opened::Arrays(file) => {
+            return arrays::write_index(path, &file, args.output.as_deref());
+        }
+        other => other.into_reads()?,
+    };
+    print_note(path, &file);
+    let _progress = Progress::watch(&options.control, file.store().size());
+    let place = args.output.clone().unwrap_or_else(|| index_path(path));
+    Ok(file.write_index(&place)?)
 }

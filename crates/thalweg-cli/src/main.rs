@@ -1,6 +1,12 @@
 //! The `thalweg` command: one file per verb.
 
+#[cfg(feature = "hdf5")]
+mod arrays;
+#[cfg(not(feature = "hdf5"))]
+#[path = "without_arrays.rs"]
+mod arrays;
 mod bench;
+mod chart;
 mod check;
 mod common;
 mod compare;
@@ -12,11 +18,10 @@ mod evict;
 mod explain;
 mod filter;
 mod graph;
-#[cfg(feature = "hdf5")]
-mod hdf5;
 mod index;
 mod info;
 mod merge;
+mod open;
 mod plot;
 mod probe;
 mod progress;
@@ -24,6 +29,8 @@ mod read;
 mod scan;
 mod split;
 mod synth;
+mod table_sink;
+mod timing;
 mod write;
 
 use std::process::ExitCode;
@@ -63,7 +70,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // How reading is shared among ranks is for it to say.
+    // Only `read` shares its work among the ranks of MPI.
     let alone = if matches!(cli.verb, Verb::Read(_)) { Ok(()) } else { common::alone() };
     let outcome = alone.and_then(|()| match cli.verb {
         Verb::Read(args) => read::run(&args),

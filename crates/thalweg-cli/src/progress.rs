@@ -7,18 +7,18 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use thalweg::control::Control;
 
-/// Work shorter than this shows nothing.
+/// Shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_millis(700);
 const TICK: Duration = Duration::from_millis(150);
 
-/// Shows how far runs under a [`Control`] are, until it is dropped.
+/// A progress bar for the work under a [`Control`]. It disappears when this is dropped.
 pub(crate) struct Progress {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Watches `control` on its way to `total` bytes.
+    /// Shows how many of `total` bytes the work under `control` has fetched.
     pub(crate) fn watch(control: &Control, total: u64) -> Self {
         if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
             return Self { stop: None, thread: None };
@@ -50,7 +50,7 @@ impl Drop for Progress {
     }
 }
 
-/// A bar over bytes.
+/// A progress bar that counts bytes.
 pub(crate) fn bar(total: u64) -> ProgressBar {
     let style = "{bar:32} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left";
     let style =

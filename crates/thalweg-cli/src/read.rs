@@ -1,42 +1,22 @@
-//! `thalweg read`: decode reads and count, print, digest or save them.
+//! `thalweg read`: decode reads or arrays, and count, print, digest or save them.
 
-#[cfg(feature = "hdf5")]
-mod arrays;
-#[cfg(feature = "hdf5")]
-mod events;
-mod measured;
-#[cfg(feature = "hdf5")]
-mod select;
-#[cfg(feature = "hdf5")]
-mod table;
-#[cfg(feature = "hdf5")]
-mod team;
+mod timed;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg::new_file::ArrowWriter;
-use thalweg::reads::{
-    ReadFile, ReadSet, Selection, StoreKind, Strings, in_picoampere, picoampere_schema,
-};
+use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoampere_schema};
+use thalweg::{Identified, Options, StoreKind};
 
-use crate::common::{Failure, MEASURING, Outcome, ReadArgs, alone, open_set, output, read_ids};
+use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
+use crate::common::{Failure, MEASURING, Outcome, alone, output, read_ids};
+use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::Progress;
+use crate::timing::Started;
 use crate::{digest, explain};
-use measured::{Job, Started, one_by_one, whole};
-
-#[cfg(feature = "hdf5")]
-use crate::hdf5;
-#[cfg(feature = "hdf5")]
-pub(crate) use events::{as_json as finding_as_json, tell};
-pub(crate) use measured::with_build;
-#[cfg(feature = "hdf5")]
-use team::Team;
-#[cfg(feature = "hdf5")]
-use thalweg::plan::Budget;
-#[cfg(feature = "hdf5")]
-use thalweg::reads::Options;
+use timed::{TimedJob, one_by_one, whole};
 
 /// Decode reads: count them, print a digest of each, or save them as an Arrow file
 ///
@@ -62,7 +42,8 @@ pub(crate) struct Args {
     /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it
     /// appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet, .csv or
     /// .tsv, or as a folder of numpy's arrays, .npy
-    #[arg(long, visible_alias = "out", value_name = "OUT", conflicts_with_all = ["digest", "explain", "one_by_one"])]
+    #[arg(long, visible_alias = "out", value_name = "OUT")]
+    #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
     /// With --to: picoampere (float32) in the place of samples
     #[arg(long, requires = "to")]
@@ -87,48 +68,23 @@ pub(crate) struct Args {
     /// part
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     arrays: bool,
-    /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
-    /// as in 1,2;3,4
-    #[arg(long, value_name = "SELECTION", conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
-    #[cfg(feature = "hdf5")]
-    select: Option<select::Select>,
-    /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with
-    /// MPI
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
-    #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
-    #[cfg(feature = "hdf5")]
-    ranks: Option<u16>,
-    /// HDF5: read this slice of how many, counted from 0, as in 0/4; the digests of all add up to
-    /// that of the whole
-    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
-    #[cfg(feature = "hdf5")]
-    slice: Option<team::Place>,
-    /// HDF5: print what so many processes would read of each dataset, a line of JSON for each, and
-    /// read nothing
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
-    #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
-    #[cfg(feature = "hdf5")]
-    slices: Option<u16>,
-    /// Heed whoever started this process for --ranks
-    #[arg(long, hide = true, requires = "slice")]
-    #[cfg(feature = "hdf5")]
-    member: bool,
+    #[command(flatten)]
+    of_arrays: ArrayArgs,
     /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for
     /// libhdf5 may crash on what is malformed on purpose; that takes as long again as finding the
     /// datasets
     #[arg(long, overrides_with = "trusted")]
     trusted: bool,
-    /// Look through the file, and say nothing: see --trusted
+    /// Inspect the file, and print nothing: see --trusted
     #[arg(long, hide = true)]
     vet: bool,
-    #[cfg(feature = "hdf5")]
     #[command(flatten)]
-    events: events::EventArgs,
+    events: EventArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
 
-/// The only file, for what is about one.
+/// The only file of the set, for options that are about one file.
 fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
     match set.paths().len() {
         1 => Ok(set.file(0)?),
@@ -153,102 +109,21 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
     Ok(())
 }
 
-/// Reads the arrays of a file, if it has any.
-#[cfg(feature = "hdf5")]
-fn arrays(
-    path: &Path,
-    within: &[PathBuf],
-    args: &Args,
-    options: &Options,
-    started: &Started,
-) -> Result<bool, Failure> {
-    if args.events.asked() || args.to.is_some() {
-        if !args.trusted {
-            hdf5::guard(options);
-        }
-        let Some(file) = hdf5::open(path, options, args.trusted)? else { return Ok(false) };
-        if args.ranks.is_some() || args.slice.is_some() {
-            return Err(Failure::Usage("events and tables are read by one process".into()));
-        }
-        alone()?;
-        match &args.to {
-            Some(to) if !args.events.asked() => table::run(&file, within, to, args.json, started)?,
-            to => events::run(&file, within, &args.events, to.as_deref(), args.json, started)?,
-        }
-        return Ok(true);
-    }
-    let leads = args.ranks.filter(|_| !args.member).map(usize::from);
-    let team = Team::find(args.slice, args.member)?;
-    // What MPI takes to begin is no part of reading, as little as an interpreter's start.
-    let started = &Started::now();
-    let threads = args.read.threads_of(team.neighbours().max(leads.unwrap_or(1)));
-    let options = Options { budget: Budget { threads, ..options.budget }, ..options.clone() };
-    let outcome = (|| {
-        // One looks through the file for all.
-        let first = team.place().rank == 0;
-        if first && !args.trusted {
-            hdf5::guard(&options);
-        }
-        let mut file = if first { hdf5::open(path, &options, args.trusted)? } else { None };
-        team.meet();
-        if !first {
-            file = hdf5::open(path, &options, args.trusted)?;
-        }
-        let Some(file) = file else { return Ok(false) };
-        let slices = args.slices.map(usize::from);
-        let select = args.select.as_ref();
-        let job = arrays::Job {
-            digests: args.digest,
-            json: args.json,
-            whole: args.arrays,
-            threads,
-            slices,
-            select,
-        };
-        match leads {
-            Some(ranks) => arrays::lead(&file, ranks, job)?,
-            None => arrays::run(&file, within, job, &team, started)?,
-        }
-        Ok(true)
-    })();
-    outcome.map_err(|failure| team.broken_up(failure))
-}
-
 pub(crate) fn run(args: &Args) -> Outcome {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
     let options = args.read.trusting();
-    let control = options.control.clone();
-    let in_memory = options.store == StoreKind::Memory;
-    let job = Job {
-        threads: args.read.budget().threads,
-        decode: !args.no_decode,
-        consumer_ns: args.consumer_ns.unwrap_or(0),
-        throttle: options.throttle,
-    };
-    let mut started = Started::now();
-    #[cfg(feature = "hdf5")]
+    let started = Started::now();
     if args.vet {
-        let [path, datasets @ ..] = &args.paths[..] else { return Ok(()) };
-        let datasets: Vec<String> =
-            datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        return Ok(thalweg::inspector::look(
-            path,
-            &datasets,
-            options,
-            thalweg::format::fast5::try_reads,
-        )?);
+        return arrays::inspect_as_child(&args.paths, options);
     }
-    #[cfg(feature = "hdf5")]
-    if let [path, within @ ..] = &args.paths[..]
-        && arrays(path, within, args, &options, &started)?
-    {
-        return Ok(());
-    }
+    let first = match arrays_first(args, &options, started)? {
+        Some(first) => first,
+        None => return Ok(()),
+    };
     alone()?;
-    #[cfg(feature = "hdf5")]
     if args.events.asked() {
         return Err(Failure::Usage(
             "events and logs are in NeXus files: name one HDF5 file".into(),
@@ -259,38 +134,101 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "--to with --json is for arrays: reads are written without a word".into(),
         ));
     }
-    #[cfg(feature = "hdf5")]
     if !args.trusted {
-        hdf5::guard(&options);
+        arrays::inspect_first(&options);
     }
-    let set = open_set(&args.paths, options)?;
+    let in_memory = options.store == StoreKind::Memory;
+    let known = match first {
+        First::Open(file) => Some(*file),
+        First::Identified(first) => Some(first.open(options.clone())?.into_reads()?),
+        First::Unknown => None,
+    };
+    let set = open_set_with(&args.paths, known, options)?;
     if in_memory {
-        // What an index takes is storage's time, too.
-        if let Selection::Ids(_) = selection {
-            for index in 0..set.paths().len() {
-                set.file(index)?.load_index()?;
-            }
-        }
-        started = Started::now();
+        load_indexes(&set, &selection)?;
     }
+    let started = if in_memory { Started::now() } else { started };
+    reads(args, &set, &selection, started)
+}
+
+/// What the first path is, if not a file of arrays.
+enum First {
+    /// A folder or a pattern, or a path where nothing is.
+    Unknown,
+    /// A file of reads, by its name or first bytes.
+    Identified(Identified),
+    /// A file of reads in HDF5.
+    Open(Box<ReadFile>),
+}
+
+/// Reads the first path if it is a file of arrays: then the other paths are datasets in it.
+/// Otherwise gives back what is known of it.
+fn arrays_first(
+    args: &Args,
+    options: &Options,
+    started: Started,
+) -> Result<Option<First>, Failure> {
+    let [path, within @ ..] = &args.paths[..] else { return Ok(Some(First::Unknown)) };
+    let Some(identified) = identify(path, args.trusted, options)? else {
+        return Ok(Some(First::Unknown));
+    };
+    if !identified.is_hdf5() {
+        return Ok(Some(First::Identified(identified)));
+    }
+    let job = ReadJob {
+        within,
+        to: args.to.as_deref(),
+        digests: args.digest,
+        as_json: args.json,
+        at_once: args.arrays,
+        is_trusted: args.trusted,
+        threads: args.read.threads(),
+        arrays: &args.of_arrays,
+        events: &args.events,
+        options,
+        started,
+    };
+    Ok(arrays::read(identified, job)?.map(|file| First::Open(Box::new(file))))
+}
+
+/// Reads the indexes of all files: reading them takes the storage's time, which is not measured
+/// here.
+fn load_indexes(set: &ReadSet, selection: &Selection) -> Outcome {
+    if let Selection::Ids(_) = selection {
+        for index in 0..set.paths().len() {
+            set.file(index)?.load_index()?;
+        }
+    }
+    Ok(())
+}
+
+/// Does with the reads what the arguments say.
+fn reads(args: &Args, set: &ReadSet, selection: &Selection, started: Started) -> Outcome {
+    let options = set.options();
     let mut out = output();
     if args.explain {
-        return explain::print(&*sole(&set, "--explain")?, &selection, args.json, &mut out);
+        return explain::print(&*sole(set, "--explain")?, selection, args.json, &mut out);
     }
-    let progress = Progress::watch(&control, set.bytes());
+    let progress = Progress::watch(&options.control, set.bytes());
     if let Some(to) = &args.to {
-        return save(&set, &selection, to, args.pa);
+        return save(set, selection, to, args.pa);
     }
     if args.digest {
-        for row in set.map(&selection, digest::row)? {
+        for row in set.map(selection, digest::row)? {
             writeln!(out, "{}", row?)?;
         }
         out.flush()?;
         return Ok(());
     }
+    let job = TimedJob {
+        threads: options.budget.threads,
+        decode: !args.no_decode,
+        consumer_ns: args.consumer_ns.unwrap_or(0),
+        throttle: options.throttle,
+    };
     if args.one_by_one {
-        one_by_one(&*sole(&set, "--one-by-one")?, &selection, job, started)
+        one_by_one(&*sole(set, "--one-by-one")?, selection, job, started)
     } else {
-        whole(&set, &selection, job, args.json, started, progress)
+        whole(set, selection, job, args.json, started, progress)
     }
 }

@@ -1,16 +1,15 @@
 //! `thalweg scan`: everything about reads but their signal, as a table.
 
-pub(crate) mod sink;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
 
-use crate::common::{Failure, Outcome, ReadArgs, open_set, read_ids};
+use crate::common::{Failure, Outcome, read_ids};
+use crate::open::{ReadArgs, open_set};
 use crate::progress::Progress;
-use sink::{Kind, Sink};
+use crate::table_sink::{Sink, TableKind};
 
 /// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
 ///
@@ -28,8 +27,8 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
     /// Write a file in place of CSV to standard output; its name ends in .arrow, .parquet, .csv or
     /// .tsv
-    #[arg(long, value_name = "OUT", value_parser = Kind::parse_path)]
-    to: Option<(PathBuf, Kind)>,
+    #[arg(long, value_name = "OUT", value_parser = TableKind::parse_path)]
+    to: Option<(PathBuf, TableKind)>,
     /// Separate columns on standard output by tabs
     #[arg(long, conflicts_with = "to")]
     tsv: bool,

@@ -13,7 +13,8 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, ReadArgs, open_set, output, parse_count};
+use crate::common::{Failure, Outcome, output, parse_count};
+use crate::open::{ReadArgs, open_set};
 use crate::progress::Progress;
 use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};
@@ -140,7 +141,7 @@ fn write(
     Ok(make(set, parts, outputs.to_vec(), conversion)?)
 }
 
-/// Gives all files their names, or none, and tells of them.
+/// Gives all files their names, or none of them, and prints what was written.
 fn publish(args: &Args, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
     let mut reports = Vec::with_capacity(made.len());
     for made in made {

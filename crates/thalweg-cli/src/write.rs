@@ -1,9 +1,8 @@
-//! How reads are written: what `convert`, `filter`, `merge` and `split` share.
+//! How `convert`, `filter`, `merge` and `split` write reads.
 
 mod coding;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,7 +11,8 @@ use thalweg::convert::{Conversion, Lost, Output, Part, Report, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, open_set, output};
+use crate::common::{Failure, Outcome, complain, print_json};
+use crate::open::{ReadArgs, open_set};
 use crate::progress::Progress;
 use coding::CodingArgs;
 
@@ -32,7 +32,7 @@ pub(crate) struct WriteArgs {
     pub(crate) json: bool,
 }
 
-/// Any number of files, and one to write.
+/// The arguments of verbs that read any number of files and write one.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct IntoOne {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
@@ -56,7 +56,7 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::extension)).try_map(|name| name.parse())
 }
 
-/// The format to write: what was asked for, else what the name says.
+/// The format to write: the one that was asked for, or else that of the file's name.
 pub(crate) fn format_of(
     asked: Option<Format>,
     option: &str,
@@ -85,7 +85,7 @@ impl WriteArgs {
         })
     }
 
-    /// Says what was lost, and where it is asked for what was written; `more` is part of that.
+    /// Prints what was lost, and with --json what was written. `more` is added to the JSON.
     pub(crate) fn tell(
         &self,
         path: &Path,
@@ -112,16 +112,8 @@ impl WriteArgs {
         if let (Some(line), Some((name, value))) = (line.as_object_mut(), more) {
             line.insert(name.to_owned(), value);
         }
-        say(&line)
+        print_json(&line)
     }
-}
-
-/// Prints a line of JSON.
-pub(crate) fn say(line: &Value) -> Outcome {
-    let mut out = output();
-    writeln!(out, "{line}")?;
-    out.flush()?;
-    Ok(())
 }
 
 impl IntoOne {

@@ -91,7 +91,11 @@ pub fn residency(path: &Path) -> Result<Residency> {
     residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
 }
 
-fn residency_of(file: &File) -> std::io::Result<Residency> {
+/// Counts the pages of an open file that are in the page cache, as [`residency`] does.
+///
+/// # Errors
+/// What the system says where it cannot tell.
+pub fn residency_of(file: &File) -> std::io::Result<Residency> {
     let meta = file.metadata()?;
     let pages_total = meta.len().div_ceil(page_size());
     if !meta.is_file() {

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_codec::deflate;
-use thalweg_io::open::{Opened, Options};
+use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
@@ -120,17 +120,30 @@ impl ArrayFile {
         Self::open_with_access(path, ExternalAccess::Folder, options)
     }
 
-    /// Opens a file and limits where the other files may lie that its datasets name (external and
-    /// virtual datasets).
+    /// Opens a file whose values in other files are read from wherever `reach` says.
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
     pub fn open_with_access(path: &Path, reach: ExternalAccess, options: Options) -> Result<Self> {
-        let Opened { store, model: (model, _), note } = Opened::new(path, &options)?;
+        Self::from_opened(path, OpenedStore::new(path, &options)?, reach, options)
+    }
+
+    /// Opens a file whose store is open already: `opened` is that of `path`.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::open`].
+    pub fn from_opened(
+        path: &Path,
+        opened: OpenedStore,
+        reach: ExternalAccess,
+        options: Options,
+    ) -> Result<Self> {
+        let OpenedStore { store, model: (model, _), note, .. } = opened;
         options.control.inspect(path, None)?;
         let other_files = OtherFiles::new(path, reach)?;
         let mut file = Self::of(store, other_files, Options { model: Some(model), ..options })?;
-        (file.note, file.path) = (note, Some(path.to_owned()));
+        file.note = note;
+        file.path = Some(path.to_owned());
         if !file.options.own_index {
             file.find_index(path);
         }

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use thalweg_io::model::StoreModel;
 use thalweg_io::new_file::{NewFile, nameless};
-use thalweg_io::open::{Opened, Options, StoreKind};
+use thalweg_io::open::{OpenedStore, Options, StoreKind};
 use thalweg_io::residency::resident;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
@@ -120,7 +120,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
             format!("{}: the output is the input; give another name", out.display()).into(),
         ));
     }
-    let Opened { store, model: (model, _), .. } = Opened::new(path, &options)?;
+    let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, &options)?;
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
@@ -163,7 +163,7 @@ fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<A
     if options.store != StoreKind::Auto || store.size() < LARGE || is_cached() {
         return Ok(store.clone());
     }
-    Ok(Opened::new(path, &Options { store: StoreKind::Direct, ..options.clone() })?.store)
+    Ok(OpenedStore::new(path, &Options { store: StoreKind::Direct, ..options.clone() })?.store)
 }
 
 /// Bytes of an entry in a chunk index, roughly.

@@ -59,39 +59,58 @@ pub enum StoreKind {
 /// What happens where io_uring cannot be had.
 const INSTEAD: &str = "going on through the page cache";
 
-/// A store, what is known of the device beneath it, and what is not as it was asked for.
-pub struct Opened {
+/// A file's store, and what is known of the device beneath it.
+#[derive(Debug)]
+pub struct OpenedStore {
     /// Where the bytes come from.
     pub store: Arc<dyn Store>,
     /// What the store can do, and how that is known.
     pub model: (StoreModel, Origin),
-    /// What is not as it was asked for, if anything.
+    /// A warning where an option could not be followed, as io_uring that is forbidden here.
     pub note: Option<String>,
+    /// The open file, to ask the system about it without opening it again. `None` where the bytes
+    /// were copied into memory, or where the process may open no more files.
+    pub file: Option<File>,
 }
 
-impl Opened {
+impl OpenedStore {
     /// Opens a file as `options` say.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about
     /// the path.
     pub fn new(path: &Path, options: &Options) -> Result<Self> {
-        let opened = Self::unthrottled(path, options)?;
-        let Some(limits) = options.throttle else { return Ok(opened) };
-        let store = Arc::new(ThrottledStore::new(opened.store, limits));
-        let (model, origin) = opened.model;
-        let model = if origin == Origin::Given { model } else { limits.applied_to(&model) };
-        Ok(Self { store, model: (model, origin), ..opened })
+        Ok(Self::unthrottled(path, options)?.apply(options))
     }
 
-    fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
+    /// Takes over the model of the options, if they have one, and slows the store down as their
+    /// throttle says.
+    #[must_use]
+    pub fn apply(self, options: &Options) -> Self {
+        let (model, origin) = options.model.map_or(self.model, |model| (model, Origin::Given));
+        let Some(limits) = options.throttle else {
+            return Self { model: (model, origin), ..self };
+        };
+        let store = Arc::new(ThrottledStore::new(self.store, limits));
+        let model = if origin == Origin::Given { model } else { limits.applied_to(&model) };
+        Self { store, model: (model, origin), ..self }
+    }
+
+    /// Opens a file as `options` say, except that `options.throttle` does not slow it down yet:
+    /// what tells a file's format is not part of what a throttle measures.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about
+    /// the path.
+    pub fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
         let given = options.model;
         let known = |file: &File| {
             given.map_or_else(|| StoreModel::known(file), |model| (model, Origin::Given))
         };
         let plain = |store: FileStore, note| {
             let model = known(store.file());
-            Ok(Self { store: Arc::new(store), model, note })
+            let file = store.file().try_clone().ok();
+            Ok(Self { store: Arc::new(store), model, note, file })
         };
         match options.store {
             StoreKind::Auto => {
@@ -107,14 +126,15 @@ impl Opened {
             StoreKind::Mmap => {
                 let store = MmapStore::open(path)?;
                 let model = known(store.file().file());
-                Ok(Self { store: Arc::new(store), model, note: None })
+                let file = store.file().file().try_clone().ok();
+                Ok(Self { store: Arc::new(store), model, note: None, file })
             }
             StoreKind::Memory => {
                 let file = FileStore::open(path)?;
                 let store = MemoryStore::load(&file, &options.control)?;
                 let model = given
                     .map_or((StoreModel::MEMORY, Origin::Prior), |model| (model, Origin::Given));
-                Ok(Self { store: Arc::new(store), model, note: None })
+                Ok(Self { store: Arc::new(store), model, note: None, file: None })
             }
             #[cfg(target_os = "linux")]
             StoreKind::Uring => {
@@ -123,7 +143,8 @@ impl Opened {
                     return plain(FileStore::open(path)?, Some(format!("{INSTEAD}: {why}")));
                 }
                 let model = known(store.file().file());
-                Ok(Self { store: Arc::new(store), model, note: None })
+                let file = store.file().file().try_clone().ok();
+                Ok(Self { store: Arc::new(store), model, note: None, file })
             }
             #[cfg(not(target_os = "linux"))]
             StoreKind::Uring => plain(

@@ -1,32 +1,203 @@
 //! Scientific files become arrays, as fast as the machine allows and in bounded memory.
 //!
-//! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into
-//! requests, a *store* answers them, a *codec* turns stored bytes into values, and a sink hands
-//! them to the caller. The engine knows no format; a format opens no threads. `docs/design.md` has
-//! the words and the rules.
+//! [`open`] finds out what a path holds: nanopore *reads* (SLOW5, BLOW5, POD5, FAST5), *arrays* of
+//! HDF5 files (NeXus, netCDF-4, SONATA), or a *network* of vertices and edges. Everything else in
+//! this crate works on one of these three.
 //!
-//! This crate is the front door: everything that it names lives in one of `thalweg-codec`,
-//! `thalweg-io`, `thalweg-hdf5`, `thalweg-nanopore` and `thalweg-graph`.
+//! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into
+//! requests, a *store* answers them, a *codec* turns stored bytes into values, and the caller takes
+//! the values. The engine knows no format, and a format starts no threads. `docs/design.md`
+//! explains the words and the rules.
+//!
+//! # What is where
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`reads`] | files of reads, and many of them as one set: read, select by id, tables, check |
+//! | [`convert`], [`write`](mod@write) | reads from any format into any other |
+//! | [`format`](mod@format) | the formats of reads by themselves: headers, records, tables |
+//! | `arrays` | datasets of HDF5 files, or parts of them (feature `hdf5`) |
+//! | `nexus` | events and logs of neutron instruments in HDF5 files (feature `hdf5`) |
+//! | `doctor`, `repack` | why an HDF5 file is slow, and how to make it anew (feature `hdf5`) |
+//! | `guard` | a process that inspects a file before libhdf5 opens it (feature `hdf5`) |
+//! | [`graph`] | networks: neighbours, changes, import, export |
+//! | [`synth`] | synthetic files, the same on every machine |
+//! | [`store`], [`model`], [`plan`], [`engine`], [`control`] | how bytes are fetched and decoded |
+//! | [`codec`] | compressions of signals and blocks, as pure functions |
+//!
+//! This crate is the front door: what it names lives in `thalweg-codec`, `thalweg-io`,
+//! `thalweg-hdf5`, `thalweg-nanopore` and `thalweg-graph`.
+//!
+//! # Reads
+//!
+//! The examples make small synthetic files and read them. Here: all reads of a BLOW5 file, decoded
+//! on all cores, in the order of the file. `signal_sum` runs on the thread that decodes the read.
+//!
+//! ```
+//! use thalweg::format::slow5::{Encoder, Framing, RecordPress, SignalPress};
+//! use thalweg::reads::{Read, Selection};
+//! use thalweg::synth::{Recipe, Synth, SynthRead};
+//! use thalweg::{Opened, Options, open};
+//!
+//! fn signal_sum(read: &Read<'_>) -> (String, i64) {
+//!     let sum = read.samples.iter().map(|&sample| i64::from(sample)).sum();
+//!     (read.record.read_id.to_owned(), sum)
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("reads.blow5");
+//! let synth = Synth::new(Recipe::with_samples(1, 200_000))?;
+//! # let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
+//! # let mut bytes = header.write()?;
+//! # let mut encoder = Encoder::new()?;
+//! # let mut read = SynthRead::default();
+//! # for number in 0..synth.recipe().reads {
+//! #     synth.read(number, &mut read);
+//! #     bytes.extend(read.frame(&header, &mut encoder)?);
+//! # }
+//! # bytes.extend(Framing::new(header.encoding).end_marker());
+//! # std::fs::write(&path, bytes)?;
+//! // ... and its reads are written to `path`.
+//!
+//! let Opened::Reads(file) = open(&path, Options::default())? else { panic!("no reads") };
+//! let mut count = 0;
+//! for row in file.map(&Selection::All, signal_sum)? {
+//!     let (id, sum) = row?;
+//!     println!("{id}: {sum}");
+//!     count += 1;
+//! }
+//! assert_eq!(count, synth.recipe().reads);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Arrays
+//!
+//! One dataset of an HDF5 file, part by part: its values come as bytes in C order, little-endian.
+//!
+//! ```
+//! # #[cfg(not(feature = "hdf5"))]
+//! # fn main() {}
+//! # #[cfg(feature = "hdf5")]
+//! # fn main() -> thalweg::Result<()> {
+//! use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
+//! use thalweg::{Opened, Options, open};
+//!
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # let path = folder.path().join("run.nxs");
+//! let run = Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 100_000) })?;
+//! NexusWriter::write(&path, &run)?;
+//!
+//! let Opened::Arrays(file) = open(&path, Options::default())? else { panic!("no arrays") };
+//! let mut bytes = 0;
+//! for dataset in file.below("/entry/bank1_events/event_id")? {
+//!     file.values(&dataset, &mut |part| {
+//!         bytes += part.len();
+//!         Ok(())
+//!     })?;
+//! }
+//! assert_eq!(bytes as u64, run.events(0) * 4);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Events
+//!
+//! The events of some banks of a NeXus file, with the pulses that they belong to.
+//!
+//! ```
+//! # #[cfg(not(feature = "hdf5"))]
+//! # fn main() {}
+//! # #[cfg(feature = "hdf5")]
+//! # fn main() -> thalweg::Result<()> {
+//! use thalweg::nexus::{Nexus, Wanted};
+//! use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
+//! use thalweg::{Opened, Options, open};
+//!
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # let path = folder.path().join("run.nxs");
+//! let run = Run::new(Recipe { banks: 3, ..Recipe::with_bytes(1, 100_000) })?;
+//! NexusWriter::write(&path, &run)?;
+//!
+//! let Opened::Arrays(file) = open(&path, Options::default())? else { panic!("no arrays") };
+//! let nexus = Nexus::find(&file)?;
+//! let wanted = Wanted { banks: vec!["bank[12]_*".into()], ..Wanted::default() };
+//! let mut events = 0;
+//! let summary = nexus.events(&wanted, &mut |batch| {
+//!     events += batch.pulses.len() as u64;
+//!     Ok(())
+//! })?;
+//! assert!(summary.findings.is_empty());
+//! assert_eq!(events, run.events(0) + run.events(1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Networks
+//!
+//! A network is imported into a folder, which is then opened like any other path. Here: the
+//! synapses of three astrocytes.
+//!
+//! ```
+//! # #[cfg(not(feature = "hdf5"))]
+//! # fn main() {}
+//! # #[cfg(feature = "hdf5")]
+//! # fn main() -> thalweg::Result<()> {
+//! use thalweg::graph::{self, Direction, Neighbours, Writer, input};
+//! use thalweg::synth::neuroglial::{Network, NeuroglialWriter, Recipe};
+//! use thalweg::{Opened, Options, open};
+//!
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # let file = folder.path().join("circuit.h5");
+//! # let path = folder.path().join("network");
+//! let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) };
+//! NeuroglialWriter::write(&file, &Network::new(recipe)?)?;
+//! let mut writer = Writer::open(&path, graph::Options::default())?;
+//! writer.import(input::open(&file, &input::Options::default())?, &mut |_| {})?;
+//! drop(writer);
+//!
+//! let Opened::Network(network) = open(&path, Options::default())? else { panic!("no network") };
+//! let astrocyte = network.type_of("Astrocyte")?;
+//! let synapse = network.type_of("Synapse")?;
+//! let ways = network.ways(astrocyte, Some(synapse), Direction::Auto);
+//! let mut synapses = Neighbours::default();
+//! network.neighbours(&ways, &[0, 1, 2], &mut synapses)?;
+//! assert_eq!(synapses.len(), 3);
+//! assert!(!synapses.of(0).is_empty());
+//! # Ok(())
+//! # }
+//! ```
+
+mod open;
+
+pub use open::{ArrayFile, Identified, Opened, open};
 
 #[doc(inline)]
-pub use thalweg_codec as codec;
+pub use thalweg_io::open::{OpenedStore, Options, StoreKind};
 #[doc(inline)]
-pub use thalweg_graph as graph;
+pub use thalweg_io::{Error, Fault, InFile, Result, cache_folder};
+
+#[doc(inline)]
+pub use thalweg_nanopore::{convert, reads, write};
+
 #[doc(inline)]
 pub use thalweg_hdf5 as hdf5;
 #[cfg(feature = "hdf5")]
 #[doc(inline)]
 pub use thalweg_hdf5::{arrays, doctor, inspector, nexus, repack};
+
+#[doc(inline)]
+pub use thalweg_graph as graph;
+
+#[doc(inline)]
+pub use thalweg_codec as codec;
 #[doc(inline)]
 pub use thalweg_io::{
-    Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent,
-    model, new_file, open, plan, residency, sidecar, store,
+    condition, control, disk, engine, extent, model, new_file, plan, residency, store,
 };
-#[doc(inline)]
-pub use thalweg_nanopore::{convert, reads, write};
 
-/// File formats as pure functions over bytes: what a file says about itself, and where its records
-/// lie.
+/// The formats of reads: what their files say about themselves, and where their records lie.
 pub mod format {
     #[doc(inline)]
     pub use thalweg_nanopore::format::*;

@@ -1,4 +1,4 @@
-//! Which files are written, and from which.
+//! The files that `thalweg convert` writes, and the inputs of each.
 
 use std::collections::HashMap;
 use std::fs;
@@ -50,7 +50,8 @@ pub(super) fn outputs(args: &Args, set: &ReadSet) -> Result<Vec<Output>, Failure
     Ok(outputs)
 }
 
-/// No output twice, and none that is an input of another: it would be gone before it was read.
+/// Refuses an output that is written twice, or that is an input of another output: it would be
+/// overwritten before it is read.
 fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
     let mut from: HashMap<&Path, usize> = HashMap::new();
     for (i, output) in outputs.iter().enumerate() {

@@ -1,19 +1,22 @@
-//! Files of reads: what a read of all asks of the store, and what their layout costs.
+//! `thalweg doctor` of a file of reads: what reading all of it asks of the store, and what its
+//! layout costs.
 
 use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
 use thalweg::engine::Delivery;
-use thalweg::reads::{Options, Selection};
+use thalweg::reads::{ReadFile, Selection};
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use crate::common::{Outcome, open, output};
-use crate::info;
+use crate::common::{Outcome, output};
+use crate::info::findings::{known_reads, record_findings};
+use crate::open::print_note;
 
-pub(super) fn run(path: &Path, options: Options, as_json: bool) -> Outcome {
-    let findings = info::findings_of(path, options.clone())?;
-    let file = open(path, options)?;
+pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> Outcome {
+    print_note(path, file);
+    let (reads, mut findings) = known_reads(file)?;
+    findings.extend(record_findings(file, reads)?);
     let plan = file.explain(&Selection::All, Delivery::Worker)?;
     let mut out = output();
     if as_json {
@@ -24,15 +27,16 @@ pub(super) fn run(path: &Path, options: Options, as_json: bool) -> Outcome {
             "model": plan.model,
             "reads": plan.reads,
             "thalweg": {
-                "requests": plan.requests, "bytes": plan.fetched_bytes, "store_s": plan.predicted.as_secs_f64(),
+                "requests": plan.requests, "bytes": plan.fetched_bytes,
+                "store_s": plan.predicted.as_secs_f64(),
             },
             "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         });
         writeln!(out, "{line}")?;
     } else {
         writeln!(out, "{}", path.display())?;
-        let (bytes, time) =
-            (decimal_bytes(plan.fetched_bytes as f64), seconds(plan.predicted.as_secs_f64()));
+        let bytes = decimal_bytes(plan.fetched_bytes as f64);
+        let time = seconds(plan.predicted.as_secs_f64());
         writeln!(
             out,
             "  {:<10} {time} predicted for the store alone: {} requests, {bytes}",

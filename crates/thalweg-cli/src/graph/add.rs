@@ -95,7 +95,7 @@ pub(super) fn split<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str),
         .ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
 }
 
-/// Says what a change came to.
+/// Prints what a change has added and removed.
 pub(super) fn tell(done: &Committed, as_json: bool) -> Outcome {
     let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = done;
     let mut out = output();
@@ -110,7 +110,8 @@ pub(super) fn tell(done: &Committed, as_json: bool) -> Outcome {
     } else {
         writeln!(
             out,
-            "{vertices_added} vertices and {edges_added} edges are new, {vertices_removed} vertices and {edges_removed} edges are gone"
+            "{vertices_added} vertices and {edges_added} edges are new, \
+             {vertices_removed} vertices and {edges_removed} edges are gone"
         )?;
     }
     out.flush()?;

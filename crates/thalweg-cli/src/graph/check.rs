@@ -58,7 +58,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         writeln!(
             out,
             "{}",
-            json!({ "pages": checked.pages, "lists": checked.lists, "edges": checked.edges, "defects": defects })
+            json!({
+                "pages": checked.pages, "lists": checked.lists, "edges": checked.edges,
+                "defects": defects,
+            })
         )?;
     } else if damaged {
         checked.defects.iter().for_each(|defect| complain(&defect.error));

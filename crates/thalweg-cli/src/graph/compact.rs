@@ -34,7 +34,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let after = writer.network().storage();
     let mut out = output();
     if args.json {
-        let of = |storage: thalweg::graph::StorageUse| json!({ "segments": storage.segments, "bytes": storage.bytes, "changes_in_log": storage.changes_in_log });
+        let of = |storage: thalweg::graph::StorageUse| {
+            json!({
+                "segments": storage.segments, "bytes": storage.bytes,
+                "changes_in_log": storage.changes_in_log,
+            })
+        };
         writeln!(out, "{}", json!({ "before": of(before), "after": of(after) }))?;
     } else {
         writeln!(

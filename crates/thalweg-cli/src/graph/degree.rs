@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         )));
     }
     let mut out = output();
-    let mut tally = Tally::default();
+    let mut tally = DegreeTally::default();
     let mut show = |ids: &[u64]| -> Outcome {
         for ids in ids.chunks(TOGETHER) {
             for (id, degree) in ids.iter().zip(network.degrees(&ways, ids)?) {
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 match (args.summary || args.plot.is_some(), args.json) {
                     (true, _) => {}
                     (false, true) => {
-                        writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?
+                        writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?;
                     }
                     (false, false) => writeln!(out, "{id}\t{degree}")?,
                 }
@@ -89,21 +89,8 @@ pub(super) fn run(args: &Args) -> Outcome {
                 .or_else(|error| failed.take().map_or(Err(Failure::Failed(error)), Err))?;
         }
     }
-    let Tally { count, sum, least, most, .. } = &tally;
-    let mean = if *count == 0 { 0.0 } else { *sum as f64 / *count as f64 };
-    match (args.summary || args.plot.is_some(), args.json) {
-        (true, true) => {
-            let report = json!({ "vertices": count, "edges": sum, "least": least, "mean": mean, "greatest": most });
-            writeln!(out, "{report}")?;
-        }
-        (true, false) => {
-            let (least, most) = (least.unwrap_or(0), most.unwrap_or(0));
-            writeln!(
-                out,
-                "{count} vertices with {sum} neighbours: {least} at least, {mean:.1} in the mean, {most} at most"
-            )?;
-        }
-        _ => {}
+    if args.summary || args.plot.is_some() {
+        tally.print(args.json, &mut out)?;
     }
     out.flush()?;
     if let Some(path) = &args.plot {
@@ -113,13 +100,14 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.from,
             args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"))
         );
-        crate::plot::degrees(path, &title, &tally.values)?;
+        crate::chart::degrees(path, &title, &tally.values)?;
     }
     Ok(())
 }
 
+/// How many neighbours the vertices have.
 #[derive(Debug, Default)]
-struct Tally {
+struct DegreeTally {
     count: u64,
     sum: u64,
     least: Option<u64>,
@@ -128,7 +116,25 @@ struct Tally {
     values: std::collections::BTreeMap<u64, u64>,
 }
 
-impl Tally {
+impl DegreeTally {
+    fn print(&self, as_json: bool, out: &mut dyn Write) -> std::io::Result<()> {
+        let Self { count, sum, least, most, .. } = self;
+        let mean = if *count == 0 { 0.0 } else { *sum as f64 / *count as f64 };
+        if as_json {
+            let report = json!({
+                "vertices": count, "edges": sum, "least": least, "mean": mean, "greatest": most,
+            });
+            return writeln!(out, "{report}");
+        }
+        let least = least.unwrap_or(0);
+        let most = most.unwrap_or(0);
+        writeln!(
+            out,
+            "{count} vertices with {sum} neighbours: {least} at least, {mean:.1} in the mean, \
+             {most} at most"
+        )
+    }
+
     fn add(&mut self, degree: u64) {
         self.count += 1;
         self.sum += degree;

@@ -148,7 +148,7 @@ fn table(
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
 ) -> Result<Written, Failure> {
-    let mut sink = Sink::create(&args.out)?;
+    let mut sink = SonataSink::create(&args.out)?;
     let mut written = Written::default();
     match (vertex_type, population) {
         (Some(vertex_type), _) => {
@@ -253,14 +253,14 @@ fn sonata(
 }
 
 /// Where rows go.
-struct Sink {
+struct SonataSink {
     file: NewFile,
     parquet: Option<ArrowWriter<Vec<u8>>>,
     is_parquet: bool,
     has_head: bool,
 }
 
-impl Sink {
+impl SonataSink {
     fn create(path: &Path) -> Result<Self, Failure> {
         let is_parquet = match path.extension().and_then(|e| e.to_str()) {
             Some("parquet") => true,

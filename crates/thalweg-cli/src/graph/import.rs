@@ -60,7 +60,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-/// What an edge takes in most files, for the bar.
+/// Bytes of an edge in most files, for the progress bar.
 const EDGE: u64 = 8;
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -71,9 +71,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         control: options.control.clone(),
         ..reads::Options::default()
     };
-    #[cfg(feature = "hdf5")]
     if !args.trusted {
-        crate::hdf5::guard(&read);
+        crate::arrays::inspect_first(&read);
     }
     let chosen = input::InputOptions { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
     let mut found = match Form::of(&args.input) {
@@ -82,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let how = format!("{:?} {:?} {:?}", chosen.sources, args.list, args.ids);
     found.origin = Some(input::Origin::of(&args.input, how)?);
-    // No store is made for a file that brings nothing.
+    // A file that cannot be opened makes no store.
     let mut writer = Writer::open(&args.store, options.clone())?;
     writer.set_coding(args.ids.into());
     writer.set_keep_every(Duration::from_secs(args.keep_every));
@@ -116,10 +115,13 @@ pub(super) fn run(args: &Args) -> Outcome {
             "bytes_decoded": 8 * done.read,
             "bytes_stored": bytes,
             "threads": options.budget.threads,
-            "digest": args.digest.then(|| super::neighbors::digest_of_all(writer.network())).transpose()?,
+            "digest": args
+                .digest
+                .then(|| super::neighbors::digest_of_all(writer.network()))
+                .transpose()?,
             "stages": {},
         });
-        writeln!(out, "{}", crate::read::with_build(report))?;
+        writeln!(out, "{}", crate::timing::with_build(report))?;
     } else {
         if done.resumed > 0 {
             writeln!(
@@ -130,7 +132,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         writeln!(
             out,
-            "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; the store takes {:.1} MB",
+            "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; \
+             the store takes {:.1} MB",
             done.edges,
             done.vertices,
             done.read,

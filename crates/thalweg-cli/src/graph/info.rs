@@ -1,12 +1,14 @@
 //! `thalweg graph info`: what is in a network.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use arrow_schema::SchemaRef;
+use serde_json::{Value, json};
+use thalweg::graph::{Network, Population, PopulationEntry, VertexType};
 
 use super::open::OpenArgs;
-use crate::common::{Outcome, output};
+use crate::common::{Outcome, output, print_json};
 
 /// Show what is in a store: types of vertices, populations of edges, how many there are, and what
 /// they take
@@ -26,89 +28,78 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let network = args.open.read(&args.store)?;
+    if args.json {
+        print_json(&as_json(&args.store, &network))
+    } else {
+        print_in_words(&args.store, &network)
+    }
+}
+
+fn as_json(store: &Path, network: &Network) -> Value {
     let storage = network.storage();
-    let mut out = output();
-    let fields = |schema: &arrow_schema::SchemaRef| -> Vec<_> {
+    let fields = |schema: &SchemaRef| -> Vec<Value> {
         schema
             .fields()
             .iter()
             .map(|f| json!({ "name": f.name(), "type": f.data_type().to_string() }))
             .collect()
     };
-    if args.json {
-        let types = network.types().iter().enumerate().map(|(number, vertex_type)| {
-            json!({ "name": vertex_type.name, "vertices": network.vertex_count(number), "attributes": fields(&vertex_type.attributes) })
-        });
-        let types: Vec<_> = types.collect();
-        let populations: Vec<_> = network
-            .populations()
-            .iter()
-            .enumerate()
-            .map(|(number, edges)| {
-                let population = &edges.population;
-                json!({
-                    "name": population.name,
-                    "from": population.source,
-                    "to": population.target,
-                    "directed": population.is_directed,
-                    "several_edges": population.is_multi,
-                    "edges": network.edge_count(number),
-                    "attributes": fields(&population.attributes),
-                })
-            })
-            .collect();
-        let report = json!({
-            "store": args.store,
-            "types": types,
-            "populations": populations,
-            "segments": storage.segments,
-            "bytes": storage.bytes,
-            "changes_in_log": storage.changes_in_log,
-        });
-        writeln!(out, "{report}")?;
-    } else {
-        writeln!(
-            out,
-            "{}: {} segments of {:.1} MB in all, {} changes in the log",
-            args.store.display(),
-            storage.segments,
-            storage.bytes as f64 / 1e6,
-            storage.changes_in_log,
-        )?;
-        for (number, vertex_type) in network.types().iter().enumerate() {
-            let names: Vec<&str> =
-                vertex_type.attributes.fields().iter().map(|f| f.name().as_str()).collect();
-            let with = if names.is_empty() {
-                String::new()
-            } else {
-                format!(", with {}", names.join(", "))
-            };
-            writeln!(
-                out,
-                "  vertices  {}: {}{with}",
-                vertex_type.name,
-                network.vertex_count(number)
-            )?;
-        }
-        for (number, edges) in network.populations().iter().enumerate() {
-            let p = &edges.population;
-            let names: Vec<&str> =
-                p.attributes.fields().iter().map(|f| f.name().as_str()).collect();
-            let with = if names.is_empty() {
-                String::new()
-            } else {
-                format!(", with {}", names.join(", "))
-            };
-            let arrow = if p.is_directed { "->" } else { "--" };
-            writeln!(
-                out,
-                "  edges     {}: {} ({} {arrow} {}){with}",
-                p.name,
-                network.edge_count(number),
-                p.source,
-                p.target
-            )?;
-        }
+    let vertices = |(number, vertex_type): (usize, &VertexType)| {
+        json!({
+            "name": vertex_type.name, "vertices": network.vertex_count(number),
+            "attributes": fields(&vertex_type.attributes),
+        })
+    };
+    let edges = |(number, edges): (usize, &PopulationEntry)| {
+        let population = &edges.population;
+        json!({
+            "name": population.name,
+            "from": population.source,
+            "to": population.target,
+            "directed": population.is_directed,
+            "several_edges": population.is_multi,
+            "edges": network.edge_count(number),
+            "attributes": fields(&population.attributes),
+        })
+    };
+    json!({
+        "store": store,
+        "types": network.types().iter().enumerate().map(vertices).collect::<Vec<_>>(),
+        "populations": network.populations().iter().enumerate().map(edges).collect::<Vec<_>>(),
+        "segments": storage.segments,
+        "bytes": storage.bytes,
+        "changes_in_log": storage.changes_in_log,
+    })
+}
+
+/// The names of attributes, as in `, with weight, delay`.
+fn with_attributes(attributes: &SchemaRef) -> String {
+    let names: Vec<&str> = attributes.fields().iter().map(|f| f.name().as_str()).collect();
+    if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) }
+}
+
+fn print_in_words(store: &Path, network: &Network) -> Outcome {
+    let storage = network.storage();
+    let mut out = output();
+    writeln!(
+        out,
+        "{}: {} segments of {:.1} MB in all, {} changes in the log",
+        store.display(),
+        storage.segments,
+        storage.bytes as f64 / 1e6,
+        storage.changes_in_log,
+    )?;
+    for (number, vertex_type) in network.types().iter().enumerate() {
+        let name = &vertex_type.name;
+        let with = with_attributes(&vertex_type.attributes);
+        writeln!(out, "  vertices  {name}: {}{with}", network.vertex_count(number))?;
+    }
+    for (number, edges) in network.populations().iter().enumerate() {
+        let Population { name, source, target, .. } = &edges.population;
+        let arrow = if edges.population.is_directed { "->" } else { "--" };
+        let with = with_attributes(&edges.population.attributes);
+        let count = network.edge_count(number);
+        writeln!(out, "  edges     {name}: {count} ({source} {arrow} {target}){with}")?;
     }
     out.flush()?;
     Ok(())

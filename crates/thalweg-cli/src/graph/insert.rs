@@ -26,7 +26,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     edges: u64,
     /// How many at a time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), help_heading = MEASURING)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = MEASURING)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
     /// After each commit, print how many edges are durable
     #[arg(long, conflicts_with = "json", help_heading = MEASURING)]
@@ -83,7 +84,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             "stages": {},
             "bytes_stored": writer.network().storage().bytes,
         });
-        writeln!(out, "{}", crate::read::with_build(report))?;
+        writeln!(out, "{}", crate::timing::with_build(report))?;
     } else {
         writeln!(
             out,

@@ -62,7 +62,8 @@ pub(super) struct Args {
     measured: bool,
     /// Read once, then so many times again, opened already and into the same memory; the median
     /// counts
-    #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
     /// Put all lists into one array instead of summing them one by one while they are in the cache,
     /// and time copying that array as well
@@ -273,10 +274,10 @@ fn write_line(out: &mut impl Write, args: &Args, vertex: u64, ids: &[u64]) -> Ou
     });
     match (&digest, args.json) {
         (Some(sha256), true) => {
-            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?
+            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?;
         }
         (None, true) => {
-            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?
+            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?;
         }
         (Some(sha256), false) => writeln!(out, "{vertex}\t{}\t{sha256}", ids.len())?,
         (None, false) => {
@@ -389,7 +390,7 @@ fn measured(
         "stages": {},
     });
     let mut out = output();
-    writeln!(out, "{}", crate::read::with_build(report))?;
+    writeln!(out, "{}", crate::timing::with_build(report))?;
     out.flush()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How networks are opened, the same for every verb.
+//! How the verbs open networks.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use crate::common::{Failure, cancel_on_interrupt, parse_size};
 #[derive(Debug, Clone, Args)]
 pub(super) struct OpenArgs {
     /// Threads (default: all cores that this process may use)
-    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, short = 't', value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Memory for buffers and for sorting, as in 64MiB or 1GB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -38,22 +39,22 @@ impl OpenArgs {
         Ok(Network::open(store, self.options())?)
     }
 
-    /// To change a network that is there.
+    /// Opens an existing network for changes.
     pub(super) fn write(&self, store: &Path) -> Result<Writer, Failure> {
         let options = self.options();
-        // A folder that is none is not made one by a slip of the pen.
+        // A mistyped name must not make a new network.
         Network::open(store, options.clone())?;
         Ok(Writer::open(store, options)?)
     }
 }
 
-/// How ids are kept in segments.
+/// How ids are stored in segments.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(super) enum CodingChoice {
     /// In as few bits as they need
     #[default]
     Packed,
-    /// Eight bytes each: larger, and quicker to read once in memory
+    /// Eight bytes each: larger, and faster to read once in memory
     Raw,
 }
 

@@ -37,7 +37,10 @@ fn kinds(done: &RepairReport) -> impl Iterator<Item = (&RepairSummary, &'static 
 fn told(to: &Path, done: &RepairReport) -> Value {
     let kept = |kept: &RepairSummary| {
         let lost = kept.lost.iter().map(|lost| {
-            json!({ "file": lost.file, "count": lost.count, "sources": pairs(&lost.sources), "targets": pairs(&lost.targets) })
+            json!({
+                "file": lost.file, "count": lost.count, "sources": pairs(&lost.sources),
+                "targets": pairs(&lost.targets),
+            })
         });
         json!({
             "name": kept.name,
@@ -66,7 +69,7 @@ fn pairs(ranges: &[RangeInclusive<u64>]) -> Vec<[u64; 2]> {
     ranges.iter().map(|range| [*range.start(), *range.end()]).collect()
 }
 
-/// What there is of a type or population, for people.
+/// What is left of a type or population, in words.
 fn lines(kept: &RepairSummary, what: &str) -> String {
     let mut out = format!("{}: {}", kept.name, kept.kept);
     if let Some(expected) = kept.expected.filter(|expected| *expected != kept.kept) {

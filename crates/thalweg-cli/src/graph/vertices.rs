@@ -57,7 +57,7 @@ pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
     Ok(ids)
 }
 
-/// More ids than a range on a command line means.
+/// The most ids of a range: more are most likely a mistake.
 const MOST: u64 = 1 << 32;
 
 /// `1-2,3-4`, or a file with two ids a line.

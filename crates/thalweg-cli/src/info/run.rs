@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use thalweg::reads::{Options, RunSummary};
 use thalweg_gauge::units::{decimal_bytes, digits};
 
-use crate::common::{Outcome, open_set, output};
+use crate::common::{Outcome, output};
+use crate::open::open_set;
 use crate::progress::Progress;
 
 /// More acquisitions and reasons than these are summed up in text; JSON has all of them.

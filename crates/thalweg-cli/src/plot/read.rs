@@ -2,7 +2,7 @@
 
 use thalweg::reads::{ReadSet, Selection};
 
-use super::panel::{Axis, Marks, Panel, thinned};
+use crate::chart::{Axis, Marks, Panel, thinned};
 use crate::common::Failure;
 
 /// The read's signal over its time, thinned to `points` stretches.

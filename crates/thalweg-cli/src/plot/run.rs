@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use thalweg::reads::{ReadSet, ScanOptions, Selection, Strings};
 
-use super::panel::{Axis, Marks, Panel, rounded};
+use crate::chart::{Axis, Marks, Panel, rounded};
 use crate::common::Failure;
 
 /// Bars of lengths for each power of ten.

@@ -1,17 +1,15 @@
-//! What can be chosen about each format that is written.
+//! The options of each format that is written.
 
 use thalweg::format::Format;
+use thalweg::format::fast5::Compression;
 use thalweg::format::pod5::write::{Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use thalweg::write::Coding;
 
+use crate::arrays;
 use crate::common::Failure;
 
-#[cfg(feature = "hdf5")]
-use thalweg::format::fast5::Compression;
-
 /// What ONT's own tools compress with.
-#[cfg(feature = "hdf5")]
 const FAST5_GZIP_LEVEL: i32 = 1;
 
 /// How reads are stored, for every verb that writes them.
@@ -28,7 +26,8 @@ pub(crate) struct CodingArgs {
     #[arg(long)]
     experimental: bool,
     /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22))]
+    #[arg(allow_negative_numbers = true)]
     level: Option<i32>,
     /// POD5: samples of a row of the Signal table at most. Signal from POD5 is copied as it is,
     /// unless this, --signal or --level asks for it to be encoded anew
@@ -67,7 +66,7 @@ impl CodingArgs {
         }
     }
 
-    /// Whether something was asked for that signal from a file of the same coding need not have.
+    /// Whether signals have to be encoded anew, even from a file of the same coding.
     pub(crate) fn recodes(&self) -> bool {
         self.signal.is_some() || self.level.is_some() || self.row_samples.is_some()
     }
@@ -92,14 +91,8 @@ impl CodingArgs {
         Err(Failure::Usage(message))
     }
 
-    #[cfg(not(feature = "hdf5"))]
-    #[expect(clippy::unused_self, reason = "as where FAST5 is built in")]
     fn fast5(&self) -> Result<Coding, Failure> {
-        Err(Failure::Usage("this build has no FAST5: build it with the feature hdf5".into()))
-    }
-
-    #[cfg(feature = "hdf5")]
-    fn fast5(&self) -> Result<Coding, Failure> {
+        arrays::check_fast5()?;
         if self.record.is_some() {
             return Err(Failure::Usage(
                 "--record is for BLOW5; FAST5 compresses signals only".into(),

@@ -20,6 +20,7 @@ mod extents;
 #[path = "../../../thalweg/tests/it/files.rs"]
 mod files;
 mod hostile;
+mod opened_once;
 mod plot;
 mod pod5;
 mod published;

@@ -84,6 +84,11 @@ impl Network {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
 
+    /// Whether there is a network in a folder: it has a manifest.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(crate::storage::manifest::FILE).is_file()
+    }
+
     /// Opens the network on a disk: [`Network::open`] for disks other than folders.
     ///
     /// # Errors
@@ -131,6 +136,11 @@ impl Network {
     pub(crate) fn of_state(disk: Arc<dyn Disk>, state: Snapshot) -> Self {
         let NetworkOptions { budget, control, .. } = NetworkOptions::default();
         Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
+    }
+
+    /// The path of its folder, as messages have it.
+    pub fn name(&self) -> Arc<str> {
+        self.disk.name().clone()
     }
 
     /// The vertex types, by number.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use thalweg_io::Result;
 use thalweg_io::model::{Origin, StoreModel};
-use thalweg_io::open::Opened;
+use thalweg_io::open::OpenedStore;
 use thalweg_io::store::Store;
 
 use super::{Options, ReadFile};
@@ -24,7 +24,15 @@ impl ReadFile {
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) about the path, [`Error::Malformed`](thalweg_io::Error::Malformed) about the header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let Opened { store, model: (model, origin), note } = Opened::new(path, &options)?;
+        Self::from_opened(path, OpenedStore::new(path, &options)?, options)
+    }
+
+    /// Reads the header of a file whose store is open already: `opened` is that of `path`.
+    ///
+    /// # Errors
+    /// As [`ReadFile::open`].
+    pub fn from_opened(path: &Path, opened: OpenedStore, options: Options) -> Result<Self> {
+        let OpenedStore { store, model: (model, origin), note, .. } = opened;
         let mut read = Self::from_store(store, Options { model: Some(model), ..options })?;
         let notes = note.into_iter().chain(read.note.take());
         read.note = notes.reduce(|all, note| format!("{all}; {note}"));

@@ -120,10 +120,26 @@ impl ReadSet {
         paths: impl IntoIterator<Item = P>,
         options: Options,
     ) -> Result<Self> {
+        Self::open_with(paths, None, options)
+    }
+
+    /// Opens the files that [`find`] finds. One of them may be open already: `known` is not opened
+    /// again.
+    ///
+    /// # Errors
+    /// As for [`ReadSet::open`].
+    pub fn open_with<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        mut known: Option<ReadFile>,
+        options: Options,
+    ) -> Result<Self> {
         let found = find(paths)?;
         let mut files = Vec::with_capacity(found.len());
         for path in found {
-            let file = ReadFile::open(&path, options.clone())?;
+            let file = match known.take_if(|file| file.file.path.as_deref() == Some(&path)) {
+                Some(file) => file,
+                None => ReadFile::open(&path, options.clone())?,
+            };
             // What lies in memory was read once and for all, and needs no descriptor.
             let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
             files.push(Member {
@@ -136,6 +152,11 @@ impl ReadSet {
             });
         }
         Ok(Self(Arc::new(Files { files, options })))
+    }
+
+    /// How the files are read.
+    pub fn options(&self) -> &Options {
+        &self.0.options
     }
 
     /// The files' paths, in the order in which they are read.

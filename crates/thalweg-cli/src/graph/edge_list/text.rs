@@ -24,7 +24,7 @@ use super::EdgeListArgs;
 const PIECE: usize = 1 << 16;
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Bytes of a line. One that is longer is no list of edges, but a quote that nothing ends.
+/// The most bytes of a line: a longer one most likely has a quote that nothing closes.
 const LINE: usize = 1 << 20;
 
 /// Columns, at most.

@@ -1,29 +1,42 @@
-//! What is drawn, whoever draws it.
+//! Charts: panels with axes and marks, as a picture or as a page.
+
+mod histogram;
+mod page;
+mod picture;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use thalweg::new_file::NewFile;
 
 use thalweg_gauge::units::digits;
 
+use crate::common::{Failure, Outcome};
+
+pub(crate) use histogram::Histogram;
+
 /// One set of axes.
 #[derive(Debug, Clone)]
-pub(super) struct Panel {
-    pub(super) title: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) marks: Marks,
-    /// How to read it.
-    pub(super) note: String,
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) marks: Marks,
+    /// A line below the panel that says how to read it.
+    pub(crate) note: String,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Axis {
-    pub(super) label: String,
-    pub(super) from: f64,
-    pub(super) to: f64,
-    pub(super) log: bool,
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) log: bool,
 }
 
 impl Axis {
-    /// An axis with room for its values; one without extent gets some.
-    pub(super) fn new(label: impl Into<String>, from: f64, to: f64) -> Self {
+    /// An axis from one value to another; one without extent gets an extent of 1.
+    pub(crate) fn new(label: impl Into<String>, from: f64, to: f64) -> Self {
         let (from, to) = if from.is_finite() && to.is_finite() { (from, to) } else { (0.0, 1.0) };
         let to = if to > from { to } else { from + 1.0 };
         Self { label: label.into(), from, to, log: false }
@@ -31,7 +44,7 @@ impl Axis {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Marks {
+pub(crate) enum Marks {
     Line(Vec<(f64, f64)>),
     /// Left edge, right edge, height.
     Bars(Vec<(f64, f64, f64)>),
@@ -45,13 +58,14 @@ pub(super) enum Marks {
     },
 }
 
-/// A value and its place.
+/// The place of a value, and the value.
 type Point = (usize, f32);
 
 /// The least and the greatest value of each of `stretches` parts, in the order in which they come:
-/// as few points as are seen, without losing a spike. Values that are not finite are left out.
-pub(super) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usize) -> Vec<Point> {
-    let (len, stretches) = (values.len(), stretches.max(1));
+/// few points, and every spike. Values that are not finite are left out.
+pub(crate) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usize) -> Vec<Point> {
+    let len = values.len();
+    let stretches = stretches.max(1);
     if len <= stretches.saturating_mul(2) {
         return values.enumerate().filter(|(_, value)| value.is_finite()).collect();
     }
@@ -88,15 +102,15 @@ pub(super) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usi
 }
 
 /// A number for an axis: 1.5M, 20k, 0.25.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let (value, unit) = scaled(value);
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     format!("{}{unit}", if text == "-0" { "0" } else { text })
 }
 
-/// The same in a sentence, where three digits are enough.
-pub(super) fn rounded(value: f64) -> String {
+/// A number for a sentence, in three digits: 1.5M, 20k, 0.25.
+pub(crate) fn rounded(value: f64) -> String {
     let (scaled, unit) = scaled(value);
     if unit.is_empty() && value.fract() == 0.0 {
         short(value)
@@ -113,6 +127,54 @@ fn scaled(value: f64) -> (f64, &'static str) {
         a if a >= 0.9995e3 => (value / 1e3, "k"),
         _ => (value, ""),
     }
+}
+
+/// The format of a picture, by the end of its name.
+pub(crate) fn format_of(to: &Path) -> Result<&str, Failure> {
+    let format = to.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if ["png", "svg", "html"].contains(&format) {
+        return Ok(format);
+    }
+    Err(Failure::Usage(format!("{}: the name must end in .png, .svg or .html", to.display())))
+}
+
+/// Writes panels as a picture or a page, by the end of the name.
+pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> Outcome {
+    let bytes = match format_of(to)? {
+        "png" => picture::png(title, panels, width)?,
+        "svg" => picture::svg(title, panels, width)?.into_bytes(),
+        _ => page::page(title, panels).into_bytes(),
+    };
+    let mut out = NewFile::create(to)?;
+    out.push(&bytes)?;
+    out.finish()?;
+    Ok(())
+}
+
+/// Width of a picture of degrees in pixels.
+const WIDTH: u32 = 1400;
+/// Bars of a picture of degrees.
+const BARS: usize = 120;
+
+/// Draws how many vertices have how many neighbours: `degrees` counts vertices by neighbours.
+pub(crate) fn degrees(to: &Path, title: &str, degrees: &BTreeMap<u64, u64>) -> Outcome {
+    let mut histogram = Histogram::new(f64::MAX);
+    degrees.iter().for_each(|(degree, count)| histogram.add(*degree as f64, *count));
+    let bars: Vec<(f64, f64, f64)> = histogram
+        .bars(BARS, 1.0)
+        .into_iter()
+        .map(|(left, right, count)| (left, right, count as f64))
+        .collect();
+    let ends = bars.first().zip(bars.last()).map_or((0.0, 1.0), |(first, last)| (first.0, last.1));
+    let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
+    let panel = Panel {
+        title: "Vertices by how many neighbours they have".into(),
+        x: Axis::new("neighbours", ends.0, ends.1),
+        y: Axis::new("vertices", 0.0, most),
+        marks: Marks::Bars(bars),
+        note: String::new(),
+    };
+    write(to, title, &[panel], WIDTH)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `thalweg convert --repack`: HDF5 files made anew.
+//! `thalweg convert --repack`: makes an HDF5 file anew, with other chunks or filters.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,14 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use thalweg::reads::Options;
-use thalweg::repack::{
-    Change, Chunking, Coder, Repack, Report, TargetLayout, Version, coders, repack,
-};
+use thalweg::Options;
+use thalweg::repack::{Change, Chunking, Coder, Repack, Report, TargetLayout, Version, coders};
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use crate::common::{Failure, Outcome, ReadArgs, complain, output as standard_output};
-use crate::hdf5::{look_first, times};
+use super::inspect::inspect_now;
+use super::shape_in_words;
+use crate::common::{Failure, Outcome, complain, output as standard_output, print_json};
 use crate::progress::Progress;
-use crate::write::say;
 
 /// How to make an HDF5 file anew.
 #[derive(Debug, clap::Args)]
@@ -25,16 +23,16 @@ pub(crate) struct RepackArgs {
     /// Make an HDF5 file anew: chunks of a dataset beside each other, in other shapes, with other
     /// filters; all else as it was
     #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to"])]
-    pub(crate) repack: bool,
+    repack: bool,
     /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or
     /// keep; for one dataset or group with PATH= before it. Without a path it counts for numbers of
     /// 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
-    chunk: Vec<Named<Kept<Chunking>>>,
+    chunk: Vec<ForPath<Kept<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
     /// keep; with PATH= as for --chunk
     #[arg(long, value_name = "[PATH=]FILTER", requires = "repack")]
-    filter: Vec<Named<Filters>>,
+    filter: Vec<ForPath<Filters>>,
     /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
     libver: Libver,
@@ -43,11 +41,11 @@ pub(crate) struct RepackArgs {
     trusted: bool,
 }
 
-/// A value, for a path or for all.
+/// A value for a dataset or group; for all where there is no path.
 #[derive(Debug, Clone)]
-struct Named<T>(Option<String>, T);
+struct ForPath<T>(Option<String>, T);
 
-impl<T: FromStr<Err = String>> FromStr for Named<T> {
+impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -59,7 +57,7 @@ impl<T: FromStr<Err = String>> FromStr for Named<T> {
     }
 }
 
-/// What is said, or nothing for `keep`.
+/// A value, or nothing for `keep`.
 #[derive(Debug, Clone)]
 struct Kept<T>(Option<T>);
 
@@ -110,10 +108,10 @@ impl RepackArgs {
                 }
             }
         };
-        for Named(path, Kept(chunk)) in &self.chunk {
+        for ForPath(path, Kept(chunk)) in &self.chunk {
             wish_of(path, &|wish| wish.chunk.clone_from(chunk));
         }
-        for Named(path, Filters(coders)) in &self.filter {
+        for ForPath(path, Filters(coders)) in &self.filter {
             wish_of(path, &|wish| wish.coders.clone_from(coders));
         }
         let version = match self.libver {
@@ -126,30 +124,53 @@ impl RepackArgs {
     }
 }
 
-/// Makes a file anew, and says what became of it.
-pub(super) fn run(
-    args: &RepackArgs,
-    inputs: &[PathBuf],
-    output: &Path,
-    (verify, as_json): (bool, bool),
-    read: &ReadArgs,
-) -> Outcome {
+/// What `thalweg convert --repack` is asked to do.
+pub(crate) struct RepackJob<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) output: &'a Path,
+    pub(crate) verify: bool,
+    pub(crate) as_json: bool,
+    pub(crate) options: Options,
+}
+
+impl RepackArgs {
+    /// Whether a file is to be made anew.
+    pub(crate) fn asked(&self) -> bool {
+        self.repack
+    }
+}
+
+/// Makes a file anew, and prints what was changed.
+pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
+    let RepackJob { inputs, output, verify, as_json, options } = job;
     let [input] = inputs else {
         return Err(Failure::Usage(format!(
             "--repack takes one file, and {} are named",
             inputs.len()
         )));
     };
-    let options: Options = read.trusting();
     if !args.trusted {
-        look_first(input, &options.control)?;
+        inspect_now(input, &options.control)?;
     }
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
     let progress = Progress::watch(&options.control, bytes);
     let started = Instant::now();
-    let report = repack(input, output, options, &args.how(verify)).map_err(Failure::of_argument)?;
+    let report = thalweg::repack::repack(input, output, options, &args.how(verify))
+        .map_err(Failure::of_argument)?;
     drop(progress);
     let took = started.elapsed().as_secs_f64();
+    print_kept(&report);
+    if as_json {
+        return print_json(&in_json(input, output, &report, took));
+    }
+    let mut out = standard_output();
+    writeln!(out, "{}", in_words(output, &report, took))?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints what was not made anew.
+fn print_kept(report: &Report) {
     for (path, why) in &report.kept {
         complain(&format!("{path}: kept as it is: {why}"));
     }
@@ -159,17 +180,9 @@ pub(super) fn run(
             report.cleared
         ));
     }
-    if as_json {
-        return say(&in_json(input, output, &report, took));
-    }
-    let line = in_words(output, &report, took);
-    let mut out = standard_output();
-    writeln!(out, "{line}")?;
-    out.flush()?;
-    Ok(())
 }
 
-/// What is less than this part of the file is not told.
+/// Filling is mentioned if it is more than one part in so many of the file.
 const WORTH: u64 = 50;
 
 fn in_words(output: &Path, report: &Report, took: f64) -> String {
@@ -195,7 +208,7 @@ fn in_words(output: &Path, report: &Report, took: f64) -> String {
 }
 
 fn in_json(input: &Path, output: &Path, report: &Report, took: f64) -> Value {
-    let shape = |chunk: &Option<Vec<u64>>| chunk.as_deref().map(times);
+    let shape = |chunk: &Option<Vec<u64>>| chunk.as_deref().map(shape_in_words);
     let change = |change: &Change| {
         json!({
             "path": change.path,

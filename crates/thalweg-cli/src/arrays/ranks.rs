@@ -1,4 +1,4 @@
-//! Several processes that read the same arrays, each its slice: started here, or by MPI.
+//! Several processes that read the same arrays, each its slice: started by this one, or by MPI.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,14 +9,14 @@ use thalweg::arrays::Summary;
 
 use crate::common::{Failure, Outcome};
 
-/// Which slice of how many, as in `0/4`.
+/// The number of a slice among how many, as in `0/4`; also the rank of the process that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SliceNumber {
     pub(super) rank: usize,
     pub(super) size: usize,
 }
 
-impl FromStr for Place {
+impl FromStr for SliceNumber {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -30,27 +30,29 @@ impl FromStr for Place {
     }
 }
 
-/// What a member has read.
+/// What one process has read, or several together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub(super) struct ReadTally {
     /// Seconds from the start to the last value.
     pub(super) seconds: f64,
-    /// Seconds between the barriers: files are open, and it is known what is read.
+    /// Seconds between the barriers: from when all processes know what they read to when all have
+    /// read it.
     pub(super) between: f64,
     pub(super) cpu: f64,
     pub(super) bytes: u64,
     pub(super) stored: u64,
     pub(super) fetched: u64,
     pub(super) requests: u64,
-    /// What the member's values add to each array's checksum.
-    pub(super) words: Vec<u64>,
+    /// What the values add to each array's checksum.
+    pub(super) sums: Vec<u64>,
 }
 
-impl Tally {
-    /// Of a read that took so many seconds, on the wall, of CPU, and between the barriers.
+impl ReadTally {
+    /// The tally of a read that took so many seconds: on the clock, of CPU, and between the
+    /// barriers.
     pub(super) fn new(
         summary: &Summary,
-        words: Vec<u64>,
+        sums: Vec<u64>,
         (seconds, cpu, between): (f64, f64, f64),
     ) -> Self {
         let Summary { bytes, stored, clocks } = *summary;
@@ -62,11 +64,11 @@ impl Tally {
             stored,
             fetched: clocks.fetch.bytes,
             requests: clocks.requests,
-            words,
+            sums,
         }
     }
 
-    /// What several have read.
+    /// What two processes have read together.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.seconds = self.seconds.max(other.seconds);
         self.between = self.between.max(other.between);
@@ -75,31 +77,32 @@ impl Tally {
         self.stored += other.stored;
         self.fetched += other.fetched;
         self.requests += other.requests;
-        self.words
+        self.sums
             .iter_mut()
-            .zip(&other.words)
+            .zip(&other.sums)
             .for_each(|(mine, its)| *mine = mine.wrapping_add(*its));
         self
     }
 }
 
-/// Who reads together.
-pub(super) enum Team {
-    /// One process, of a slice or of everything.
-    Alone(Place),
-    /// A member of [`Team::lead`], which hears from it through standard output.
-    Member(Place),
-    /// A member of MPI's world.
+/// The processes that read together.
+pub(super) enum Ranks {
+    /// This process alone: it reads a slice, or everything.
+    Alone(SliceNumber),
+    /// A process that [`lead`] has started. It reports through standard output.
+    Member(SliceNumber),
+    /// A rank of MPI's world.
     #[cfg(feature = "mpi")]
     Mpi(mpi::environment::Universe),
 }
 
-impl Team {
-    /// Whoever MPI has started with this process; else the process alone.
-    pub(super) fn find(slice: Option<Place>, is_member: bool) -> Result<Self, Failure> {
+impl Ranks {
+    /// The processes that MPI has started with this one, or that [`lead`] has; else this one
+    /// alone.
+    pub(super) fn find(slice: Option<SliceNumber>, is_member: bool) -> Result<Self, Failure> {
         match (slice, is_member) {
-            (Some(place), true) => Ok(Self::Member(place)),
-            (Some(place), false) => Ok(Self::Alone(place)),
+            (Some(own), true) => Ok(Self::Member(own)),
+            (Some(own), false) => Ok(Self::Alone(own)),
             (None, _) => Self::world(),
         }
     }
@@ -110,40 +113,42 @@ impl Team {
         let universe = mpi::initialize()
             .ok_or_else(|| Failure::Said("MPI cannot be initialised twice".into()))?;
         Ok(match universe.world().size() {
-            1 => Self::Alone(Place { rank: 0, size: 1 }),
+            1 => Self::Alone(SliceNumber { rank: 0, size: 1 }),
             _ => Self::Mpi(universe),
         })
     }
 
-    /// Without MPI, many processes would each read everything, and nobody would notice.
+    /// Refuses several processes in a build without MPI: each would read everything, unnoticed.
     #[cfg(not(feature = "mpi"))]
     fn world() -> Result<Self, Failure> {
         match crate::common::ranks() {
-            1 => Ok(Self::Alone(Place { rank: 0, size: 1 })),
+            1 => Ok(Self::Alone(SliceNumber { rank: 0, size: 1 })),
             size => Err(Failure::Usage(format!(
-                "MPI has started {size} processes, and this thalweg was built without MPI: `make mpi` builds one with it; \
-                 --slice RANK/SIZE reads a part in any process, --ranks N starts processes without MPI"
+                "MPI has started {size} processes, and this thalweg was built without MPI: \
+                 `make mpi` builds one with it; --slice RANK/SIZE reads a part in any process, \
+                 --ranks N starts processes without MPI"
             ))),
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    /// The slice of this process.
+    pub(super) fn own(&self) -> SliceNumber {
         match self {
-            Self::Alone(place) | Self::Member(place) => *place,
+            Self::Alone(own) | Self::Member(own) => *own,
             #[cfg(feature = "mpi")]
             Self::Mpi(universe) => {
                 use mpi::traits::Communicator;
                 let world = universe.world();
-                Place { rank: world.rank() as usize, size: world.size() as usize }
+                SliceNumber { rank: world.rank() as usize, size: world.size() as usize }
             }
         }
     }
 
-    /// Members that share this machine's cores.
-    pub(super) fn neighbours(&self) -> usize {
+    /// How many of the processes share this machine's cores.
+    pub(super) fn on_this_machine(&self) -> usize {
         match self {
             Self::Alone(_) => 1,
-            Self::Member(place) => place.size,
+            Self::Member(own) => own.size,
             #[cfg(feature = "mpi")]
             Self::Mpi(universe) => {
                 use mpi::traits::Communicator;
@@ -152,8 +157,8 @@ impl Team {
         }
     }
 
-    /// Waits until the first has come, where nothing is measured: for members, their leader has
-    /// done what was to do.
+    /// Waits for rank 0, outside of what is measured. Processes that [`lead`] has started need not
+    /// wait: it has had the file inspected before.
     pub(super) fn meet(&self) {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
@@ -162,21 +167,20 @@ impl Team {
         }
     }
 
-    /// Ends the others too, who would wait for this one.
-    pub(super) fn broken_up(&self, failure: Failure) -> Failure {
+    /// Ends the other processes too, which would wait for this one.
+    pub(super) fn abort(&self, failure: Failure) -> Failure {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
             use mpi::traits::Communicator;
             crate::common::exit(Err(failure));
-            // What ends the others ends the launcher too, with what it has not passed on of the
-            // message.
+            // Aborting ends the launcher too, which may not have passed on the message yet.
             std::thread::sleep(std::time::Duration::from_millis(300));
             universe.world().abort(1)
         }
         failure
     }
 
-    /// Waits for the others.
+    /// Waits for the other processes.
     pub(super) fn barrier(&self) -> Outcome {
         match self {
             Self::Alone(_) => Ok(()),
@@ -185,7 +189,7 @@ impl Team {
                 let mut go = String::new();
                 match std::io::stdin().lock().read_line(&mut go) {
                     Ok(1..) => Ok(()),
-                    // Whoever leads is gone.
+                    // The leading process has ended.
                     _ => Err(thalweg::Error::Cancelled.into()),
                 }
             }
@@ -198,8 +202,8 @@ impl Team {
         }
     }
 
-    /// What all have read together, to the one who says it.
-    pub(super) fn together(&self, tally: Tally) -> Result<Option<Tally>, Failure> {
+    /// What all processes have read together. `None` in all but the one that reports it.
+    pub(super) fn together(&self, tally: ReadTally) -> Result<Option<ReadTally>, Failure> {
         match self {
             Self::Alone(_) => Ok(Some(tally)),
             Self::Member(_) => {
@@ -214,13 +218,13 @@ impl Team {
     }
 }
 
-/// The sum of what all ranks have, on the first.
+/// The sum of all ranks' tallies; `None` except on rank 0.
 #[cfg(feature = "mpi")]
-fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &Tally) -> Option<Tally> {
+fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &ReadTally) -> Option<ReadTally> {
     use mpi::collective::SystemOperation;
     use mpi::traits::{Communicator, CommunicatorCollectives};
     let sums = [tally.bytes, tally.stored, tally.fetched, tally.requests];
-    let sums = [&sums[..], &tally.words].concat();
+    let sums = [&sums[..], &tally.sums].concat();
     let mut all = vec![0_u64; sums.len()];
     world.all_reduce_into(&sums[..], &mut all[..], SystemOperation::sum());
     let mut longest = [0.0; 2];
@@ -231,10 +235,10 @@ fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &Tally) -> Option<
     );
     let mut cpu = 0.0;
     world.all_reduce_into(&tally.cpu, &mut cpu, SystemOperation::sum());
-    let [bytes, stored, fetched, requests, ref words @ ..] = all[..] else { return None };
+    let [bytes, stored, fetched, requests, ref sums @ ..] = all[..] else { return None };
     let [seconds, between] = longest;
-    let words = words.to_vec();
-    (world.rank() == 0).then_some(Tally {
+    let sums = sums.to_vec();
+    (world.rank() == 0).then_some(ReadTally {
         seconds,
         between,
         cpu,
@@ -242,7 +246,7 @@ fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &Tally) -> Option<
         stored,
         fetched,
         requests,
-        words,
+        sums,
     })
 }
 
@@ -253,7 +257,7 @@ fn println_now(line: &str) -> Outcome {
     Ok(())
 }
 
-/// A member as its leader sees it.
+/// A process that this one has started.
 struct Member {
     child: Child,
     tell: ChildStdin,
@@ -268,7 +272,7 @@ impl Drop for Member {
 }
 
 impl Member {
-    fn start(place: Place) -> Result<Self, Failure> {
+    fn start(place: SliceNumber) -> Result<Self, Failure> {
         let failed =
             |e| Failure::Failed(thalweg::Error::io(&"thalweg".into(), "starting a process of", e));
         let own = std::env::args_os().skip(1);
@@ -290,7 +294,7 @@ impl Member {
         let read = self.hear.read_line(&mut line);
         match (read, line.is_empty()) {
             (Ok(_), false) => Ok(line),
-            // It has said why.
+            // It has printed why.
             _ => Err(Failure::Said(String::new())),
         }
     }
@@ -301,10 +305,11 @@ impl Member {
 }
 
 /// Starts processes that read a slice each, and adds up what they have read.
-pub(super) fn lead(size: usize) -> Result<Tally, Failure> {
-    let mut members =
-        (0..size).map(|rank| Member::start(Place { rank, size })).collect::<Result<Vec<_>, _>>()?;
-    // Before the clock starts, and before it is read.
+pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
+    let mut members = (0..size)
+        .map(|rank| Member::start(SliceNumber { rank, size }))
+        .collect::<Result<Vec<_>, _>>()?;
+    // The two barriers: before the clock starts, and before it is read.
     for _ in 0..2 {
         for member in &mut members {
             member.line()?;
@@ -316,7 +321,7 @@ pub(super) fn lead(size: usize) -> Result<Tally, Failure> {
         serde_json::from_str(&line)
             .map_err(|e| Failure::Said(format!("a process said {line:?}: {e}")))
     });
-    let first: Tally =
+    let first: ReadTally =
         tallies.next().unwrap_or_else(|| Err(Failure::Said("no processes".into())))?;
     tallies.try_fold(first, |all, tally| Ok(all.and(&tally?)))
 }
@@ -327,9 +332,9 @@ mod tests {
 
     #[test]
     fn slices_are_counted_from_none() {
-        assert_eq!("0/4".parse(), Ok(Place { rank: 0, size: 4 }));
+        assert_eq!("0/4".parse(), Ok(SliceNumber { rank: 0, size: 4 }));
         for wrong in ["4/4", "1", "/", "-1/2", "0/0", "a/b"] {
-            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SliceNumber>().is_err(), "{wrong}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Counts of values whose range nobody knows beforehand, in bars of round widths.
+//! Counts of values whose range is not known beforehand, in bars of round widths.
 
 /// Bins on either side of zero.
 const BINS: i64 = 8192;
@@ -6,26 +6,27 @@ const BINS: i64 = 8192;
 /// Counts of values in bins, which are made wider when a value does not fit. The outcome does not
 /// depend on the order of the values.
 #[derive(Debug, Clone)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     width: f64,
     /// Whether bins were last put together by fives, or never: twos and fives in turn keep the
     /// widths round.
     by_fives: bool,
     counts: Vec<u64>,
-    /// Values farther from zero than this are no values.
+    /// Values farther from zero than this are not counted in bins.
     most: f64,
-    /// How many these were.
-    pub(super) outside: u64,
+    /// How many such values there were.
+    pub(crate) outside: u64,
 }
 
 impl Histogram {
-    /// Bins of 1 to begin with.
-    pub(super) fn new(most: f64) -> Self {
+    /// An empty histogram: its bins are 1 wide at first. Values beyond `most` on either side of
+    /// zero are only counted together.
+    pub(crate) fn new(most: f64) -> Self {
         Self { width: 1.0, by_fives: true, counts: vec![0; 2 * BINS as usize], most, outside: 0 }
     }
 
     /// Counts a value so many times.
-    pub(super) fn add(&mut self, value: f64, count: u64) {
+    pub(crate) fn add(&mut self, value: f64, count: u64) {
         if value.is_nan() || value.abs() > self.most {
             self.outside += count;
             return;
@@ -47,16 +48,15 @@ impl Histogram {
 
     /// Left edge, right edge and count of at most so many bars, from the first that is not empty to
     /// the last; a bar is never narrower than `least`.
-    pub(super) fn bars(&self, most: usize, least: f64) -> Vec<(f64, f64, u64)> {
+    pub(crate) fn bars(&self, most: usize, least: f64) -> Vec<(f64, f64, u64)> {
         let mut factor = 1;
         loop {
             // 1, 2, 5, 10, 20, 50, ...
             let counts =
                 if factor == 1 { self.counts.clone() } else { coarser(&self.counts, factor) };
             let width = self.width * factor as f64;
-            let (first, last) =
-                (counts.iter().position(|&n| n > 0), counts.iter().rposition(|&n| n > 0));
-            let Some((first, last)) = first.zip(last) else { return Vec::new() };
+            let Some(first) = counts.iter().position(|&n| n > 0) else { return Vec::new() };
+            let last = counts.iter().rposition(|&n| n > 0).unwrap_or(first);
             if (last - first < most && width >= least) || factor > 2 * BINS as usize {
                 let edge = |bin: usize| (bin as f64 - (counts.len() / 2) as f64) * width;
                 return (first..=last)
@@ -71,7 +71,7 @@ impl Histogram {
     }
 }
 
-/// Counts of bins put together, so many to one, from zero on to either side.
+/// Puts `factor` bins together to one, from zero on to either side.
 fn coarser(counts: &[u64], factor: usize) -> Vec<u64> {
     let half = counts.len() / 2;
     let bins = half.div_ceil(factor).max(1);

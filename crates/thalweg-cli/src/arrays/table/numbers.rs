@@ -15,7 +15,7 @@ use thalweg::hdf5::libhdf5::Array;
 use thalweg::nexus::Number;
 
 /// Arrow's name of a type of numbers.
-pub(in crate::read) fn data_type(number: Number) -> DataType {
+pub(in crate::arrays) fn data_type(number: Number) -> DataType {
     match number {
         Number::U8 => DataType::UInt8,
         Number::U16 => DataType::UInt16,
@@ -31,7 +31,7 @@ pub(in crate::read) fn data_type(number: Number) -> DataType {
 }
 
 /// Little-endian numbers as an array.
-pub(in crate::read) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
+pub(in crate::arrays) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
     match number {
         Number::U8 => fixed::<UInt8Type>(bytes),
         Number::U16 => fixed::<UInt16Type>(bytes),
@@ -54,12 +54,12 @@ fn fixed<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
 
 /// What the elements of a column are.
 pub(super) struct Element {
-    kind: Kind,
+    kind: ElementKind,
     /// Dimensions of each row.
     inner: Vec<i32>,
 }
 
-enum Kind {
+enum ElementKind {
     Number(Number),
     Half,
     Boolean,
@@ -72,15 +72,16 @@ enum Kind {
 impl Element {
     /// What Arrow can hold; else nothing.
     pub(super) fn new(array: &Array) -> Option<Self> {
-        let (name, size) = (array.dtype.to_string(), array.dtype.size());
+        let name = array.dtype.to_string();
+        let size = array.dtype.size();
         let kind = match (Number::of(&array.dtype), name.as_str()) {
-            (Some(number), _) => Kind::Number(number),
-            (None, "<f2") => Kind::Half,
-            (None, "|b1") => Kind::Boolean,
-            (None, "<c8") => Kind::Complex(Number::F32),
-            (None, "<c16") => Kind::Complex(Number::F64),
-            (None, name) if name.starts_with("|S") => Kind::Text(size),
-            (None, name) if name.starts_with("|V") => Kind::Bytes(i32::try_from(size).ok()?),
+            (Some(number), _) => ElementKind::Number(number),
+            (None, "<f2") => ElementKind::Half,
+            (None, "|b1") => ElementKind::Boolean,
+            (None, "<c8") => ElementKind::Complex(Number::F32),
+            (None, "<c16") => ElementKind::Complex(Number::F64),
+            (None, name) if name.starts_with("|S") => ElementKind::Text(size),
+            (None, name) if name.starts_with("|V") => ElementKind::Bytes(i32::try_from(size).ok()?),
             _ => return None,
         };
         let length = |&length: &u64| i32::try_from(length).ok().filter(|&length| length > 0);
@@ -90,12 +91,12 @@ impl Element {
 
     fn element_type(&self) -> DataType {
         match self.kind {
-            Kind::Number(number) => data_type(number),
-            Kind::Half => DataType::Float16,
-            Kind::Boolean => DataType::Boolean,
-            Kind::Text(_) => DataType::Binary,
-            Kind::Bytes(size) => DataType::FixedSizeBinary(size),
-            Kind::Complex(part) => DataType::FixedSizeList(item(data_type(part)), 2),
+            ElementKind::Number(number) => data_type(number),
+            ElementKind::Half => DataType::Float16,
+            ElementKind::Boolean => DataType::Boolean,
+            ElementKind::Text(_) => DataType::Binary,
+            ElementKind::Bytes(size) => DataType::FixedSizeBinary(size),
+            ElementKind::Complex(part) => DataType::FixedSizeList(item(data_type(part)), 2),
         }
     }
 
@@ -108,25 +109,25 @@ impl Element {
     /// Little-endian elements as a column.
     pub(super) fn column(&self, bytes: &[u8]) -> Result<ArrayRef, ArrowError> {
         let elements: ArrayRef = match self.kind {
-            Kind::Number(number) => array(number, bytes),
-            Kind::Half => fixed::<Float16Type>(bytes),
-            Kind::Boolean => {
+            ElementKind::Number(number) => array(number, bytes),
+            ElementKind::Half => fixed::<Float16Type>(bytes),
+            ElementKind::Boolean => {
                 let bits = BooleanBuffer::collect_bool(bytes.len(), |at| {
                     bytes.get(at).is_some_and(|&byte| byte != 0)
                 });
                 Arc::new(BooleanArray::new(bits, None))
             }
-            Kind::Text(size) => {
+            ElementKind::Text(size) => {
                 Arc::new(BinaryArray::from_iter_values(bytes.chunks_exact(size).map(|element| {
                     let end =
                         element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                     element.get(..end).unwrap_or_default()
                 })))
             }
-            Kind::Bytes(size) => {
+            ElementKind::Bytes(size) => {
                 Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(bytes), None)?)
             }
-            Kind::Complex(part) => list(array(part, bytes), 2)?,
+            ElementKind::Complex(part) => list(array(part, bytes), 2)?,
         };
         self.inner.iter().rev().try_fold(elements, |inner, &length| list(inner, length))
     }

@@ -15,16 +15,16 @@ use thalweg::new_file::{ArrowWriter, NewFile};
 
 use crate::common::{Failure, Outcome, output};
 
-/// What kind of file the rows go into.
+/// The format of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TableKind {
     Arrow,
     Parquet,
     Text { delimiter: u8 },
 }
 
-impl Kind {
-    /// A path whose ending says what kind of file it is.
+impl TableKind {
+    /// A path, and the format that its ending stands for.
     pub(crate) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
         let path = PathBuf::from(text);
         let kind = match path.extension().and_then(|e| e.to_str()) {
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// A file as a stream.
+/// A new file as a stream.
 pub(crate) struct Stream(NewFile);
 
 impl Write for Stream {
@@ -47,7 +47,7 @@ impl Write for Stream {
         Ok(bytes.len())
     }
 
-    /// All is flushed at the end.
+    /// Does nothing: finishing the file flushes everything.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -62,10 +62,10 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    pub(crate) fn create(path: &Path, kind: Kind, schema: &Schema) -> Result<Self, Failure> {
+    pub(crate) fn create(path: &Path, kind: TableKind, schema: &Schema) -> Result<Self, Failure> {
         Ok(match kind {
-            Kind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
-            Kind::Parquet => {
+            TableKind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
+            TableKind::Parquet => {
                 let stream = Stream(NewFile::create(path)?);
                 let properties =
                     WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -74,7 +74,7 @@ impl Sink {
                         .map_err(parquet)?;
                 Self::Parquet(Box::new(writer))
             }
-            Kind::Text { delimiter } => {
+            TableKind::Text { delimiter } => {
                 Self::Text(text(delimiter, schema, Stream(NewFile::create(path)?))?)
             }
         })
@@ -115,7 +115,7 @@ fn text<W: Write>(delimiter: u8, schema: &Schema, to: W) -> Result<csv::Writer<W
     Ok(writer)
 }
 
-/// Missing values are empty, lists are as in `[1, 2]`.
+/// Writes a batch as text. Missing values are empty, lists are written as in `[1, 2]`.
 fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> Outcome {
     let options = FormatOptions::new();
     let columns: Result<Vec<ArrayFormatter<'_>>, ArrowError> =

@@ -1,4 +1,4 @@
-//! Parts of arrays as h5py's users write them: `0:100:2,:,5`, or single elements.
+//! `--select`: parts of arrays as users of h5py write them: `0:100:2,:,5`, or single elements.
 
 use std::str::FromStr;
 
@@ -6,21 +6,21 @@ use thalweg::arrays::{Selection, Slab};
 
 use crate::common::Failure;
 
-/// What is wanted of each array.
+/// The part of each array that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Select {
-    /// Of the first dimensions; of the others everything.
+    /// Slices of the first dimensions; of the other dimensions everything.
     Slices(Vec<Slice>),
     /// These elements.
     Points(Vec<Vec<u64>>),
 }
 
-/// What is wanted in one dimension.
+/// The part of one dimension that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slice {
-    /// One index; the dimension is no dimension of the result.
+    /// One index: the result does not have this dimension.
     At(u64),
-    /// From, to (the end, if there is none), each how many.
+    /// From, to (`None`: the end), step.
     Range(u64, Option<u64>, u64),
 }
 
@@ -31,7 +31,8 @@ impl FromStr for Select {
         let number = |text: &str| {
             let wrong = || {
                 format!(
-                    "{text:?} is no place in an array: places are counted from 0, and not from the end"
+                    "{text:?} is no place in an array: places are counted from 0, and not from \
+                     the end"
                 )
             };
             text.trim().parse::<u64>().map_err(|_| wrong())
@@ -49,11 +50,9 @@ impl FromStr for Select {
             match parts.len() {
                 1 => Ok(Slice::At(number(text)?)),
                 2 | 3 => {
-                    let (from, to, step) = (
-                        or(parts.first(), Some(0))?,
-                        or(parts.get(1), None)?,
-                        or(parts.get(2), Some(1))?,
-                    );
+                    let from = or(parts.first(), Some(0))?;
+                    let to = or(parts.get(1), None)?;
+                    let step = or(parts.get(2), Some(1))?;
                     match step {
                         Some(step @ 1..) => Ok(Slice::Range(from.unwrap_or(0), to, step)),
                         _ => Err("a step is at least 1".into()),
@@ -81,7 +80,7 @@ impl Select {
                 let slab = |(slice, &length): (&Slice, &u64)| match *slice {
                     Slice::At(at) => Slab::from(at..at.saturating_add(1)),
                     Slice::Range(from, to, step) => {
-                        // As numpy has it, what is beyond the end is not there.
+                        // As in numpy, what lies beyond the end is left out.
                         let to = to.unwrap_or(length).min(length);
                         let count = to.saturating_sub(from).div_ceil(step);
                         kept.push(count);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use thalweg_gauge::report::{Figure, figures_page};
 
-use super::panel::{Axis, Marks, Panel, rounded, short};
+use super::{Axis, Marks, Panel, rounded, short};
 
 pub(super) fn page(title: &str, panels: &[Panel]) -> String {
     figures_page(title, panels.iter().map(|panel| figure(title, panel)).collect())
@@ -57,13 +57,17 @@ fn figure(page: &str, panel: &Panel) -> Figure {
 fn axis(axis: &Axis) -> Value {
     let ends = if axis.log { [axis.from.log10(), axis.to.log10()] } else { [axis.from, axis.to] };
     let kind = if axis.log { "log" } else { "linear" };
-    json!({ "title": { "text": axis.label }, "type": kind, "range": ends, "tickformat": if axis.log { "~s" } else { "" } })
+    let format = if axis.log { "~s" } else { "" };
+    json!({
+        "title": { "text": axis.label }, "type": kind, "range": ends, "tickformat": format,
+    })
 }
 
 fn line(points: &[(f64, f64)]) -> Value {
     json!({
         "type": "scatter", "mode": "lines", "line": { "color": "var(--c0)", "width": 1 },
-        "x": points.iter().map(|p| p.0).collect::<Vec<_>>(), "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
+        "x": points.iter().map(|p| p.0).collect::<Vec<_>>(),
+        "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
         "hovertemplate": "%{x}, %{y}<extra></extra>",
     })
 }
@@ -90,12 +94,14 @@ fn named(rows: &[(String, f64)]) -> Value {
         .collect();
     json!({
         "type": "bar", "orientation": "h", "marker": { "color": "var(--c0)" },
-        "x": rows.iter().map(|row| row.1).collect::<Vec<_>>(), "y": rows.iter().map(|row| &row.0).collect::<Vec<_>>(),
-        "text": text, "textposition": "outside", "cliponaxis": false, "hovertemplate": "%{y}: %{text}<extra></extra>",
+        "x": rows.iter().map(|row| row.1).collect::<Vec<_>>(),
+        "y": rows.iter().map(|row| &row.0).collect::<Vec<_>>(),
+        "text": text, "textposition": "outside", "cliponaxis": false,
+        "hovertemplate": "%{y}: %{text}<extra></extra>",
     })
 }
 
-/// Squares in place of a heat map, which the bundled Plotly does not have.
+/// Squares instead of a heat map, which the bundled Plotly does not have.
 fn grid(columns: usize, cells: &[Option<(String, f64)>]) -> Value {
     let shown: Vec<(usize, &(String, f64))> =
         cells.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))).collect();
@@ -104,9 +110,11 @@ fn grid(columns: usize, cells: &[Option<(String, f64)>]) -> Value {
         "type": "scatter", "mode": "markers",
         "x": shown.iter().map(|(i, _)| i % columns).collect::<Vec<_>>(),
         "y": shown.iter().map(|(i, _)| i / columns).collect::<Vec<_>>(),
-        "text": shown.iter().map(|(_, cell)| &cell.0).collect::<Vec<_>>(), "hovertemplate": "%{text}<extra></extra>",
+        "text": shown.iter().map(|(_, cell)| &cell.0).collect::<Vec<_>>(),
+        "hovertemplate": "%{text}<extra></extra>",
         "marker": {
-            "symbol": "square", "size": 400 / columns.max(20), "color": shown.iter().map(|(_, cell)| cell.1).collect::<Vec<_>>(),
+            "symbol": "square", "size": 400 / columns.max(20),
+            "color": shown.iter().map(|(_, cell)| cell.1).collect::<Vec<_>>(),
             "colorscale": [[0, "#cfe3f2"], [1, "#053a5f"]], "showscale": true,
             "colorbar": { "title": { "text": "samples" }, "thickness": 12 },
         },

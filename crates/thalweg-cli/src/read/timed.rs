@@ -1,48 +1,24 @@
-//! Reads that are timed: the consumer that every arm of a benchmark has, and the JSON line about
-//! the whole read.
+//! `thalweg read` without `--digest` and `--to`: reads are decoded, summed and timed.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
-use thalweg::engine::Clocks;
 use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
 use thalweg::store::throttled::Limits;
 
 use crate::common::{Outcome, output};
 use crate::digest;
 use crate::progress::Progress;
+use crate::timing::{Started, stages, with_build};
 
-/// What is done to the reads, as far as a report repeats it.
+/// How the reads are read, as far as the report repeats it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job {
+pub(super) struct TimedJob {
     pub(super) threads: usize,
     pub(super) decode: bool,
     pub(super) consumer_ns: u32,
     pub(super) throttle: Option<Limits>,
-}
-
-/// A moment, on the clock on the wall and on that of the process's CPU time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Started {
-    at: Instant,
-    cpu: Duration,
-}
-
-impl Started {
-    pub(super) fn now() -> Self {
-        Self { at: Instant::now(), cpu: process_cpu() }
-    }
-
-    /// Seconds since then: on the wall, and of CPU.
-    pub(super) fn seconds(&self) -> (f64, f64) {
-        (self.at.elapsed().as_secs_f64(), process_cpu().saturating_sub(self.cpu).as_secs_f64())
-    }
-}
-
-fn process_cpu() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
 /// Sums every sample, as each arm of a benchmark does.
@@ -50,7 +26,7 @@ fn process_cpu() -> Duration {
 struct Sums {
     sum: i64,
     digest: u64,
-    /// Nanoseconds more that it takes for each sample.
+    /// Nanoseconds that the consumer waits for each sample.
     delay_ns: u32,
     busy: Duration,
 }
@@ -79,7 +55,7 @@ impl Visitor for Sums {
             self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
         let delay = Duration::from_nanos(u64::from(self.delay_ns) * read.samples.len() as u64);
         if !delay.is_zero() {
-            // Busy, as a consumer that computes would be.
+            // A busy wait, as a consumer that computes would be busy.
             let until = Instant::now() + delay;
             while Instant::now() < until {
                 std::hint::spin_loop();
@@ -90,11 +66,11 @@ impl Visitor for Sums {
     }
 }
 
-/// Reads everything that is selected, and reports.
+/// Reads everything that is selected, and prints the report.
 pub(super) fn whole(
     set: &ReadSet,
     selection: &Selection,
-    job: Job,
+    job: TimedJob,
     as_json: bool,
     started: Started,
     progress: Progress,
@@ -117,7 +93,8 @@ pub(super) fn whole(
         if sums.is_some() {
             writeln!(
                 out,
-                "{} reads, {} samples, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s ({:.0} MB/s decoded)",
+                "{} reads, {} samples, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s \
+                 ({:.0} MB/s decoded)",
                 summary.reads,
                 summary.samples,
                 clocks.decode.bytes as f64 / 1e6,
@@ -127,7 +104,8 @@ pub(super) fn whole(
             let rate = stored / seconds.max(1e-9);
             writeln!(
                 out,
-                "{} reads, {stored:.1} MB stored, not decoded, in {seconds:.3} s ({rate:.0} MB/s stored)",
+                "{} reads, {stored:.1} MB stored, not decoded, in {seconds:.3} s \
+                 ({rate:.0} MB/s stored)",
                 summary.reads
             )?;
         }
@@ -137,7 +115,13 @@ pub(super) fn whole(
 }
 
 /// The JSON line about a whole read; without sums, nothing was decoded.
-fn report(sums: Option<&Sums>, summary: &Summary, job: Job, seconds: f64, cpu_s: f64) -> Value {
+fn report(
+    sums: Option<&Sums>,
+    summary: &Summary,
+    job: TimedJob,
+    seconds: f64,
+    cpu_s: f64,
+) -> Value {
     let clocks = summary.clocks;
     let decoded = sums.map(|_| summary.samples * 2);
     let mut report = json!({
@@ -160,37 +144,11 @@ fn report(sums: Option<&Sums>, summary: &Summary, job: Job, seconds: f64, cpu_s:
     report
 }
 
-/// Says where a run's time went, of which a consumer had some of the decoders'.
-pub(super) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
-    let stage = |busy: Duration, exposed: Duration, bytes: u64| json!({ "busy_s": busy.as_secs_f64(), "exposed_s": exposed.as_secs_f64(), "bytes": bytes });
-    report["requests"] = clocks.requests.into();
-    report["max_depth"] = clocks.max_depth.into();
-    report["peak_buffers"] = clocks.peak_buffers.into();
-    report["peak_oversize"] = clocks.peak_oversize.into();
-    report["stages"] = json!({
-        "fetch": stage(clocks.fetch.busy, clocks.fetch.exposed, clocks.fetch.bytes),
-        "decode": stage(clocks.decode.busy.saturating_sub(consumer), clocks.decode.exposed, clocks.decode.bytes),
-        "deliver": stage(clocks.deliver.busy + consumer, clocks.deliver.exposed, clocks.decode.bytes),
-    });
-}
-
-/// Says which program it was, and how that was built.
-pub(crate) fn with_build(mut report: Value) -> Value {
-    report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
-    report["build"] = json!({
-        "compiler": env!("THALWEG_COMPILER"),
-        "flags": env!("THALWEG_FLAGS"),
-        "allocator": thalweg_gauge::host::allocator(),
-        "zstd": thalweg::codec::zstd::version(),
-    });
-    report
-}
-
-/// Gets reads one by one, and reports the latencies.
+/// Gets reads one by one, and prints a report with the latencies.
 pub(super) fn one_by_one(
     file: &ReadFile,
     selection: &Selection,
-    job: Job,
+    job: TimedJob,
     started: Started,
 ) -> Outcome {
     let Selection::Ids(ids) = selection else { return Ok(()) };
@@ -198,7 +156,9 @@ pub(super) fn one_by_one(
     let mut sums = Sums::slow(job.consumer_ns);
     let mut samples = 0_u64;
     let mut latencies = Vec::with_capacity(ids.len());
-    let (mut needed, mut stored, page) = (0, 0, thalweg::store::PAGE as u64);
+    let mut needed = 0;
+    let mut stored = 0;
+    let page = thalweg::store::PAGE as u64;
     for id in ids.iter() {
         let before = Instant::now();
         if job.decode {
@@ -209,7 +169,7 @@ pub(super) fn one_by_one(
         } else {
             getter.fetch(id)?;
         }
-        // With the sum, as the peer's.
+        // The sum is part of it, as it is for peers.
         latencies.push(before.elapsed().as_secs_f64() * 1e6);
         let size = getter.stored_bytes();
         stored += size;
@@ -230,7 +190,7 @@ pub(super) fn one_by_one(
         "bytes_stored": stored,
         "bytes_decoded": job.decode.then_some(samples * 2),
         "needed_bytes": needed,
-        // Each waits for the one before; the first for the header.
+        // Each waits for the one before it, the first one for the header.
         "requests": ids.len(),
         "dependent_requests": ids.len() as u64 + file.header_requests(),
         "sum": job.decode.then_some(sums.sum),

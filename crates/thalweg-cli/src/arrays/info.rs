@@ -1,4 +1,6 @@
-//! What is in an HDF5 file of arrays, and how it lies there.
+//! `thalweg info` of a file of arrays: what is in it, and how it is stored.
+
+mod events;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,16 +11,15 @@ use thalweg::hdf5::libhdf5::{Array, Found, Place, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
-use super::{nexus, short};
-use crate::common::{Failure, complain};
+use super::shape_in_words;
+use crate::common::{Failure, complain, shortened};
 use crate::evict;
-use crate::hdf5::times;
 
 /// How many strings of a dataset are shown.
 const FEW: u64 = 8;
 
-/// Chunks that follow their neighbour in the file, of those that have one: 1 for an array that is
-/// read in one sweep.
+/// The share of chunks that lie behind the chunk before them: 1 for an array that is read in one
+/// sweep.
 fn in_order(array: &Array) -> Option<f64> {
     let Place::Chunked(_, chunks) = &array.place else { return None };
     let pairs = chunks.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
@@ -41,14 +42,16 @@ fn filters(array: &Array) -> Vec<String> {
     array.pipeline.0.iter().map(ToString::to_string).collect()
 }
 
-/// How an array lies in the file, in words.
+/// How an array is stored, in words.
 fn layout(array: &Array) -> String {
     let mut words = match &array.place {
         Place::Inline(_) => "in the header".to_owned(),
         Place::Contiguous(Some(_)) => "in one run".to_owned(),
         Place::Contiguous(None) => "nothing stored".to_owned(),
         Place::Library(why) => return format!("read by libhdf5: {why}"),
-        Place::Chunked(chunk, chunks) => format!("{} chunks of {}", chunks.len(), times(chunk)),
+        Place::Chunked(chunk, chunks) => {
+            format!("{} chunks of {}", chunks.len(), shape_in_words(chunk))
+        }
     };
     if let Some(share) = in_order(array) {
         let _ = write!(words, ", {:.0} % in order", share * 100.0);
@@ -66,7 +69,7 @@ struct Few {
     shape: Vec<u64>,
     item: Option<String>,
     shown: Vec<String>,
-    /// Why none are.
+    /// Why none are shown.
     refused: Option<String>,
 }
 
@@ -98,14 +101,25 @@ impl Few {
         if let Some(why) = &self.refused {
             return format!("not read: {what} of any length; {why}");
         }
-        let count =
-            if self.shape.is_empty() { "one of the".to_owned() } else { times(&self.shape) };
+        let count = if self.shape.is_empty() {
+            "one of the".to_owned()
+        } else {
+            shape_in_words(&self.shape)
+        };
         let shown: Vec<String> =
-            self.shown.iter().map(|text| format!("{:?}", short(text))).collect();
+            self.shown.iter().map(|text| format!("{:?}", shortened(text))).collect();
         let more = if self.shape.iter().product::<u64>() > FEW { ", ..." } else { "" };
         format!("{count} {what} of any length: {}{more}", shown.join(", "))
             .trim_end_matches(": ")
             .to_owned()
+    }
+}
+
+/// The shape of a chunk, and how many chunks there are.
+fn chunks(array: &Array) -> Option<(&[u64], usize)> {
+    match &array.place {
+        Place::Chunked(chunk, chunks) => Some((chunk, chunks.len())),
+        _ => None,
     }
 }
 
@@ -121,7 +135,9 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
                 "not_read": what,
                 "shape": few.map(|few| &few.shape),
                 "items": few.and_then(|few| few.item.as_ref()),
-                "strings": few.filter(|few| few.item.is_none() && few.refused.is_none()).map(|few| &few.shown),
+                "strings": few
+                    .filter(|few| few.item.is_none() && few.refused.is_none())
+                    .map(|few| &few.shown),
                 "refused": few.and_then(|few| few.refused.as_ref()),
             })
         }
@@ -131,8 +147,8 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
             "dtype": array.dtype.to_string(),
             "bytes": array.bytes(),
             "bytes_stored": stored(array),
-            "chunk": if let Place::Chunked(chunk, _) = &array.place { Some(chunk) } else { None },
-            "chunks": if let Place::Chunked(_, chunks) = &array.place { Some(chunks.len()) } else { None },
+            "chunk": chunks(array).map(|(chunk, _)| chunk),
+            "chunks": chunks(array).map(|(_, count)| count),
             "in_order": in_order(array),
             "filters": filters(array),
             "other_files": other,
@@ -142,7 +158,7 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
 }
 
 /// Describes a file.
-pub(super) fn describe(
+pub(crate) fn describe(
     path: &Path,
     file: &ArrayFile,
     cached: &Residency,
@@ -151,15 +167,17 @@ pub(super) fn describe(
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let (datasets, size) = (file.datasets()?, file.store().size());
-    let events = nexus::look(file)?;
+    let datasets = file.datasets()?;
+    let size = file.store().size();
+    let events = events::look(file)?;
     if as_json {
         let rows =
             datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
         let index = file.index().map(|index| index.display().to_string());
         let file = path.display().to_string();
         let line = json!({
-            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size, "cached_share": cached.fraction(), "datasets": rows,
+            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size,
+            "cached_share": cached.fraction(), "datasets": rows,
             "index": index,
             "nexus": events.map(|events| events.json),
         });
@@ -180,8 +198,11 @@ pub(super) fn describe(
     for dataset in &datasets {
         let what = match &dataset.found {
             Found::Array(array) => {
-                let count =
-                    if array.shape.is_empty() { "one".to_owned() } else { times(&array.shape) };
+                let count = if array.shape.is_empty() {
+                    "one".to_owned()
+                } else {
+                    shape_in_words(&array.shape)
+                };
                 let other = file.elsewhere(dataset).len();
                 let place = if other > 0 {
                     format!("in {other} pieces of other files")

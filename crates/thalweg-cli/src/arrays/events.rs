@@ -1,4 +1,4 @@
-//! Events of neutron instruments and their logs: as a table, as numpy's arrays, or counted.
+//! `thalweg read --events` and `--logs`: as a table, as numpy's arrays, or counted.
 
 mod columns;
 mod npy;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Wanted};
+use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Summary, Wanted};
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
-use super::measured::Started;
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, Outcome, complain, output, print_json};
 use crate::progress::Progress;
-use crate::scan::sink::{Kind, Sink};
+use crate::table_sink::{Sink, TableKind};
+use crate::timing::Started;
 
-/// What of the events is read.
+/// Which events are read, or which logs.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
 pub(crate) struct EventArgs {
@@ -37,10 +37,12 @@ pub(crate) struct EventArgs {
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_pulses)]
     pulses: Option<Range<u64>>,
     /// Only pulses of this time, in seconds since the file's first pulse or as 2026-03-01T12:30:00Z
-    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_time)]
+    #[arg(allow_hyphen_values = true)]
     time: Option<(Option<Moment>, Option<Moment>)>,
     /// Only events of these times of flight, in us, or with ns, us, ms or s behind the number
-    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight, allow_hyphen_values = true)]
+    #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight)]
+    #[arg(allow_hyphen_values = true)]
     tof: Option<Range<f64>>,
     /// In which order a table has its rows; arrays and counts, which do not show it, are always
     /// read as the file has them
@@ -73,12 +75,13 @@ impl EventArgs {
         if as_stored { Order::AsStored } else { Order::ByBank }
     }
 
-    pub(super) fn asked(&self) -> bool {
+    /// Whether events or logs are to be read.
+    pub(crate) fn asked(&self) -> bool {
         self.events || self.logs.is_some()
     }
 }
 
-/// What stands before and behind the dots, if anything does.
+/// The texts before and behind the dots; `None` where there is none.
 fn ends(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
     let (from, to) = text.split_once("..").ok_or("expected A..B, A.. or ..B")?;
     let some = |end: &'static str, text: &'_ str| -> Result<bool, String> {
@@ -103,7 +106,7 @@ fn parse_time(text: &str) -> Result<(Option<Moment>, Option<Moment>), String> {
     Ok((from.map(moment).transpose()?, to.map(moment).transpose()?))
 }
 
-/// Nanoseconds.
+/// Parses times of flight, in nanoseconds.
 fn parse_flight(text: &str) -> Result<Range<f64>, String> {
     let (from, to) = ends(text)?;
     let time = |text: &str| {
@@ -124,11 +127,11 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
     Ok(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
 }
 
-/// Findings that are told one by one.
+/// Findings that are printed one by one.
 const TOLD: usize = 20;
 
-/// Says what is wrong with a file's events.
-pub(crate) fn tell(path: &str, findings: &[Finding]) {
+/// Prints what is wrong with a file's events.
+pub(super) fn print_findings(path: &str, findings: &[Finding]) {
     findings.iter().take(TOLD).for_each(|finding| complain(&format!("{path}: {finding}")));
     if findings.len() > TOLD {
         complain(&format!("{path}: {} more findings; --json lists all", findings.len() - TOLD));
@@ -136,9 +139,12 @@ pub(crate) fn tell(path: &str, findings: &[Finding]) {
 }
 
 /// A finding as JSON.
-pub(crate) fn as_json(finding: &Finding) -> Value {
+pub(super) fn finding_as_json(finding: &Finding) -> Value {
     let Finding { group, defect, at, count, found, expected, done } = finding;
-    json!({ "group": group, "defect": defect.name(), "at": at, "count": count, "found": found, "expected": expected, "done": done })
+    json!({
+        "group": group, "defect": defect.name(), "at": at, "count": count, "found": found,
+        "expected": expected, "done": done,
+    })
 }
 
 /// Where events go.
@@ -178,7 +184,7 @@ impl Out {
         }
     }
 
-    /// Makes it whole; banks without events are there, too.
+    /// Finishes the files. Banks without events get theirs, too.
     fn finish(self, banks: &[&Bank]) -> Outcome {
         match self {
             Self::Table(table) => table.0.finish(),
@@ -194,10 +200,10 @@ pub(super) fn is_npy(path: &Path) -> bool {
 }
 
 /// A path that names a table.
-pub(super) fn table(path: &Path) -> Result<(PathBuf, Kind), Failure> {
+pub(super) fn table(path: &Path) -> Result<(PathBuf, TableKind), Failure> {
     let usage =
         |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", path.display()));
-    Kind::parse_path(&path.to_string_lossy()).map_err(usage)
+    TableKind::parse_path(&path.to_string_lossy()).map_err(usage)
 }
 
 /// Reads events or logs. Paths in the file stand for banks.
@@ -234,13 +240,14 @@ pub(super) fn run(
     let name = file.store().name();
     if banks.is_empty() {
         return Err(Failure::Said(format!(
-            "{name}: found no group of events, expected one of class NXevent_data; `thalweg info` lists what it has"
+            "{name}: found no group of events, expected one of class NXevent_data; \
+             `thalweg info` lists what it has"
         )));
     }
     let order = args.order(to, banks.len());
     let mut out = Out::create(to, &banks, order, name)?;
     let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
-    // What a sink refuses is no error of the library's.
+    // The library stops with `Cancelled` where a sink fails; the failure is kept here.
     let mut refused = None;
     let summary = nexus.events_in(order, &wanted, &mut |batch| {
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
@@ -254,33 +261,52 @@ pub(super) fn run(
     }
     let summary = summary?;
     out.finish(&banks)?;
-    tell(name, &summary.findings);
-    let events: u64 = summary.events.iter().map(|(_, count)| count).sum();
-    let (seconds, cpu) = started.seconds();
-    let mut said = output();
+    print_findings(name, &summary.findings);
     if json {
-        let rows: Vec<Value> = summary
-            .events
-            .iter()
-            .filter_map(|(at, count)| nexus.banks().get(*at).map(|bank| (bank, count)))
-            .map(|(bank, count)| json!({ "bank": bank.name(), "path": bank.path(), "events": count }))
-            .collect();
-        let findings: Vec<Value> = summary.findings.iter().map(as_json).collect();
-        let line = json!({
-            "schema": "thalweg.events/1", "file": &**name, "to": to.map(|to| to.display().to_string()), "events": events,
-            "banks": rows, "findings": findings, "open_to_last_s": seconds, "cpu_s": cpu,
-        });
-        writeln!(said, "{line}")?;
+        print_json(&in_json(&nexus, &summary, name, to, started))
     } else {
-        let rate = events as f64 / 1e6 / seconds.max(1e-9);
-        let banks = banks.len();
-        let plural = if banks == 1 { "" } else { "s" };
-        writeln!(
-            said,
-            "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)"
-        )?;
+        print_in_words(&summary, banks.len(), started)
     }
-    said.flush()?;
+}
+
+fn event_count(summary: &Summary) -> u64 {
+    summary.events.iter().map(|(_, count)| count).sum()
+}
+
+/// What was read, as JSON.
+fn in_json(
+    nexus: &Nexus<'_>,
+    summary: &Summary,
+    file: &str,
+    to: Option<&Path>,
+    started: &Started,
+) -> Value {
+    let rows: Vec<Value> = summary
+        .events
+        .iter()
+        .filter_map(|(at, count)| nexus.banks().get(*at).map(|bank| (bank, count)))
+        .map(|(bank, count)| json!({ "bank": bank.name(), "path": bank.path(), "events": count }))
+        .collect();
+    let findings: Vec<Value> = summary.findings.iter().map(finding_as_json).collect();
+    let (seconds, cpu) = started.seconds();
+    json!({
+        "schema": "thalweg.events/1", "file": file, "to": to.map(|to| to.display().to_string()),
+        "events": event_count(summary), "banks": rows, "findings": findings,
+        "open_to_last_s": seconds, "cpu_s": cpu,
+    })
+}
+
+fn print_in_words(summary: &Summary, banks: usize, started: &Started) -> Outcome {
+    let events = event_count(summary);
+    let (seconds, _) = started.seconds();
+    let rate = events as f64 / 1e6 / seconds.max(1e-9);
+    let plural = if banks == 1 { "" } else { "s" };
+    let mut out = output();
+    writeln!(
+        out,
+        "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)"
+    )?;
+    out.flush()?;
     Ok(())
 }
 

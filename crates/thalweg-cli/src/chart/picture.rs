@@ -1,4 +1,4 @@
-//! Panels as PNG and SVG. The font is the program's own: servers have none.
+//! Panels as PNG and SVG. The program brings its own font, because servers may have no fonts.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
-use super::panel::{Marks, Panel, rounded, short};
+use super::{Marks, Panel, rounded, short};
 use crate::common::Failure;
 
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
@@ -261,7 +261,7 @@ const LABELS: usize = 6;
 /// Height of the title.
 const TITLE: f64 = 56.0;
 
-/// From pale to dark; the square root, so that small shares can be told from nothing.
+/// A colour from pale to dark, by the square root of the share: small shares are then visible.
 fn shade(share: f64) -> RGBColor {
     let at = share.clamp(0.0, 1.0).sqrt();
     let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * at).round() as u8;

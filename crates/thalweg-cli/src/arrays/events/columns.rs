@@ -13,12 +13,12 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use glob::Pattern;
 use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number, Values};
 
+use super::super::table::numbers;
 use super::{is_npy, npy, table};
 use crate::common::{Failure, Outcome, complain};
-use crate::read::table::numbers;
-use crate::scan::sink::Sink;
+use crate::table_sink::Sink;
 
-/// Time zones with names would need a table of them.
+/// UTC as an offset: Arrow needs a table of time zones for names.
 const UTC: &str = "+00:00";
 
 fn failed(error: arrow_schema::ArrowError) -> Failure {
@@ -34,7 +34,7 @@ fn times(times: impl Iterator<Item = i64>) -> ArrayRef {
     Arc::new(known.collect::<TimestampNanosecondArray>().with_timezone(UTC))
 }
 
-/// Few names, many rows.
+/// Strings of which few are different.
 fn name_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
@@ -100,7 +100,7 @@ impl Events {
     }
 }
 
-/// What all banks that have it agree on.
+/// The value that all banks agree on which have one. A failure if two banks differ.
 fn common<T: PartialEq + Copy + std::fmt::Debug>(
     banks: &[&Bank],
     file: &str,
@@ -112,7 +112,8 @@ fn common<T: PartialEq + Copy + std::fmt::Debug>(
         match (of(bank), known) {
             (Some(own), Some((other, name))) if own != other => {
                 return Err(Failure::Said(format!(
-                    "{file}: found {what} {own:?} in {} and {other:?} in {name}, expected one for all rows of a table; choose with --bank, or write .npy",
+                    "{file}: found {what} {own:?} in {} and {other:?} in {name}, expected one for \
+                     all rows of a table; choose with --bank, or write .npy",
                     bank.name()
                 )));
             }
@@ -157,7 +158,8 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
     if wanted.is_empty() {
         let count = nexus.logs().len();
         return Err(Failure::Said(format!(
-            "{name}: found none of its {count} logs that matches {text:?}; `thalweg info` lists them"
+            "{name}: found none of its {count} logs that matches {text:?}; \
+             `thalweg info` lists them"
         )));
     }
     if let Some(to) = to.filter(|to| is_npy(to)) {

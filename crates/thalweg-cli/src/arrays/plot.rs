@@ -1,37 +1,38 @@
-//! The events of a NeXus file: when they came, how long they flew, and where.
+//! `thalweg plot` of the events of a NeXus file: rate, times of flight, detectors, banks.
 
 use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 
-use super::histogram::Histogram;
-use super::panel::{Axis, Marks, Panel, rounded, short};
-use crate::common::{Failure, complain};
+use super::events::print_findings;
+use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
+use crate::common::{Failure, Outcome, complain};
 use crate::progress::Progress;
-use crate::read::tell;
 
-/// Times this far from the first pulse are none (a year), nor are times of flight this long (100
-/// s).
+/// Times further from the first pulse than a year are errors, and so are times of flight of more
+/// than 100 s: they are not drawn.
 const MOST_TIME_NS: f64 = 366.0 * 86_400.0 * NS;
 const MOST_FLIGHT_NS: f64 = 100.0 * NS;
-/// Ids are at most this.
+/// Larger ids are not drawn.
 const MOST_ID: f64 = u32::MAX as f64;
 
-/// Banks that are drawn; the rest is put together.
+/// Banks that are drawn; the last bar stands for all others.
 const BANKS: usize = 16;
 
-/// Pulses that a bar over time has at least, in the mean: with few, bars differ because one has a
-/// pulse more.
+/// The least mean number of pulses of a bar over time: of bars of few pulses, some are higher only
+/// because they have one more pulse.
 const PULSES_A_BAR: f64 = 20.0;
 
 const NS: f64 = 1e9;
 const US: f64 = 1e3;
 
-struct Tally {
+struct EventHistograms {
     /// Events by the time of their pulse since the first, in nanoseconds.
     times: Histogram,
-    /// Pulses that have a time, the earliest and the latest of these.
+    /// Pulses that have a time.
     pulses: u64,
+    /// The earliest and the latest time.
     ends: Option<(f64, f64)>,
+    /// Events of pulses without a time.
     timeless: u64,
     /// Events by their time of flight in nanoseconds.
     flights: Histogram,
@@ -39,7 +40,7 @@ struct Tally {
 }
 
 /// Panels about the wanted banks, with at most so many bars each.
-pub(super) fn panels(
+pub(crate) fn event_panels(
     file: &ArrayFile,
     banks: &[String],
     bars: usize,
@@ -58,54 +59,14 @@ pub(super) fn panels(
     }
     let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
     let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
-    let mut tally = Tally {
-        times: Histogram::new(MOST_TIME_NS),
-        pulses: 0,
-        ends: None,
-        timeless: 0,
-        flights: Histogram::new(MOST_FLIGHT_NS),
-        ids: Histogram::new(MOST_ID),
-    };
-    let start = nexus.start()?.unwrap_or(0);
-    let mut findings: Vec<Finding> = Vec::new();
-    for bank in &banks {
-        let (pulses, found) = nexus.pulses(bank)?;
-        findings.extend(found);
-        tally.timeless += pulses.before();
-        for pulse in 0..pulses.len() {
-            let events = pulses.events(pulse);
-            tally.pulse(
-                pulses.time(pulse).map(|time| (i128::from(time) - i128::from(start)) as f64),
-                events.end - events.start,
-            );
-        }
-        if pulses.is_empty() {
-            tally.timeless += bank.events();
-        }
-    }
-    // All at once: the parts of live files lie in the order in which they came, not bank by bank.
-    let columns: Vec<(&Bank, Column, &Dataset)> = banks
-        .iter()
-        .flat_map(|bank| {
-            let of = |column| bank.dataset(column).map(|dataset| (*bank, column, dataset));
-            [Column::Id, Column::Offset].into_iter().filter_map(of)
-        })
-        .collect();
-    let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
-    file.each(&datasets, &mut |at, part| {
-        let Some(&(bank, column, _)) = columns.get(at) else { return Ok(()) };
-        let Some(number) = bank.number(column) else { return Ok(()) };
-        let ns = bank.unit().ns() as f64;
-        number.floats(part, |value| match column {
-            Column::Id => tally.ids.add(value, 1),
-            _ => tally.flights.add(value * ns, 1),
-        });
-        Ok(())
-    })?;
-    tell(name, &findings);
+    let mut tally = EventHistograms::new();
+    let findings = tally.count_pulses(&nexus, &banks)?;
+    tally.count_events(file, &banks)?;
+    print_findings(name, &findings);
     if banks.iter().any(|bank| bank.number(Column::Weight).is_some()) {
         complain(
-            &"each event counts as one here, whatever its event_weight; `thalweg read --events --to` has the weights",
+            &"each event counts as one here, whatever its event_weight; \
+              `thalweg read --events --to` has the weights",
         );
     }
     let events: u64 = banks.iter().map(|bank| bank.events()).sum();
@@ -115,7 +76,67 @@ pub(super) fn panels(
     Ok((title, panels.into_iter().flatten().collect()))
 }
 
-impl Tally {
+impl EventHistograms {
+    fn new() -> Self {
+        Self {
+            times: Histogram::new(MOST_TIME_NS),
+            pulses: 0,
+            ends: None,
+            timeless: 0,
+            flights: Histogram::new(MOST_FLIGHT_NS),
+            ids: Histogram::new(MOST_ID),
+        }
+    }
+
+    /// Counts the events of all pulses. Returns what is wrong with the pulses.
+    fn count_pulses(
+        &mut self,
+        nexus: &Nexus<'_>,
+        banks: &[&Bank],
+    ) -> Result<Vec<Finding>, Failure> {
+        let start = nexus.start()?.unwrap_or(0);
+        let since = |time: i64| (i128::from(time) - i128::from(start)) as f64;
+        let mut findings = Vec::new();
+        for bank in banks {
+            let (pulses, found) = nexus.pulses(bank)?;
+            findings.extend(found);
+            self.timeless += pulses.before();
+            for pulse in 0..pulses.len() {
+                let events = pulses.events(pulse);
+                self.pulse(pulses.time(pulse).map(since), events.end - events.start);
+            }
+            if pulses.is_empty() {
+                self.timeless += bank.events();
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Counts events by their times of flight and their ids.
+    fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> Outcome {
+        // All datasets are read together: the chunks of live files lie in the order in which they
+        // were full, not bank by bank.
+        let columns: Vec<(&Bank, Column, &Dataset)> = banks
+            .iter()
+            .flat_map(|bank| {
+                let of = |column| bank.dataset(column).map(|dataset| (*bank, column, dataset));
+                [Column::Id, Column::Offset].into_iter().filter_map(of)
+            })
+            .collect();
+        let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
+        file.each(&datasets, &mut |at, part| {
+            let Some(&(bank, column, _)) = columns.get(at) else { return Ok(()) };
+            let Some(number) = bank.number(column) else { return Ok(()) };
+            let ns = bank.unit().ns() as f64;
+            number.floats(part, |value| match column {
+                Column::Id => self.ids.add(value, 1),
+                _ => self.flights.add(value * ns, 1),
+            });
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     /// Counts the events of a pulse, at its time if that is known.
     fn pulse(&mut self, time: Option<f64>, events: u64) {
         let Some(time) = time.filter(|time| time.abs() <= MOST_TIME_NS) else {

@@ -1,0 +1,137 @@
+//! `thalweg info` of the events of a NeXus file: banks, pulses, times, and what is wrong with them.
+
+use serde_json::{Value, json};
+use thalweg::Error;
+use thalweg::arrays::ArrayFile;
+use thalweg::nexus::{Bank, Column, Entry, Finding, Log, Nexus, iso};
+use thalweg_gauge::units::digits;
+
+use super::super::events::finding_as_json;
+use crate::common::Failure;
+
+/// What a file has of events and logs.
+pub(super) struct EventSummary {
+    /// Lines of a description: a name, which may be empty, and a value.
+    pub(super) lines: Vec<(&'static str, String)>,
+    pub(super) json: Value,
+}
+
+const NS: f64 = 1e9;
+
+/// Looks at the pulses of every bank; `None` where there are neither banks nor logs. An error about
+/// events becomes a line, so that the rest of the file is described, too.
+pub(super) fn look(file: &ArrayFile) -> Result<Option<EventSummary>, Failure> {
+    match found(file) {
+        Err(Error::Cancelled) => Err(Error::Cancelled.into()),
+        Err(error) => {
+            let lines = vec![("events", format!("not read: {error}"))];
+            Ok(Some(EventSummary { lines, json: json!({ "not_read": error.to_string() }) }))
+        }
+        Ok(events) => Ok(events),
+    }
+}
+
+fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
+    let nexus = Nexus::find(file)?;
+    if nexus.banks().is_empty() && nexus.logs().is_empty() {
+        return Ok(None);
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut spans: Vec<Option<(i64, i64)>> = Vec::new();
+    for bank in nexus.banks() {
+        let (pulses, found) = nexus.pulses(bank)?;
+        spans.push(pulses.span());
+        findings.extend(found);
+    }
+    let from = spans.iter().flatten().map(|span| span.0).min();
+    let to = spans.iter().flatten().map(|span| span.1).max();
+    let span = from.zip(to);
+    let found = Found { nexus, findings, spans, span };
+    Ok(Some(EventSummary { lines: found.lines(), json: found.json() }))
+}
+
+/// What was found in a file.
+struct Found<'a> {
+    nexus: Nexus<'a>,
+    findings: Vec<Finding>,
+    /// The first and the last pulse of each bank, and of all.
+    spans: Vec<Option<(i64, i64)>>,
+    span: Option<(i64, i64)>,
+}
+
+impl Found<'_> {
+    fn banks(&self) -> impl Iterator<Item = (&Bank, Option<(i64, i64)>)> {
+        self.nexus.banks().iter().zip(self.spans.iter().copied())
+    }
+
+    fn events(&self) -> u64 {
+        self.nexus.banks().iter().map(Bank::events).sum()
+    }
+
+    fn json(&self) -> Value {
+        let bank = |(bank, span): (&Bank, Option<(i64, i64)>)| {
+            json!({
+                "bank": bank.name(), "path": bank.path(), "events": bank.events(),
+                "pulses": bank.pulses(), "unit": bank.unit().to_string(),
+                "weights": weighted(bank), "first_pulse": span.map(|span| iso(span.0)),
+                "duration_s": span.map(seconds),
+            })
+        };
+        let entry = |entry: &Entry| {
+            let Entry { path, start_time, title, .. } = entry;
+            json!({ "path": path, "start_time": start_time, "title": title })
+        };
+        let log =
+            |log: &Log| json!({ "path": log.path(), "entries": log.len(), "units": log.units() });
+        json!({
+            "entries": self.nexus.entries().iter().map(entry).collect::<Vec<_>>(),
+            "banks": self.banks().map(bank).collect::<Vec<_>>(),
+            "events": self.events(),
+            "first_pulse": self.span.map(|span| iso(span.0)),
+            "duration_s": self.span.map(seconds),
+            "logs": self.nexus.logs().iter().map(log).collect::<Vec<_>>(),
+            "findings": self.findings.iter().map(finding_as_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let count = self.nexus.banks().len();
+        let plural = if count == 1 { "" } else { "s" };
+        let all = format!("{} of {count} bank{plural}{}", self.events(), words(self.span));
+        let mut lines = vec![("events", all)];
+        lines.extend(self.banks().map(|(bank, span)| {
+            let weights = if weighted(bank) { " with weights" } else { "" };
+            let words = format!(
+                "{}: {} events{weights}, {} pulses, times of flight in {}{}",
+                bank.path(),
+                bank.events(),
+                bank.pulses(),
+                bank.unit(),
+                words(span)
+            );
+            ("", words)
+        }));
+        let logs = self.nexus.logs();
+        if !logs.is_empty() {
+            let entries: u64 = logs.iter().map(Log::len).sum();
+            lines.push(("logs", format!("{} with {entries} entries", logs.len())));
+        }
+        for (at, finding) in self.findings.iter().enumerate() {
+            lines.push((if at == 0 { "findings" } else { "" }, finding.to_string()));
+        }
+        lines
+    }
+}
+
+fn weighted(bank: &Bank) -> bool {
+    bank.number(Column::Weight).is_some()
+}
+
+fn seconds(span: (i64, i64)) -> f64 {
+    (i128::from(span.1) - i128::from(span.0)) as f64 / NS
+}
+
+fn words(span: Option<(i64, i64)>) -> String {
+    span.map(|span| format!(", pulses from {} on for {} s", iso(span.0), digits(seconds(span))))
+        .unwrap_or_default()
+}

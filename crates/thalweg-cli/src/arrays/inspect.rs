@@ -1,0 +1,41 @@
+//! A child process that opens an HDF5 file before this one does: libhdf5 may crash on a malformed
+//! file, and then only the child ends.
+
+use std::path::{Path, PathBuf};
+
+use thalweg::Options;
+use thalweg::control::Control;
+use thalweg::format::fast5::try_reads;
+use thalweg::inspector::{Inspector, look};
+
+use crate::common::Outcome;
+
+/// The command that inspects a file. `own_index`: it finds chunks through the file's own indexes,
+/// even if there is an index beside the file.
+fn inspector(program: PathBuf, own_index: bool) -> Inspector {
+    let arguments = ["read", "--vet", "--no-index"];
+    Inspector::new(program, arguments.into_iter().take(if own_index { 3 } else { 2 }))
+}
+
+/// Has each file inspected that libhdf5 is going to open under these options.
+pub(crate) fn inspect_first(options: &Options) {
+    if let Ok(program) = std::env::current_exe() {
+        inspector(program, options.own_index).watch(&options.control);
+    }
+}
+
+/// Has a whole file inspected now.
+pub(super) fn inspect_now(path: &Path, control: &Control) -> Outcome {
+    let program =
+        std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
+    Ok(inspector(program, true).check(path, None, control)?)
+}
+
+/// `thalweg read --vet FILE [DATASET..]`: what the child process does. It opens the file, and reads
+/// the datasets.
+pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> Outcome {
+    let [path, datasets @ ..] = paths else { return Ok(()) };
+    let datasets: Vec<String> =
+        datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    Ok(look(path, &datasets, options, try_reads)?)
+}

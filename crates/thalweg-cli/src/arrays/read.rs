@@ -1,0 +1,214 @@
+//! `thalweg read` of a file of arrays: in one process or several, as digests, as a table, or timed.
+
+mod digests;
+mod timed;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use thalweg::arrays::Dataset;
+use thalweg::engine::default_threads;
+use thalweg::hdf5::libhdf5::{Array, Found};
+use thalweg::plan::Budget;
+use thalweg::reads::ReadFile;
+use thalweg::{ArrayFile, Identified, Opened, Options};
+
+use super::events::{self, EventArgs};
+use super::inspect::inspect_first;
+use super::ranks::{Ranks, SliceNumber, lead};
+use super::select::Select;
+use super::table;
+use crate::common::{Failure, Outcome, alone, complain, output};
+use crate::progress::Progress;
+use crate::timing::Started;
+
+/// Which parts of arrays are read, and by which processes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ArrayArgs {
+    /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
+    /// as in 1,2;3,4
+    #[arg(long, value_name = "SELECTION")]
+    #[arg(conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
+    select: Option<Select>,
+    /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with
+    /// MPI
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
+    ranks: Option<u16>,
+    /// HDF5: read this slice of how many, counted from 0, as in 0/4; the digests of all add up to
+    /// that of the whole
+    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
+    slice: Option<SliceNumber>,
+    /// HDF5: print what so many processes would read of each dataset, a line of JSON for each, and
+    /// read nothing
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
+    slices: Option<u16>,
+    /// Follow the process that started this one for --ranks
+    #[arg(long, hide = true, requires = "slice")]
+    member: bool,
+}
+
+/// What `thalweg read` is asked to do with a file of arrays.
+pub(crate) struct ReadJob<'a> {
+    /// Paths and patterns of datasets; all datasets if there are none.
+    pub(crate) within: &'a [PathBuf],
+    /// The table or folder of arrays to write.
+    pub(crate) to: Option<&'a Path>,
+    pub(crate) digests: bool,
+    pub(crate) as_json: bool,
+    /// All arrays are put into memory at once, instead of part by part.
+    pub(crate) at_once: bool,
+    pub(crate) is_trusted: bool,
+    /// Decode threads, if --threads says how many.
+    pub(crate) threads: Option<usize>,
+    pub(crate) arrays: &'a ArrayArgs,
+    pub(crate) events: &'a EventArgs,
+    pub(crate) options: &'a Options,
+    pub(crate) started: Started,
+}
+
+/// Reads a file of arrays. Gives the file back if it turns out to be one of reads.
+pub(crate) fn read(
+    identified: Identified,
+    mut job: ReadJob<'_>,
+) -> Result<Option<ReadFile>, Failure> {
+    if job.events.asked() || job.to.is_some() {
+        return by_one_process(identified, &job);
+    }
+    let leads = job.arrays.ranks.filter(|_| !job.arrays.member).map(usize::from);
+    // What MPI takes to start is no part of reading, as little as an interpreter's start is.
+    let args = job.arrays;
+    let ranks = leaving_out(&mut job.started, || Ranks::find(args.slice, args.member))?;
+    let processes = ranks.on_this_machine().max(leads.unwrap_or(1));
+    let threads = job.threads.unwrap_or_else(|| (default_threads() / processes).max(1));
+    let budget = Budget { threads, ..job.options.budget };
+    let options = Options { budget, ..job.options.clone() };
+    by_ranks(identified, &job, &ranks, leads, options).map_err(|failure| ranks.abort(failure))
+}
+
+/// Does some work whose time does not count.
+fn leaving_out<T>(started: &mut Started, work: impl FnOnce() -> T) -> T {
+    let before = Started::now();
+    let done = work();
+    let after = Started::now();
+    started.at += after.at - before.at;
+    started.cpu += after.cpu.saturating_sub(before.cpu);
+    done
+}
+
+/// Reads events, or writes a table.
+fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<ReadFile>, Failure> {
+    if !job.is_trusted {
+        inspect_first(job.options);
+    }
+    let file = match identified.open(job.options.clone())? {
+        Opened::Arrays(file) => file,
+        other => return Ok(Some(other.into_reads()?)),
+    };
+    if job.arrays.ranks.is_some() || job.arrays.slice.is_some() {
+        return Err(Failure::Usage("events and tables are read by one process".into()));
+    }
+    alone()?;
+    match job.to {
+        Some(to) if !job.events.asked() => {
+            table::run(&file, job.within, to, job.as_json, &job.started)?;
+        }
+        to => events::run(&file, job.within, job.events, to, job.as_json, &job.started)?,
+    }
+    Ok(None)
+}
+
+/// Reads as one of several processes, or as the only one. `leads`: starts so many processes, which
+/// read.
+fn by_ranks(
+    identified: Identified,
+    job: &ReadJob<'_>,
+    ranks: &Ranks,
+    leads: Option<usize>,
+    options: Options,
+) -> Result<Option<ReadFile>, Failure> {
+    // One process has the file inspected for all.
+    let opened = if ranks.own().rank == 0 {
+        if !job.is_trusted {
+            inspect_first(&options);
+        }
+        let opened = identified.open(options)?;
+        ranks.meet();
+        opened
+    } else {
+        ranks.meet();
+        identified.open(options)?
+    };
+    let file = match opened {
+        Opened::Arrays(file) => file,
+        other => return Ok(Some(other.into_reads()?)),
+    };
+    match leads {
+        Some(size) => timed::print(&file, &lead(size)?, job, size, None)?,
+        None => arrays(&file, job, ranks)?,
+    }
+    Ok(None)
+}
+
+/// The arrays among the datasets at or below the paths and patterns, or among all datasets. Prints
+/// what the other datasets are.
+pub(super) fn arrays_at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
+    let mut datasets = Vec::new();
+    for path in paths {
+        datasets.extend(file.matching(&path.to_string_lossy()).map_err(Failure::of_argument)?);
+    }
+    if paths.is_empty() {
+        datasets = file.datasets()?;
+    }
+    datasets.retain(|dataset| match &dataset.found {
+        Found::Array(_) => true,
+        Found::Other(what) => {
+            complain(&format!("{}: not read: {what}", dataset.path()));
+            false
+        }
+    });
+    Ok(datasets)
+}
+
+fn array(dataset: &Dataset) -> Option<&Array> {
+    match &dataset.found {
+        Found::Array(array) => Some(array),
+        Found::Other(_) => None,
+    }
+}
+
+/// Reads datasets, and prints a digest of each or figures about all.
+fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
+    if let Some(note) = file.note() {
+        complain(&note);
+    }
+    let datasets = arrays_at(file, job.within)?;
+    if let Some(count) = job.arrays.slices {
+        return print_slices(file, &datasets, usize::from(count));
+    }
+    let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
+    let size = ranks.own().size;
+    let _progress = Progress::watch(&file.options().control, total / size as u64);
+    if let Some(select) = &job.arrays.select {
+        alone()?;
+        return digests::selected(file, &datasets, select, job);
+    }
+    match (job.digests, size) {
+        (true, 1) => digests::print(file, &datasets),
+        (true, _) => Err(Failure::Usage(
+            "a slice has no digest of its own: use --json, whose digest is that of all".into(),
+        )),
+        (false, _) => timed::run(file, &datasets, job, ranks),
+    }
+}
+
+/// Prints what each of `count` processes would read.
+fn print_slices(file: &ArrayFile, datasets: &[Dataset], count: usize) -> Outcome {
+    let mut out = output();
+    for slice in file.slices(&datasets.iter().collect::<Vec<_>>(), count)? {
+        writeln!(out, "{}", json!(slice))?;
+    }
+    Ok(out.flush()?)
+}

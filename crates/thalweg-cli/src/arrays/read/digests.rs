@@ -1,0 +1,135 @@
+//! Digests of arrays, or of parts of them.
+
+use std::io::Write;
+
+use sha2::{Digest, Sha256};
+use thalweg::arrays::{ArrayFile, Dataset, Memory, Selection, Want};
+use thalweg::hdf5::libhdf5::Array;
+
+use super::super::checksum::WordSum;
+use super::super::ranks::ReadTally;
+use super::super::select::Select;
+use super::super::shape_in_words;
+use super::{ReadJob, array, timed};
+use crate::common::{Failure, Outcome, complain, output};
+use crate::digest::hex;
+
+/// Prints a row for each dataset: path, shape, type, SHA-256 of the values.
+pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
+    let together = hashes_together(file, datasets)?;
+    let mut out = output();
+    let mut failed = None;
+    for (number, dataset) in datasets.iter().enumerate() {
+        let Some(array) = array(dataset) else { continue };
+        let hash = match &together {
+            Some(hashes) => Ok(hashes[number].clone()),
+            None => hash_alone(file, dataset),
+        };
+        match (hash, array.library()) {
+            (Ok(hash), _) => {
+                let hash = hex(&hash.finalize());
+                print_row(&mut out, dataset.path(), &array.shape, array, &hash)?;
+            }
+            (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
+            // What libhdf5 cannot do is no defect of the file.
+            (Err(error), Some(why)) => {
+                complain(&format!("{}: not read: {why}; {error}", dataset.path()));
+            }
+            // The other datasets get their digests although this one has a defect.
+            (Err(error), None) => {
+                if let Some(before) = failed.replace(error) {
+                    complain(&before);
+                }
+            }
+        }
+    }
+    out.flush()?;
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The hashes of all datasets, read together, because they may lie side by side. `None` where one
+/// of them fails, or is read by libhdf5: then each is read alone.
+fn hashes_together(file: &ArrayFile, datasets: &[Dataset]) -> thalweg::Result<Option<Vec<Sha256>>> {
+    let all: Vec<&Dataset> = datasets.iter().collect();
+    if all.iter().any(|dataset| array(dataset).is_some_and(|array| array.library().is_some())) {
+        return Ok(None);
+    }
+    let mut hashes = vec![Sha256::new(); datasets.len()];
+    let outcome = file.each(&all, &mut |number, values| {
+        hashes[number].update(values);
+        Ok(())
+    });
+    match outcome {
+        Err(thalweg::Error::Cancelled) => Err(thalweg::Error::Cancelled),
+        outcome => Ok(outcome.ok().map(|_| hashes)),
+    }
+}
+
+fn hash_alone(file: &ArrayFile, dataset: &Dataset) -> thalweg::Result<Sha256> {
+    let mut hash = Sha256::new();
+    file.values(dataset, &mut |values| {
+        hash.update(values);
+        Ok(())
+    })?;
+    Ok(hash)
+}
+
+fn print_row(
+    out: &mut dyn Write,
+    path: &str,
+    shape: &[u64],
+    array: &Array,
+    hash: &str,
+) -> std::io::Result<()> {
+    writeln!(out, "{path}\t{}\t{}\t{hash}", shape_in_words(shape), array.dtype)
+}
+
+/// A part of an array.
+struct Pick<'a> {
+    dataset: &'a Dataset,
+    array: &'a Array,
+    selection: Selection,
+    /// The shape of the part.
+    shape: Vec<u64>,
+}
+
+/// Reads parts of datasets into memory. Prints a row for each as [`print()`] does, or figures about
+/// all.
+pub(super) fn selected(
+    file: &ArrayFile,
+    datasets: &[Dataset],
+    select: &Select,
+    job: &ReadJob<'_>,
+) -> Outcome {
+    let mut picks = Vec::new();
+    let mut values = Vec::new();
+    for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {
+        let (selection, shape) = select.of(dataset.path(), &array.shape)?;
+        let count = selection.count(&array.shape).map_err(Failure::Usage)?;
+        values.push(Memory::new(count as usize * array.dtype.size())?);
+        picks.push(Pick { dataset, array, selection, shape });
+    }
+    let mut wants: Vec<Want<'_>> = picks
+        .iter()
+        .zip(&mut values)
+        .map(|(pick, out)| Want { dataset: pick.dataset, selection: pick.selection.clone(), out })
+        .collect();
+    let summary = file.read(&mut wants)?;
+    drop(wants);
+    timed::consume(&values);
+    let (seconds, cpu) = job.started.seconds();
+    if !job.digests {
+        let sums = values.iter().map(|values| {
+            let mut sum = WordSum::default();
+            sum.update(values);
+            sum.value()
+        });
+        let tally = ReadTally::new(&summary, sums.collect(), (seconds, cpu, seconds));
+        return timed::print(file, &tally, job, 1, Some(&summary.clocks));
+    }
+    let mut out = output();
+    for (Pick { dataset, array, shape, .. }, bytes) in picks.iter().zip(&values) {
+        print_row(&mut out, dataset.path(), shape, array, &hex(&Sha256::digest(&**bytes)))?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,129 @@
+//! What about the layout of a file of reads costs time: a short code for programs, and words.
+
+use thalweg::format::Format;
+use thalweg::format::slow5::{Encoding, Framing, Header, RecordPress, SignalPress};
+use thalweg::model::StoreModel;
+use thalweg::reads::ReadFile;
+use thalweg_gauge::units::decimal_bytes;
+
+use crate::common::Failure;
+
+/// A code, and words.
+pub(crate) type LayoutFinding = (&'static str, String);
+
+/// Whether a file is laid out record by record, with an index beside it. POD5 and FAST5 know their
+/// reads by themselves.
+fn has_records(file: &ReadFile) -> bool {
+    matches!(file.format(), Format::Slow5 | Format::Blow5)
+}
+
+/// The mean length of a record, if the number of reads is known.
+pub(super) fn mean_record_bytes(file: &ReadFile, reads: Option<u64>) -> Option<f64> {
+    let header = file.header();
+    let end = Framing::new(header.encoding).end_marker();
+    let size = file.store().size();
+    let data = size.saturating_sub(header.data_offset).saturating_sub(end.len() as u64);
+    reads.filter(|&reads| reads > 0).map(|reads| data as f64 / reads as f64)
+}
+
+/// How many reads a file has, as far as that is known without reading it, and what is wrong with
+/// what tells it.
+pub(crate) fn known_reads(file: &ReadFile) -> Result<(Option<u64>, Vec<LayoutFinding>), Failure> {
+    let no_index =
+        "there is no index: the first read by id reads the whole file; run `thalweg index`";
+    match file.known_reads() {
+        Ok(Some(reads)) => Ok((Some(reads), Vec::new())),
+        Ok(None) if has_records(file) => Ok((None, vec![("no_index", no_index.into())])),
+        Ok(None) => Ok((None, Vec::new())),
+        Err(thalweg::Error::Cancelled) => Err(thalweg::Error::Cancelled.into()),
+        // A file with a damaged table or a damaged index can still be described.
+        Err(error) if file.format() == Format::Pod5 => {
+            let words = format!("{error}; `thalweg check` says what is left");
+            Ok((None, vec![("damaged", words)]))
+        }
+        Err(error) => {
+            let words = format!("{error}; delete it, and `thalweg index` makes another");
+            Ok((None, vec![("bad_index", words)]))
+        }
+    }
+}
+
+/// Whether the last bytes are those of a file that was finished.
+fn ends_properly(file: &ReadFile, end: &[u8]) -> Result<bool, Failure> {
+    let size = file.store().size();
+    // Rows end with a newline, whichever is the last.
+    let end = if end.is_empty() { b"\n" } else { end };
+    let mut last = vec![0; end.len()];
+    let at = size.checked_sub(end.len() as u64).filter(|&at| at + 1 >= file.header().data_offset);
+    let Some(at) = at else { return Ok(false) };
+    file.store().read_at(at, &mut last)?;
+    Ok(last == end)
+}
+
+/// What about the layout of a file's records costs time. `reads`: how many there are, if that is
+/// known.
+pub(crate) fn record_findings(
+    file: &ReadFile,
+    reads: Option<u64>,
+) -> Result<Vec<LayoutFinding>, Failure> {
+    let header = file.header();
+    let mut findings = Vec::new();
+    if !has_records(file) {
+        return Ok(findings);
+    }
+    let end = Framing::new(header.encoding).end_marker();
+    if !ends_properly(file, end)? {
+        let end = if header.encoding == Encoding::Binary { "its end marker" } else { "a newline" };
+        let words =
+            format!("the file does not end with {end}: it is truncated, or still being written");
+        findings.push(("no_end", words));
+    }
+    if header.encoding == Encoding::Ascii {
+        let words = "text is larger and slower to read than BLOW5; `thalweg convert` makes one";
+        findings.push(("text", words.into()));
+        return Ok(findings);
+    }
+    findings.extend(press_findings(header));
+    let (model, _) = file.model();
+    let mean = mean_record_bytes(file, reads);
+    findings.extend(mean.and_then(|mean| small_records(mean, &model)));
+    Ok(findings)
+}
+
+/// What about the compression of records costs time or readers.
+fn press_findings(header: &Header) -> Vec<LayoutFinding> {
+    let mut findings = Vec::new();
+    let record = header.record_press;
+    let signal = header.signal_press;
+    if !record.is_released() || !signal.is_released() {
+        let words =
+            format!("no released version of slow5lib reads record {record} with signal {signal}");
+        findings.push(("unreleased", words));
+    }
+    match record {
+        RecordPress::Zlib => {
+            let words = "zlib is slower to decode than zstd, for about the same size";
+            findings.push(("zlib", words.into()));
+        }
+        RecordPress::None if signal == SignalPress::None => {
+            let words = "nothing is compressed: the file is about twice as large as it need be";
+            findings.push(("uncompressed", words.into()));
+        }
+        _ => {}
+    }
+    findings
+}
+
+/// Records that are smaller than the gap that the store reads rather than skips.
+fn small_records(mean: f64, model: &StoreModel) -> Option<LayoutFinding> {
+    let gap = model.gap_bytes() as f64;
+    (mean < gap).then(|| {
+        let words = format!(
+            "records of {} are cheaper to read than to skip here (below {}): dense lists of ids \
+             read whole stretches",
+            decimal_bytes(mean),
+            decimal_bytes(gap)
+        );
+        ("small_records", words)
+    })
+}

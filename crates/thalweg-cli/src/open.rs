@@ -1,0 +1,157 @@
+//! How verbs open the paths that they are given: options, one file for what it holds, many files as
+//! a set.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use thalweg::engine::default_threads;
+use thalweg::graph::Network;
+use thalweg::plan::{Budget, DEFAULT_MEMORY};
+use thalweg::reads::{ReadFile, ReadSet, find};
+use thalweg::store::throttled::Limits;
+use thalweg::{Error, Identified, Options, StoreKind};
+
+use crate::arrays;
+use crate::common::{Failure, MEASURING, cancel_on_interrupt, complain, parse_bytes, parse_size};
+
+/// The options of every verb that reads files.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReadArgs {
+    /// Decode threads (default: all cores that this process may use)
+    #[arg(long, short = 't', value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory for buffers, batches and codecs, as in 64MiB or 1GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<usize>,
+    /// Which way the bytes come
+    #[arg(long, value_enum, default_value_t, overrides_with = "store")]
+    store: StoreChoice,
+    /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of
+    /// them, or none)
+    #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
+    throttle: Option<Limits>,
+    /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits
+    /// the store best
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, overrides_with = "gap")]
+    #[arg(help_heading = MEASURING)]
+    gap: Option<u64>,
+    /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they
+    /// lie
+    #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
+    no_index: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum StoreChoice {
+    /// Past the page cache for files too large to stay in it, else through it
+    #[default]
+    Auto,
+    /// Through the page cache, several reads in flight
+    Buffered,
+    /// Past the page cache (O_DIRECT)
+    Direct,
+    /// Past the page cache, with io_uring where that is allowed
+    Uring,
+    /// Through a map of the file, which nothing may change meanwhile
+    Mmap,
+    /// For measurements: from memory, over the budget, where all of the file was put before the
+    /// clock started
+    Memory,
+}
+
+impl ReadArgs {
+    /// The library's options, with Ctrl-C connected. Files that libhdf5 opens are inspected first.
+    pub(crate) fn options(&self) -> Options {
+        let options = self.trusting();
+        arrays::inspect_first(&options);
+        options
+    }
+
+    /// The library's options for trusted files, with Ctrl-C connected.
+    pub(crate) fn trusting(&self) -> Options {
+        Options {
+            store: match self.store {
+                StoreChoice::Auto => StoreKind::Auto,
+                StoreChoice::Buffered => StoreKind::Buffered,
+                StoreChoice::Direct => StoreKind::Direct,
+                StoreChoice::Uring => StoreKind::Uring,
+                StoreChoice::Mmap => StoreKind::Mmap,
+                StoreChoice::Memory => StoreKind::Memory,
+            },
+            budget: self.budget(),
+            control: cancel_on_interrupt(),
+            model: None,
+            throttle: self.throttle.filter(|limits| *limits != Limits::default()),
+            gap: self.gap,
+            own_index: self.no_index,
+        }
+    }
+
+    /// Decode threads, if --threads says how many.
+    pub(crate) fn threads(&self) -> Option<usize> {
+        self.threads.map(usize::from)
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        Budget {
+            threads: self.threads().unwrap_or_else(default_threads),
+            memory: self.memory.unwrap_or(DEFAULT_MEMORY),
+        }
+    }
+}
+
+/// Finds out what a path holds. `None` for folders and patterns, and where there is no file.
+pub(crate) fn identify(
+    path: &Path,
+    is_trusted: bool,
+    options: &Options,
+) -> thalweg::Result<Option<Identified>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    Ok(Some(Identified::new(path, options)?.trusted(is_trusted)))
+}
+
+/// Prints the warning about a file of reads, if there is one.
+pub(crate) fn print_note(path: &Path, file: &ReadFile) {
+    if let Some(note) = file.note() {
+        complain(&format!("{}: {note}", path.display()));
+    }
+}
+
+/// Opens files and folders as one data set, and prints warnings about them.
+pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, Failure> {
+    open_set_with(paths, None, options)
+}
+
+/// Opens files and folders as one data set, of which one file may be open already.
+pub(crate) fn open_set_with(
+    paths: &[PathBuf],
+    known: Option<ReadFile>,
+    options: Options,
+) -> Result<ReadSet, Failure> {
+    let set = ReadSet::open_with(paths, known, options).map_err(|e| about_networks(paths, e))?;
+    for (path, note) in set.notes() {
+        complain(&format!("{}: {note}", path.display()));
+    }
+    Ok(set)
+}
+
+/// The files of reads that paths and patterns stand for.
+pub(crate) fn find_reads(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    Ok(find(paths).map_err(|error| about_networks(paths, error))?)
+}
+
+/// The error for paths without reads: it names the verbs for networks if one of the paths is a
+/// network.
+fn about_networks(paths: &[PathBuf], error: Error) -> Error {
+    match paths.iter().find(|path| Network::is_at(path)) {
+        Some(path) if !matches!(error, Error::Cancelled) => Error::Unsupported {
+            file: path.to_string_lossy().into(),
+            what: "a network in place of reads".into(),
+            advice: "`thalweg graph` has the verbs for networks".into(),
+        },
+        _ => error,
+    }
+}

@@ -1,0 +1,56 @@
+//! What reports about timed work have in common: the clock, the stages, the build.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use thalweg::engine::Clocks;
+
+/// A moment: on the clock, and in the CPU time of the process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    pub(crate) at: Instant,
+    pub(crate) cpu: Duration,
+}
+
+impl Started {
+    pub(crate) fn now() -> Self {
+        Self { at: Instant::now(), cpu: process_cpu() }
+    }
+
+    /// Seconds since then: on the clock, and of CPU.
+    pub(crate) fn seconds(&self) -> (f64, f64) {
+        (self.at.elapsed().as_secs_f64(), process_cpu().saturating_sub(self.cpu).as_secs_f64())
+    }
+}
+
+fn process_cpu() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+/// Adds to a report where a run's time went. A consumer took `consumer` of the decoders' time.
+pub(crate) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
+    let stage = |busy: Duration, exposed: Duration, bytes: u64| json!({ "busy_s": busy.as_secs_f64(), "exposed_s": exposed.as_secs_f64(), "bytes": bytes });
+    let Clocks { fetch, decode, deliver, .. } = clocks;
+    report["requests"] = clocks.requests.into();
+    report["max_depth"] = clocks.max_depth.into();
+    report["peak_buffers"] = clocks.peak_buffers.into();
+    report["peak_oversize"] = clocks.peak_oversize.into();
+    report["stages"] = json!({
+        "fetch": stage(fetch.busy, fetch.exposed, fetch.bytes),
+        "decode": stage(decode.busy.saturating_sub(consumer), decode.exposed, decode.bytes),
+        "deliver": stage(deliver.busy + consumer, deliver.exposed, decode.bytes),
+    });
+}
+
+/// Adds to a report which program made it, and how that was built.
+pub(crate) fn with_build(mut report: Value) -> Value {
+    report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
+    report["build"] = json!({
+        "compiler": env!("THALWEG_COMPILER"),
+        "flags": env!("THALWEG_FLAGS"),
+        "allocator": thalweg_gauge::host::allocator(),
+        "zstd": thalweg::codec::zstd::version(),
+    });
+    report
+}

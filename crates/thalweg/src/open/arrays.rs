@@ -1,0 +1,36 @@
+//! HDF5 files: arrays, or reads in FAST5's groups.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_hdf5::libhdf5::ExternalAccess;
+use thalweg_io::Result;
+use thalweg_io::open::{OpenedStore, Options};
+use thalweg_nanopore::fast5::has_reads;
+use thalweg_nanopore::reads::ReadFile;
+
+use super::Opened;
+
+pub use thalweg_hdf5::arrays::ArrayFile;
+
+/// Opens an HDF5 file for its arrays, or, where it has FAST5's groups, for its reads.
+pub(super) fn open(
+    path: &Path,
+    opened: OpenedStore,
+    is_trusted: bool,
+    options: Options,
+) -> Result<Opened> {
+    let OpenedStore { store, model, note, .. } = opened;
+    let again = OpenedStore { store: store.clone(), model, note: note.clone(), file: None };
+    let opened = OpenedStore { store, model, note, file: None };
+    let reach = if is_trusted { ExternalAccess::Anywhere } else { ExternalAccess::Folder };
+    let file = ArrayFile::from_opened(path, opened, reach, options.clone())?;
+    if has_reads(&file)? {
+        return Ok(Opened::Reads(ReadFile::from_opened(path, again, options)?));
+    }
+    Ok(Opened::Arrays(file))
+}
+
+pub(super) fn name(file: &ArrayFile) -> Arc<str> {
+    file.store().name().clone()
+}

@@ -1,0 +1,36 @@
+//! HDF5 files in builds without libhdf5: reads of FAST5, but no arrays.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::{Error, Result};
+use thalweg_nanopore::reads::ReadFile;
+
+use super::Opened;
+
+/// A file of arrays: this build opens none.
+#[derive(Debug)]
+pub enum ArrayFile {}
+
+/// Opens an HDF5 file for its reads. One without reads is refused.
+pub(super) fn open(
+    path: &Path,
+    opened: OpenedStore,
+    _is_trusted: bool,
+    options: Options,
+) -> Result<Opened> {
+    match ReadFile::from_opened(path, opened, options) {
+        Ok(file) => Ok(Opened::Reads(file)),
+        Err(Error::Unsupported { file, .. }) => Err(Error::Unsupported {
+            file,
+            what: "an HDF5 file of arrays".into(),
+            advice: "this thalweg reads no arrays: build it with the feature hdf5".into(),
+        }),
+        Err(other) => Err(other),
+    }
+}
+
+pub(super) fn name(file: &ArrayFile) -> Arc<str> {
+    match *file {}
+}
