@@ -1,6 +1,6 @@
 //! A comparison for people: plain text for a terminal, Markdown, and one self-contained HTML page.
 //!
-//! All three say the same, from the same [`facts`]; none leaves out what was rejected, refused or
+//! All three say the same, from the same `facts`; none leaves out what was rejected, refused or
 //! unverified.
 
 mod compared;

@@ -4,7 +4,7 @@
 //! A [`Recipe`] says how large it is, and a [`Network`] is that recipe made ready. The lists of an
 //! astrocyte depend on nothing but the seed, the number of neurons and the astrocyte: fewer
 //! astrocytes are the first ones of more, and their synapses have the same ids. As with
-//! [reads](super::Synth), they are the same on every machine.
+//! synthetic reads, they are the same on every machine.
 //!
 //! What of real tissue is modelled, and how:
 //!

@@ -2,7 +2,7 @@
 //! takes down.
 //!
 //! libhdf5 believes much of what a file says, and malformed ones make it crash, or go round in
-//! circles. A [`Guard`] in a [`Control`](thalweg_io::control::Control) makes every file that
+//! circles. A [`Guard`] in a [`Control`] makes every file that
 //! libhdf5 is going to open be looked through beforehand: by a command that calls [`look`] with the
 //! path, which does what will be done, within limits. What it is refused is found again by whoever
 //! reads the file next; what kills it is an error. It costs a process (a few milliseconds) and

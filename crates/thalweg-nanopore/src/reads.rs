@@ -228,7 +228,8 @@ impl ReadFile {
     /// workers.
     ///
     /// # Errors
-    /// [`Error::NotFound`] about ids, [`Error::Io`] if no thread can be started. Defects come as an
+    /// [`NotFound`](thalweg_io::Error::NotFound) about ids, [`Io`](thalweg_io::Error::Io) if no
+    /// thread can be started. Defects come as an
     /// item in their place (at the latest at the end of their window of an id list), after which
     /// there are none.
     pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(

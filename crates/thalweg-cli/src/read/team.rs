@@ -87,7 +87,7 @@ impl Tally {
 pub(super) enum Team {
     /// One process, of a slice or of everything.
     Alone(Place),
-    /// A member of [`Team::lead`], which hears from it through standard output.
+    /// A member of `read --ranks`, which hears from it through standard output.
     Member(Place),
     /// A member of MPI's world.
     #[cfg(feature = "mpi")]
