@@ -54,8 +54,9 @@ fmt:
 clippy:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# Links between items that lead nowhere are errors.
+# Links that lead nowhere are errors: those between items, and those of the pages.
 doc:
+	scripts/check-links.py
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 unit:
