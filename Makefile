@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy unit deny interop kills mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit deny interop kills mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -43,6 +43,7 @@ test:
 	@$(MAKE) system
 	@$(MAKE) fmt
 	@$(MAKE) --jobs=2 clippy peers
+	@$(MAKE) doc
 	@$(MAKE) deny
 	@$(MAKE) unit
 	@$(MAKE) interop
@@ -52,6 +53,11 @@ fmt:
 
 clippy:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Links that lead nowhere are errors: those between items, and those of the pages.
+doc:
+	scripts/check-links.py
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 unit:
 	cargo test --workspace --locked

@@ -1,7 +1,7 @@
 //! Stored bytes to values: pure functions, no I/O, no threads.
 //!
 //! Signal codecs *append* decoded samples to a `Vec<i16>`, so that many reads share one buffer, and
-//! never allocate more than the coded bytes can hold. A defect is a [`Fault`](crate::Fault) with
+//! never allocate more than the coded bytes can hold. A defect is a [`Fault`] with
 //! the offset inside the coded bytes, and leaves the buffer as it was. Byte codecs ([`zstd`],
 //! [`deflate`], HDF5's filters) *replace* the contents of their output and obey a limit.
 //!

@@ -110,8 +110,8 @@ const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
-    /// Opens a file. If `options.control` has an inspector (see the module `inspector`), it looks at
-    /// the file first. Where chunks lie is taken from an index that [`ArrayFile::write_index`]
+    /// Opens a file. If `options.control` has an inspector (see the module `inspector`), it looks
+    /// at the file first. Where chunks lie is taken from an index that [`ArrayFile::write_index`]
     /// saved, if there is one of this state of the file; [`ArrayFile::note`] says why not.
     ///
     /// # Errors

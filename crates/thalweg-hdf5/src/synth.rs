@@ -3,7 +3,7 @@
 //!
 //! A [`Recipe`] says what a file looks like, and a [`Run`] is that recipe made ready. Event `i` of
 //! a bank depends on nothing but the seed, the bank and `i`: files that differ in layout, order or
-//! compression hold the same values. As with [reads](super::Synth), they are the same on every
+//! compression hold the same values. As with synthetic reads, they are the same on every
 //! machine.
 //!
 //! ```

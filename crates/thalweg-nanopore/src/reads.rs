@@ -196,7 +196,8 @@ impl ReadFile {
     /// workers.
     ///
     /// # Errors
-    /// [`Error::NotFound`] about ids, [`Error::Io`] if no thread can be started. Defects come as an
+    /// [`NotFound`](thalweg_io::Error::NotFound) about ids, [`Io`](thalweg_io::Error::Io) if no
+    /// thread can be started. Defects come as an
     /// item in their place (at the latest at the end of their window of an id list), after which
     /// there are none.
     pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
@@ -227,8 +228,9 @@ impl ReadFile {
         self.map_as(false, selection, init, f)
     }
 
-    /// Maps each selected read. With `stored`, the signal comes as it is stored: [`Read::stored`] in
-    /// the place of [`Read::samples`]. Nothing is decoded then, so that damage of the signal does not show.
+    /// Maps each selected read. With `stored`, the signal comes as it is stored: [`Read::stored`]
+    /// in the place of [`Read::samples`]. Nothing is decoded then, so that damage of the signal
+    /// does not show.
     pub(crate) fn map_as<S, T, I, F>(
         &self,
         stored: bool,

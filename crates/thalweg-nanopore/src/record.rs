@@ -1,8 +1,8 @@
 //! The model of a read that all formats share: a header with read groups and their attributes, a
 //! record with primary and auxiliary fields, and an index of records by read id.
 //!
-//! It is SLOW5's model, because that is the most general one. POD5 and FAST5 files present themselves
-//! in it, so that selections, Arrow columns and every verb serve all formats alike.
+//! It is SLOW5's model, because that is the most general one. POD5 and FAST5 files present
+//! themselves in it, so that selections, Arrow columns and every verb serve all formats alike.
 
 pub(crate) mod auxiliary;
 mod header;

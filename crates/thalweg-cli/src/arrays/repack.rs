@@ -31,6 +31,8 @@ pub(crate) struct RepackArgs {
     chunk: Vec<ForPath<Kept<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
     /// keep; with PATH= as for --chunk
+    // The text is what `--help` shows, without backslashes before the brackets.
+    #[allow(rustdoc::broken_intra_doc_links)]
     #[arg(long, value_name = "[PATH=]FILTER", requires = "repack")]
     filter: Vec<ForPath<Filters>>,
     /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10

@@ -163,8 +163,8 @@ fn names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
     columns.iter().map(name).collect()
 }
 
-/// Rows that are read at a time: as many as the memory allows, and if possible whole chunks, so that
-/// each chunk is decoded once.
+/// Rows that are read at a time: as many as the memory allows, and if possible whole chunks, so
+/// that each chunk is decoded once.
 fn rows_at_a_time(file: &ArrayFile, columns: &[Column<'_>], length: u64) -> Result<u64, Failure> {
     let row: u64 = columns.iter().map(|(_, array)| array.bytes() / length.max(1)).sum();
     let chunk = columns.iter().filter_map(|(_, array)| match &array.place {

@@ -33,7 +33,7 @@ impl ArrayFile {
     /// in the file, if the datasets were written side by side or one after the other.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a dataset that is no array.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is no array.
     pub fn slices(&self, datasets: &[&Dataset], count: usize) -> Result<Vec<Slice>> {
         let subjects = self.subjects(datasets)?;
         let size = |part: &ElementRange| {

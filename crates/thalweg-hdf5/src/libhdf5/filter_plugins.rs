@@ -1,5 +1,5 @@
-//! Registers our decoders as filters of libhdf5. Our build of libhdf5 has no filter that needs another
-//! library, and values that libhdf5 reads itself may be compressed with one.
+//! Registers our decoders as filters of libhdf5. Our build of libhdf5 has no filter that needs
+//! another library, and values that libhdf5 reads itself may be compressed with one.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! The other files that hold values of an HDF5 file (external and virtual datasets), and the folders
-//! in which they may lie.
+//! The other files that hold values of an HDF5 file (external and virtual datasets), and the
+//! folders in which they may lie.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -94,7 +94,8 @@ impl ReadFile {
     }
 
     /// The selected reads as batches without samples, which are not decoded, and need not be
-    /// fetched where the format keeps them apart: in the place of `signal` stands `samples` (uint64), their number.
+    /// fetched where the format keeps them apart: in the place of `signal` stands `samples`
+    /// (uint64), their number.
     ///
     /// # Errors
     /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.

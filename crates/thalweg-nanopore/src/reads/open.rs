@@ -21,7 +21,8 @@ impl ReadFile {
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) and
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) about the path, [`Error::Malformed`](thalweg_io::Error::Malformed) about the header.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) about the path,
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) about the header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         Self::from_opened(path, OpenedStore::new(path, &options)?, options)

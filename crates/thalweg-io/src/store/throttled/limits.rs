@@ -12,7 +12,7 @@ use crate::model::StoreModel;
 /// More in flight than any store that is worth trying out needs.
 const MOST_DEPTH: usize = 64;
 
-/// What a [`ThrottledStore`] is held to. The default is no limit at all.
+/// What a [`ThrottledStore`](super::ThrottledStore) is held to. The default is no limit at all.
 ///
 /// ```
 /// use std::time::Duration;

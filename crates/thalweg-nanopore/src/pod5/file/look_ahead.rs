@@ -108,8 +108,8 @@ struct Fetches {
 }
 
 impl Fetches {
-    /// What takes the place of the rest when the look_ahead went away without a word: nothing may be
-    /// left out in silence.
+    /// What takes the place of the rest when the look_ahead went away without a word: nothing may
+    /// be left out in silence.
     fn broken_off(&self) -> (Arc<WorkList>, Vec<Fetch>) {
         let error = if self.control.is_cancelled() {
             Error::Cancelled

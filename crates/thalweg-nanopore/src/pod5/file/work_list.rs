@@ -1,4 +1,5 @@
-//! What the look-ahead thread hands to the workers: the record of each read, and where its samples are.
+//! What the look-ahead thread hands to the workers: the record of each read, and where its samples
+//! are.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
