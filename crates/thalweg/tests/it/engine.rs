@@ -386,7 +386,8 @@ fn a_slow_store_gets_more_requests_in_flight() {
 /// each of these runs most of such an interval.
 #[test]
 fn nobody_sleeps_through_the_end() {
-    const RUNS: usize = 200;
+    const RUNS: u32 = 40;
+    const ROUNDS: usize = 20;
     const INTERVAL: Duration = Duration::from_millis(100);
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (bytes, _) = records(&[3000; 40]);
@@ -406,16 +407,18 @@ fn nobody_sleeps_through_the_end() {
         batches: 4,
         delivery,
     };
-    let prompt = (0..RUNS).filter(|_| {
+    let took = || {
         let start = std::time::Instant::now();
-        let store = Arc::new(FileStore::open(&path).unwrap());
-        assert_eq!(
-            run(store, framed(&bytes), Copy { limit: 9, poison: u64::MAX }, shape).unwrap().len(),
-            40
-        );
-        start.elapsed() < INTERVAL / 2
-    });
-    // On a busy machine each of them waits for a processor, but hardly all of them that long.
-    let prompt = prompt.count();
-    assert!(prompt > RUNS / 4, "{prompt} of {RUNS} small runs ended without such a wait");
+        for _ in 0..RUNS {
+            let store = Arc::new(FileStore::open(&path).unwrap());
+            let copy = Copy { limit: 9, poison: u64::MAX };
+            assert_eq!(run(store, framed(&bytes), copy, shape).unwrap().len(), 40);
+        }
+        start.elapsed()
+    };
+    // A run takes a millisecond; with a wake-up missing, two runs of five lost 100 of them. Other
+    // work on the machine may slow some rounds as much, but not each of them.
+    let late = |took: &Duration| *took >= RUNS * INTERVAL / 8;
+    let rounds: Vec<_> = (0..ROUNDS).map(|_| took()).take_while(late).collect();
+    assert!(rounds.len() < ROUNDS, "{RUNS} small runs took {rounds:?}");
 }
