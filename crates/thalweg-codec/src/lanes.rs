@@ -350,9 +350,9 @@ impl Kernel {
         run!(self, svb16(keys, data, out), from)
     }
 
-    /// Decodes blocks of bytes with exceptions into `out`: bit i of `flags[b]` says that sample 32b
-    /// + i is the next of `words`. `from.bytes` counts in `data`, `from.samples` is only counted
-    /// on.
+    /// Decodes blocks of bytes with exceptions into `out`: bit i of `flags[b]` says that sample
+    /// `32 * b + i` is the next of `words`. `from.bytes` is a place in `data`; `from.samples` is
+    /// only counted on.
     pub(crate) fn ex_zd(
         self,
         flags: &[u32],

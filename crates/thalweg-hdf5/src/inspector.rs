@@ -1,7 +1,7 @@
 //! Opens an HDF5 file in a child process first, so that a malformed file crashes the child only.
 //!
 //! libhdf5 trusts much of what a file says. Malformed files make it crash or loop forever. A
-//! [`Inspector`] in a [`Control`](thalweg_io::control::Control) inspects every file before libhdf5
+//! [`Inspector`] in a [`Control`] inspects every file before libhdf5
 //! opens it. Its command calls [`look`] with the path, which performs the same work within limits
 //! of time and memory. If the child is killed, the file is an error. If the child fails, the parent
 //! reports the error itself when it reads the file. An inspection costs one process (a few

@@ -114,7 +114,7 @@ fn serve_here<'scope, S: Store + ?Sized>(
         {
             match feed.next(false) {
                 more @ Next::Read(_) => {
-                    drop(scope.spawn(move || serve_here(scope, store, feed, left, more)))
+                    drop(scope.spawn(move || serve_here(scope, store, feed, left, more)));
                 }
                 Next::Later | Next::End => {
                     left.fetch_add(1, Ordering::Relaxed);

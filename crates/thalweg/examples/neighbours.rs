@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use thalweg::graph::{Direction, Neighbours, Network, Options, Writer, input};
+use thalweg::graph::{Direction, Neighbours, Network, NetworkOptions, Writer, input};
 use thalweg::synth::neuroglial::{self, NeuroglialWriter, Recipe};
 
 #[allow(clippy::print_stdout)]
@@ -21,25 +21,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = folder.path().join("network");
 
     // One process at a time may write. All of the import is there afterwards, or none of it.
-    let mut writer = Writer::open(&store, Options::default())?;
+    let mut writer = Writer::open(&store, NetworkOptions::default())?;
     let imported =
-        writer.import(input::open(&path, &input::Options::default())?, &mut |_edges| ())?;
+        writer.import(input::open(&path, &input::InputOptions::default())?, &mut |_edges| ())?;
     println!("imported {} vertices and {} edges", imported.vertices, imported.edges);
     drop(writer);
 
     // A network shows the store as it was when it was opened.
-    let network = Network::open(&store, Options::default())?;
-    for edges in network.populations() {
-        println!("population {}: {} edges", edges.population.name, edges.count);
+    let network = Network::open(&store, NetworkOptions::default())?;
+    for (number, edges) in network.populations().iter().enumerate() {
+        println!("population {}: {} edges", edges.population.name, network.edge_count(number));
     }
     let astrocyte = network.type_of("Astrocyte")?;
     let neuron = network.type_of("Neuron")?;
-    let ways = network.ways(astrocyte, Some(neuron), Direction::Auto);
+    let adjacencies = network.adjacencies(astrocyte, Some(neuron), Direction::Auto);
 
     // One call for many vertices: their lists are fetched together, in the order of the files.
     let vertices = [0, 3];
     let mut neighbours = Neighbours::default();
-    network.neighbours(&ways, &vertices, &mut neighbours)?;
+    network.neighbours(&adjacencies, &vertices, &mut neighbours)?;
     for (place, vertex) in vertices.iter().enumerate() {
         let list = neighbours.of(place);
         println!("astrocyte {vertex}: {} neurons, from {:?}", list.len(), list.first());
@@ -51,6 +51,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn synthetic(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let path = folder.join("network.h5");
     let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 1_000) };
-    NeuroglialWriter::write(&path, &neuroglial::Network::new(recipe)?)?;
+    NeuroglialWriter::write(&path, &neuroglial::SynthNetwork::new(recipe)?)?;
     Ok(path)
 }

@@ -7,9 +7,9 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use thalweg::Options;
 use thalweg::arrays::ArrayFile;
 use thalweg::nexus::{Moment, Nexus, Wanted};
-use thalweg::Options;
 use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
 
 #[allow(clippy::print_stdout)]

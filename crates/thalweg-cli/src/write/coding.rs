@@ -62,7 +62,7 @@ impl CodingArgs {
             Format::Blow5 => self.blow5(),
             Format::Pod5 => self.pod5(),
             Format::Fast5 => self.fast5(),
-            other => Err(Failure::Usage(format!("{other} files are read, but not written").into())),
+            other => Err(Failure::Usage(format!("{other} files are read, but not written"))),
         }
     }
 

@@ -13,7 +13,7 @@ impl Network {
     /// Whether a vertex exists.
     ///
     /// # Errors
-    /// [`Error::Malformed`], [`Error::Io`].
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed), [`Error::Io`](thalweg_io::Error::Io).
     pub fn has_vertex(&self, vertex_type: usize, id: u64) -> Result<bool> {
         let memtable = self.state.memtable.vertices(vertex_type);
         if let Some(is_there) = memtable.and_then(|changes| changes.exists.get(&id)) {
@@ -35,7 +35,7 @@ impl Network {
     /// The numbers of a population's edges between two vertices; 0 for an edge without a number.
     ///
     /// # Errors
-    /// [`Error::Malformed`], [`Error::Io`].
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed), [`Error::Io`](thalweg_io::Error::Io).
     pub fn edges_between(&self, population: usize, source: u64, target: u64) -> Result<Vec<u64>> {
         let (source, target) = self.in_order(population, source, target);
         let mut found: Vec<u64> = Vec::new();
