@@ -393,7 +393,7 @@ impl Grid {
                 points[which.clone()].iter().for_each(|point| put(point.at - from, point.to, 1));
             }
             (What::Part { number, from }, Picks::Slabs(slabs)) => {
-                self.copy(entry.tile, *number, *from, slabs, put)
+                self.copy(entry.tile, *number, *from, slabs, put);
             }
             _ => {}
         }

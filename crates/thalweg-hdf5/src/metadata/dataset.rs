@@ -212,7 +212,7 @@ fn chunked<S: Source + ?Sized>(
                 }
             }
             Index::FixedArray(at) => {
-                fixed_array(reader, at, chunk, filtered.then_some(()), bytes, &mut chunks)?
+                fixed_array(reader, at, chunk, filtered.then_some(()), bytes, &mut chunks)?;
             }
         }
     }

@@ -67,7 +67,7 @@ impl<'a> Nexus<'a> {
             }),
             Some("NXevent_data") => self.bank(&group, events)?,
             _ if has("event_time_offset") && (has("event_id") || has("event_index")) => {
-                self.bank(&group, events)?
+                self.bank(&group, events)?;
             }
             Some("NXlog") => self.logs.extend(group.log()?),
             None if has("time") && has("value") => self.logs.extend(group.log()?),

@@ -115,10 +115,10 @@ impl Nexus<'_> {
                 self.file.values(&log.value, &mut |part| {
                     match (&mut values, number) {
                         (Values::Numbers(numbers), Some(number)) => {
-                            number.floats(part, |value| numbers.push(value))
+                            number.floats(part, |value| numbers.push(value));
                         }
                         (Values::Text(all), _) => {
-                            all.extend(part.chunks_exact(array.dtype.size()).map(text))
+                            all.extend(part.chunks_exact(array.dtype.size()).map(text));
                         }
                         (Values::Numbers(_), None) => {}
                     }
