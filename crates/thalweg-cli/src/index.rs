@@ -54,13 +54,13 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
     let [path] = paths else {
         return Err(Failure::Usage("--kerchunk is about one file".into()));
     };
-    let opened = identify(path, false, options)?.map(|found| found.open(options.clone()));
-    match opened.transpose()? {
-        Some(Opened::Arrays(file)) => arrays::write_references(path, &file, out),
-        _ => Err(Failure::Usage(format!(
-            "{}: --kerchunk is for HDF5 files of arrays",
-            path.display()
-        ))),
+    let not_arrays =
+        || Failure::Usage(format!("{}: --kerchunk is for HDF5 files of arrays", path.display()));
+    let found =
+        identify(path, false, options)?.filter(Identified::is_hdf5).ok_or_else(not_arrays)?;
+    match found.open(options.clone())? {
+        Opened::Arrays(file) => arrays::write_references(path, &file, out),
+        _ => Err(not_arrays()),
     }
 }
 

@@ -144,25 +144,25 @@
 //! # fn main() {}
 //! # #[cfg(feature = "hdf5")]
 //! # fn main() -> thalweg::Result<()> {
-//! use thalweg::graph::{self, Direction, Neighbours, Writer, input};
-//! use thalweg::synth::neuroglial::{Network, NeuroglialWriter, Recipe};
+//! use thalweg::graph::synth::{NeuroglialWriter, Recipe, SynthNetwork};
+//! use thalweg::graph::{Direction, InputOptions, Neighbours, NetworkOptions, Writer, input};
 //! use thalweg::{Opened, Options, open};
 //!
 //! # let folder = tempfile::tempdir().expect("a folder");
 //! # let file = folder.path().join("circuit.h5");
 //! # let path = folder.path().join("network");
 //! let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) };
-//! NeuroglialWriter::write(&file, &Network::new(recipe)?)?;
-//! let mut writer = Writer::open(&path, graph::Options::default())?;
-//! writer.import(input::open(&file, &input::Options::default())?, &mut |_| {})?;
+//! NeuroglialWriter::write(&file, &SynthNetwork::new(recipe)?)?;
+//! let mut writer = Writer::open(&path, NetworkOptions::default())?;
+//! writer.import(input::open(&file, &InputOptions::default())?, &mut |_| {})?;
 //! drop(writer);
 //!
 //! let Opened::Network(network) = open(&path, Options::default())? else { panic!("no network") };
 //! let astrocyte = network.type_of("Astrocyte")?;
 //! let synapse = network.type_of("Synapse")?;
-//! let ways = network.ways(astrocyte, Some(synapse), Direction::Auto);
+//! let adjacencies = network.adjacencies(astrocyte, Some(synapse), Direction::Auto);
 //! let mut synapses = Neighbours::default();
-//! network.neighbours(&ways, &[0, 1, 2], &mut synapses)?;
+//! network.neighbours(&adjacencies, &[0, 1, 2], &mut synapses)?;
 //! assert_eq!(synapses.len(), 3);
 //! assert!(!synapses.of(0).is_empty());
 //! # Ok(())
