@@ -3,6 +3,9 @@
 //! [`store_suite`] checks reads and serving, [`path_suite`] what a path may be, [`shrink_suite`]
 //! files that get shorter while they are read. Each panics at the first thing that is wrong. No
 //! part of the public interface.
+//!
+//! [`slow5`] and [`pod5`] make small files to damage, [`real_files`] finds the real ones, and
+//! [`fuzz_corpus`] runs the bodies of the fuzz targets on their seeds.
 
 // A suite reports by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
@@ -11,7 +14,10 @@ mod disk;
 mod faulty;
 mod feed;
 pub mod fuzz;
+pub mod fuzz_corpus;
 pub mod pod5;
+pub mod real_files;
+pub mod slow5;
 pub mod toy;
 
 use std::path::Path;

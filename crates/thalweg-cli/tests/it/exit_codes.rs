@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
+use thalweg_testing::slow5::{frame, header, headers, sample};
 
 use crate::command::{Ended, PATIENCE, THALWEG, run, thalweg, wait};
-use crate::files::{frame, header, headers, sample};
 
 fn write(path: &Path, bytes: &[u8]) -> String {
     fs::write(path, bytes).unwrap();

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
+use thalweg_testing::slow5::{self, header, id, sample};
 
 use crate::command::{after, as_nobody, nobody_can_run, thalweg};
-use crate::files::{self, header, id, sample};
 
 pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,
@@ -164,7 +164,7 @@ fn bombs_stay_within_memory() {
         let kind = header(Encoding::Binary, press, signal);
         let mut stored = zstd_bomb();
         if press == RecordPress::None {
-            let mut record = files::frame(&kind, "bomb", &[])[8..].to_vec();
+            let mut record = slow5::frame(&kind, "bomb", &[])[8..].to_vec();
             let at = 2 + 4 + 4 + 32;
             let old = u64::from_le_bytes(record[at..at + 8].try_into().unwrap()) as usize;
             record.splice(

@@ -16,17 +16,12 @@ mod everyday;
 mod exit_codes;
 #[cfg(feature = "hdf5")]
 mod extents;
-#[allow(dead_code, reason = "a part of it is for the library's tests")]
-#[path = "../../../thalweg/tests/it/files.rs"]
-mod files;
 mod hostile;
 mod opened_once;
 mod plot;
 mod pod5;
 mod published;
 mod read_paths;
-#[path = "../../../thalweg/tests/it/real.rs"]
-mod real;
 mod real_verbs;
 mod scan;
 mod verbs;

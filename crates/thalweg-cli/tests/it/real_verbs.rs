@@ -8,7 +8,7 @@ use crate::common::Folder;
 
 /// Real files that are whole; none where the folder is not there.
 fn files() -> Vec<PathBuf> {
-    let Some(data) = crate::real::nanopore() else { return Vec::new() };
+    let Some(data) = thalweg_testing::real_files::nanopore() else { return Vec::new() };
     let mut files = Vec::new();
     for kind in ["slow5", "blow5", "fast5", "pod5"] {
         files.extend(

@@ -10,8 +10,6 @@
 mod cache;
 mod common;
 mod comparison;
-#[path = "../../../thalweg/tests/it/corpus.rs"]
-mod corpus;
 mod fuzz_corpus;
 mod report;
 mod resume;

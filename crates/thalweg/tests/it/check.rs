@@ -11,8 +11,7 @@ use thalweg::format::slow5::{
 use thalweg::plan::Budget;
 use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report, Selection};
 use thalweg::store::MemoryStore;
-
-use crate::files::{self, Sample, header, headers, sample, samples};
+use thalweg_testing::slow5::{self, SampleFile, header, headers, sample, samples};
 
 const LENGTHS: [usize; 8] = [300, 0, 1, 2000, 40, 700, 9, 120];
 
@@ -79,7 +78,11 @@ fn edits() -> impl Strategy<Value = Vec<(f64, Edit)>> {
 }
 
 /// Damages a file; each byte that is left with the place that it came from.
-fn damage(file: &Sample, data_offset: usize, edits: &[(f64, Edit)]) -> Vec<(u8, Option<usize>)> {
+fn damage(
+    file: &SampleFile,
+    data_offset: usize,
+    edits: &[(f64, Edit)],
+) -> Vec<(u8, Option<usize>)> {
     let mut bytes: Vec<_> = file.bytes.iter().enumerate().map(|(i, &b)| (b, Some(i))).collect();
     for (place, edit) in edits {
         let at = data_offset + (place * (bytes.len() - data_offset) as f64) as usize;
@@ -103,7 +106,7 @@ fn damage(file: &Sample, data_offset: usize, edits: &[(f64, Edit)]) -> Vec<(u8, 
 }
 
 /// Checks one damaged file.
-fn check_salvage(file: &Sample, header: &Header, edits: &[(f64, Edit)]) {
+fn check_salvage(file: &SampleFile, header: &Header, edits: &[(f64, Edit)]) {
     let data_offset = header.data_offset as usize;
     let damaged = damage(file, data_offset, edits);
     let bytes: Vec<u8> = damaged.iter().map(|(byte, _)| *byte).collect();
@@ -271,7 +274,7 @@ fn repeated_ids_are_defects() {
     for (name, header) in headers() {
         let mut bytes = header.write().unwrap();
         for (id, len) in [("a", 5), ("b", 6), ("a", 7), ("c", 8)] {
-            bytes.extend(files::frame(&header, id, &files::signal(1, len)));
+            bytes.extend(slow5::frame(&header, id, &slow5::signal(1, len)));
         }
         bytes.extend(Framing::new(header.encoding).end_marker());
         let (report, out) = salvage(&bytes);

@@ -7,8 +7,7 @@ use arrow_array::types::{Float64Type, Int16Type, UInt32Type};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thalweg::reads::{Options, ReadFile, Selection};
-
-use crate::real::nanopore;
+use thalweg_testing::real_files::nanopore;
 
 #[test]
 fn real_files_give_what_pyslow5_gave() {

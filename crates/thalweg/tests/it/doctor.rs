@@ -7,8 +7,7 @@ use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::StoreModel;
 use thalweg::reads::Options;
 use thalweg::synth::nexus::{Layout, NexusWriter, Order, Recipe, Run};
-
-use crate::real;
+use thalweg_testing::real_files;
 
 const DISC: StoreModel =
     StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
@@ -51,7 +50,7 @@ fn a_run_makes_the_requests_that_are_predicted() {
 
 #[test]
 fn so_it_is_for_real_files() {
-    let Some(folder) = real::shared("hdf5") else { return };
+    let Some(folder) = real_files::shared("hdf5") else { return };
     let mut compared = 0;
     let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {

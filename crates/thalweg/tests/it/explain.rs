@@ -11,15 +11,14 @@ use thalweg::plan::Budget;
 use thalweg::reads::{Options, Read, ReadFile, Selection, StoreKind, Visitor};
 use thalweg::synth::Recipe;
 use thalweg::write::save_index;
-
-use crate::files::synthetic;
+use thalweg_testing::slow5::write_synthetic;
 
 const READS: u64 = 120;
 
 /// A file of `READS` reads with its index; the ids in file order.
 fn file(path: &Path) -> Vec<String> {
     let recipe = Recipe { reads: READS, mean_length: 9_000.0, ..Recipe::default() };
-    let (index, ids) = synthetic(path, recipe);
+    let (index, ids) = write_synthetic(path, recipe);
     save_index(&index, &thalweg::reads::index_path(path)).unwrap();
     ids
 }

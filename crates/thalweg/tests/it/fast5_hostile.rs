@@ -15,8 +15,7 @@ use thalweg::Error;
 use thalweg::plan::Budget;
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
-
-use crate::real::nanopore;
+use thalweg_testing::real_files::nanopore;
 
 /// Mutations of each file unless the environment says otherwise.
 const FLIPS: u64 = 60;

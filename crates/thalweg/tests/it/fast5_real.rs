@@ -14,8 +14,7 @@ use thalweg::plan::Budget;
 use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection, StoreKind};
 use thalweg::store::MemoryStore;
 use thalweg_testing::no_hang;
-
-use crate::real::nanopore;
+use thalweg_testing::real_files::nanopore;
 
 const FILES: [(&str, usize); 5] = [
     ("compat_file", 4),

@@ -10,8 +10,7 @@ use thalweg::format::slow5::{
 };
 use thalweg::reads::{Options, Read, ReadFile, Selection};
 use thalweg::write::Fast5Writer;
-
-use crate::files::{id, signal};
+use thalweg_testing::slow5::{id, signal};
 
 fn header() -> Header {
     let mut reason = AuxField::new("end_reason", AuxType::Scalar(Scalar::Enum));

@@ -1,12 +1,11 @@
 //! The library's fuzz targets over their corpora.
 
 use thalweg_testing::fuzz::TARGETS;
-
-use crate::corpus::{holds, holds_damaged, is_complete};
+use thalweg_testing::fuzz_corpus::{check_complete, replay, replay_damaged};
 
 #[test]
 fn the_corpora_hold() {
-    TARGETS.into_iter().for_each(holds);
+    TARGETS.into_iter().for_each(replay);
 }
 
 #[test]
@@ -19,12 +18,12 @@ fn damaged_seeds_hold() {
             "hdf5_meta" => 31,
             _ => 1,
         };
-        holds_damaged(target, step, &[0x01, 0x80, 0xff]);
+        replay_damaged(target, step, &[0x01, 0x80, 0xff]);
     }
 }
 
 #[test]
 fn every_target_is_a_program_and_has_a_corpus() {
     // thalweg-gauge sees to its own.
-    is_complete(&TARGETS, |stem| !stem.starts_with("gauge_"));
+    check_complete(&TARGETS, |stem| !stem.starts_with("gauge_"));
 }

@@ -8,8 +8,7 @@ use thalweg::Error;
 use thalweg::graph::input::{InputOptions as Options, ngv, open};
 use thalweg::graph::{EdgeBatch, Input, VertexBatch};
 use thalweg::hdf5::libhdf5::{Group, Number, VectorOf, Writer};
-
-use crate::real::shared;
+use thalweg_testing::real_files::shared;
 
 /// Edges of a population, and their attributes piece by piece.
 type Population = (Vec<(u64, u64)>, Vec<RecordBatch>);

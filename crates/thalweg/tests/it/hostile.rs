@@ -14,8 +14,7 @@ use thalweg::reads::{IndexOrigin, Options, Read, ReadFile, Selection, Visitor, i
 use thalweg::store::MemoryStore;
 use thalweg::{Error, Result};
 use thalweg_testing::no_hang;
-
-use crate::files::{Sample, frame, header, headers, id, sample, samples};
+use thalweg_testing::slow5::{SampleFile, frame, header, headers, id, sample, samples};
 
 const MEMORY: usize = 8 << 20;
 const LENGTHS: [usize; 3] = [12, 0, 50];
@@ -63,7 +62,7 @@ fn is_told<T: std::fmt::Debug>(outcome: &Result<T>) -> bool {
 }
 
 /// Kinds of files that take different ways through the code, for tests that go through every byte.
-fn few() -> Vec<Sample> {
+fn few() -> Vec<SampleFile> {
     samples(&LENGTHS)
         .into_iter()
         .filter(|s| s.name == "text" || s.name.ends_with("+svb-zd"))
@@ -411,7 +410,7 @@ fn what_is_not_a_file() {
     });
 }
 
-fn large(kind: &Header) -> (Sample, Range<usize>) {
+fn large(kind: &Header) -> (SampleFile, Range<usize>) {
     let file = sample("large", kind, &[20_000; 300]);
     let last = file.frames[299].clone();
     (file, last)

@@ -12,7 +12,6 @@ mod check;
 mod columns;
 mod columns_real;
 mod convert;
-mod corpus;
 #[cfg(feature = "hdf5")]
 mod doctor;
 mod engine;
@@ -23,7 +22,6 @@ mod fast5_hostile;
 mod fast5_real;
 #[cfg(feature = "hdf5")]
 mod fast5_write;
-mod files;
 mod fuzz_corpus;
 mod graph;
 #[cfg(feature = "hdf5")]
@@ -36,7 +34,6 @@ mod pod5_real;
 mod pod5_salvage;
 mod pod5_scale;
 mod read_set;
-mod real;
 mod slow5_real;
 mod store_conformance;
 mod store_faults;

@@ -10,15 +10,16 @@ use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection, StoreKind, Visitor};
 use thalweg::store::throttled::Limits;
 use thalweg::synth::Recipe;
-
-use crate::files::synthetic;
+use thalweg_testing::slow5::write_synthetic;
 
 const READS: u64 = 60;
 
 fn file(folder: &Path, name: &str, seed: u64) -> (PathBuf, Vec<String>) {
     let path = folder.join(name);
-    let (_, ids) =
-        synthetic(&path, Recipe { reads: READS, mean_length: 20_000.0, seed, ..Recipe::default() });
+    let (_, ids) = write_synthetic(
+        &path,
+        Recipe { reads: READS, mean_length: 20_000.0, seed, ..Recipe::default() },
+    );
     (path, ids)
 }
 

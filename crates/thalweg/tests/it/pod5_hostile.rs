@@ -10,8 +10,7 @@ use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
 use thalweg::{Error, Result};
 use thalweg_testing::no_hang;
-
-use crate::real::nanopore;
+use thalweg_testing::real_files::nanopore;
 
 /// Small files of different kinds: structs behind dictionaries, the newest columns, plain samples.
 fn small() -> Vec<(&'static str, Vec<u8>)> {

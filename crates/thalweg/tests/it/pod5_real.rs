@@ -10,8 +10,7 @@ use sha2::{Digest, Sha256};
 use thalweg::Error;
 use thalweg::format::Format;
 use thalweg::reads::{IndexOrigin, IndexState, Options, Read, ReadFile, Selection, StoreKind};
-
-use crate::real::nanopore;
+use thalweg_testing::real_files::nanopore;
 
 const STORES: [StoreKind; 6] = [
     StoreKind::Auto,

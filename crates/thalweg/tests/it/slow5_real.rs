@@ -11,8 +11,7 @@ use thalweg::format::slow5::{
     Decoder, Encoder, Encoding, Entry, Frame, Framing, Header, Index, Parsed, Record, RecordPress,
     SignalPress, Version, ascii,
 };
-
-use crate::real::nanopore;
+use thalweg_testing::real_files::nanopore;
 
 /// Far beyond the largest of these records.
 const LIMIT: usize = 1 << 28;

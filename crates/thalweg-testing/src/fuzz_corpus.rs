@@ -1,17 +1,21 @@
-//! Fuzz targets over their committed corpora: seeds, and whatever once made a target fail. Each
-//! crate has targets.
+//! Runs fuzz targets on their committed corpora, `fuzz/corpus/TARGET`: seeds, and inputs that once
+//! made a target fail. The targets of `thalweg-gauge` are not in [`fuzz`](crate::fuzz), so each
+//! function takes targets as arguments.
+#![allow(clippy::print_stdout, reason = "a failing test shows which seed it ran")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name of a target, and what it does with bytes.
-pub(crate) type Target = (&'static str, fn(&[u8]));
+/// The name of a target, which is also the name of its corpus, and its function.
+pub type NamedTarget = (&'static str, fn(&[u8]));
 
+/// A folder of the fuzz crate.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(name)
 }
 
+/// The paths in a folder, in order.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -19,8 +23,12 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The seeds as they are.
-pub(crate) fn holds((name, run): Target) {
+/// Runs a target on each of its seeds.
+///
+/// # Panics
+///
+/// If the target panics, or has no seeds.
+pub fn replay((name, run): NamedTarget) {
     let paths = entries(&folder("corpus").join(name));
     assert!(!paths.is_empty(), "{name} has no seeds");
     for path in paths {
@@ -30,9 +38,13 @@ pub(crate) fn holds((name, run): Target) {
     }
 }
 
-/// Damage that needs no fuzzer: every seed cut short at each `step`th place, and with the byte
-/// there changed.
-pub(crate) fn holds_damaged((name, run): Target, step: usize, changes: &[u8]) {
+/// Runs a target on damaged seeds: each seed is cut short at each `step`th byte, and that byte is
+/// changed by exclusive or with each of `changes`.
+///
+/// # Panics
+///
+/// If the target panics.
+pub fn replay_damaged((name, run): NamedTarget, step: usize, changes: &[u8]) {
     for path in entries(&folder("corpus").join(name)) {
         println!("{}", path.display());
         let seed = fs::read(&path).unwrap();
@@ -48,8 +60,14 @@ pub(crate) fn holds_damaged((name, run): Target, step: usize, changes: &[u8]) {
     }
 }
 
-/// Every target is a program and has a corpus, and there is none of either without a target.
-pub(crate) fn is_complete(targets: &[Target], belongs: impl Fn(&str) -> bool) {
+/// Checks that each target has a program in `fuzz/fuzz_targets`, an entry in `fuzz/Cargo.toml` and a
+/// corpus, and that no program or corpus is without a target. Only names that `belongs` accepts
+/// count.
+///
+/// # Panics
+///
+/// If something is missing.
+pub fn check_complete(targets: &[NamedTarget], belongs: impl Fn(&str) -> bool) {
     let names: BTreeSet<String> = targets.iter().map(|(name, _)| (*name).to_owned()).collect();
     let stems = |name: &str| -> BTreeSet<String> {
         let stem = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();

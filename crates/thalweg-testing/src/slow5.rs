@@ -1,32 +1,32 @@
-//! Small files of every encoding and compression, for tests that damage them.
+//! Small SLOW5 and BLOW5 files of every encoding and compression, for tests that damage them.
 
 use std::ops::Range;
 use std::path::Path;
 
-use thalweg::format::slow5::{
+use thalweg_nanopore::slow5::{
     Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Index, Record,
     RecordPress, Scalar, SignalPress, Version,
 };
-use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::write::ReadWriter;
+use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
+use thalweg_nanopore::write::ReadWriter;
 
-/// A file, and where its records are.
+/// A file in memory.
 #[derive(Debug, Clone)]
-pub(crate) struct Sample {
-    pub(crate) name: String,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) frames: Vec<Range<usize>>,
+pub struct SampleFile {
+    /// The encoding and the compressions: `text`, or `zstd+svb-zd`.
+    pub name: String,
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// The bytes of each record, in file order.
+    pub frames: Vec<Range<usize>>,
 }
 
 /// The record compressions that are in use.
-pub(crate) const RECORDS: [RecordPress; 3] =
-    [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
+pub const RECORDS: [RecordPress; 3] = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
 
-pub(crate) fn header(
-    encoding: Encoding,
-    record_press: RecordPress,
-    signal_press: SignalPress,
-) -> Header {
+/// A header with one read group, one attribute and two auxiliary fields: `channel`, a string, and
+/// `end_reason`, an enumeration.
+pub fn header(encoding: Encoding, record_press: RecordPress, signal_press: SignalPress) -> Header {
     let mut reason = AuxField::new("end_reason", AuxType::Scalar(Scalar::Enum));
     reason.labels = vec!["unknown".into(), "signal_positive".into()];
     Header {
@@ -41,8 +41,8 @@ pub(crate) fn header(
     }
 }
 
-/// Every encoding and every pair of compressions.
-pub(crate) fn headers() -> Vec<(String, Header)> {
+/// The headers of every encoding and every pair of compressions, with names for messages.
+pub fn headers() -> Vec<(String, Header)> {
     let mut headers =
         vec![("text".into(), header(Encoding::Ascii, RecordPress::None, SignalPress::None))];
     for record in RECORDS {
@@ -53,8 +53,9 @@ pub(crate) fn headers() -> Vec<(String, Header)> {
     headers
 }
 
-/// A signal that wanders as real ones do, with a flat stretch.
-pub(crate) fn signal(seed: u64, len: usize) -> Vec<i16> {
+/// A random walk, as real signals are, with flat stretches. `seed` determines the samples.
+pub fn signal(seed: u64, len: usize) -> Vec<i16> {
+    // The golden ratio, and the multiplier and increment of Knuth's MMIX generator.
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut level = 500i32;
     (0..len)
@@ -70,12 +71,13 @@ pub(crate) fn signal(seed: u64, len: usize) -> Vec<i16> {
         .collect()
 }
 
-pub(crate) fn id(i: usize) -> String {
+/// The id of the `i`th read of a [`sample`].
+pub fn id(i: usize) -> String {
     format!("read-{i:04}-{:08x}", i.wrapping_mul(2_654_435_761) & 0xffff_ffff)
 }
 
-/// One frame.
-pub(crate) fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
+/// One record as a file stores it, with its length before it or its line feed after it.
+pub fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
     let mut aux = Vec::new();
     header.aux[0].push(AuxValue::String(b"channel 7"), &mut aux).unwrap();
     header.aux[1].push(AuxValue::Enum(1), &mut aux).unwrap();
@@ -94,8 +96,8 @@ pub(crate) fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> 
     frame
 }
 
-/// A file with reads of these lengths.
-pub(crate) fn sample(name: &str, header: &Header, lengths: &[usize]) -> Sample {
+/// A file with one read for each length, in samples.
+pub fn sample(name: &str, header: &Header, lengths: &[usize]) -> SampleFile {
     let mut bytes = header.write().unwrap();
     let mut frames = Vec::new();
     for (i, &len) in lengths.iter().enumerate() {
@@ -104,20 +106,22 @@ pub(crate) fn sample(name: &str, header: &Header, lengths: &[usize]) -> Sample {
         frames.push(start..bytes.len());
     }
     bytes.extend(Framing::new(header.encoding).end_marker());
-    Sample { name: name.into(), bytes, frames }
+    SampleFile { name: name.into(), bytes, frames }
 }
 
-/// Every combination with the same reads.
-pub(crate) fn samples(lengths: &[usize]) -> Vec<Sample> {
+/// One file for each of [`headers`], all with the same reads.
+pub fn samples(lengths: &[usize]) -> Vec<SampleFile> {
     headers().iter().map(|(name, header)| sample(name, header, lengths)).collect()
 }
 
-/// Writes synthetic reads as BLOW5; the index of the file, and the ids in its order.
-pub(crate) fn synthetic(path: &Path, recipe: Recipe) -> (Index, Vec<String>) {
+/// Writes synthetic reads to `path` as BLOW5. Returns the index of the file, and the ids in file
+/// order.
+pub fn write_synthetic(path: &Path, recipe: Recipe) -> (Index, Vec<String>) {
     let synth = Synth::new(recipe).unwrap();
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let mut out = ReadWriter::create(path, &header).unwrap();
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    let mut read = SynthRead::default();
+    let mut encoder = Encoder::new().unwrap();
     let mut ids = Vec::new();
     for i in 0..synth.recipe().reads {
         synth.read(i, &mut read);
