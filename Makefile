@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit deny interop kills mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit deny package interop kills mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make test-neon  the codec tests on emulated ARM'
 	@echo 'make kills   kill -9 the program 1,000 times and more while it changes stores of networks'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
+	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make clean   remove target and .venv'
@@ -65,6 +66,11 @@ unit:
 deny:
 	@peers/build.sh python
 	.ci/deny
+
+# Packages hold less than the checkout: only files of the crate's own folder, and no dependency without a version. Not a part of
+# `make test`, for cargo builds all dependencies again, in target/package.
+package:
+	cargo package --workspace --exclude thalweg-testing --locked
 
 # With the tests, though only the command is needed: without them features differ, and arrow and all above is built anew.
 interop:

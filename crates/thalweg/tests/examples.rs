@@ -1,4 +1,5 @@
 //! Runs the example programs without arguments: each makes its own input.
+#![cfg(feature = "hdf5")]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 use std::path::PathBuf;

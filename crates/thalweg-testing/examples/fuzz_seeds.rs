@@ -1,21 +1,21 @@
 //! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding, the same
 //! every time.
 //!
-//! `cargo run -p thalweg --example fuzz_seeds -- fuzz/corpus`
+//! `cargo run -p thalweg-testing --example fuzz_seeds -- fuzz/corpus`
 
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use thalweg::codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
-use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
-use thalweg::format::slow5::{
+use thalweg_codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
+use thalweg_hdf5::extents::{DatasetChunks, Extents, State};
+use thalweg_hdf5::types::Chunk;
+use thalweg_nanopore::pod5::write::{Identity, Layout, SignalCoding};
+use thalweg_nanopore::slow5::{
     Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version,
     ascii,
 };
-use thalweg::hdf5::extents::{DatasetChunks, Extents, State};
-use thalweg::hdf5::types::Chunk;
-use thalweg::synth::{Recipe, Synth, SynthRead};
+use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 use thalweg_testing::fuzz::every_field;
 use thalweg_testing::pod5;
 
