@@ -13,6 +13,7 @@ use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::doctor::{Costs, Diagnosis, Finding, Layout, Predicted, diagnose};
 use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::{Origin, StoreModel};
+use thalweg::plan::{Load, in_turn};
 use thalweg::reads::Options;
 use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
@@ -202,13 +203,13 @@ fn cached(path: &Path) -> f64 {
 /// How much longer it takes to find the datasets of a file that is not in memory: small requests,
 /// one after the other.
 fn cold_index(requests: u64, model: &StoreModel) -> Duration {
-    /// Bytes of a request, and what the system takes for it beside the store.
-    const BYTES: f64 = 16384.0;
+    /// Bytes of a request.
+    const BYTES: u64 = 16384;
+    /// Seconds that the system takes for a request beside the store.
     const REQUEST_S: f64 = 50e-6;
-    let each = model.latency_s.max(1.0 / model.request_rate.max(1.0))
-        + BYTES / model.bandwidth.max(1.0)
-        + REQUEST_S;
-    Duration::from_secs_f64(requests as f64 * each)
+    let load = Load { requests, bytes: requests * BYTES };
+    let system_s = requests as f64 * REQUEST_S;
+    Duration::from_secs_f64(in_turn(requests, model) + load.transfer_s(model) + system_s)
 }
 
 /// Reads the arrays, cold, as `thalweg read` does; seconds until the last value was looked at.

@@ -16,6 +16,7 @@ use thalweg::format::Format;
 use thalweg::format::pod5::SignalCoding;
 use thalweg::format::slow5::{Encoding, Framing, Header};
 use thalweg::model::StoreModel;
+use thalweg::plan::GapRule;
 use thalweg::reads::{Options, Pod5Info, ReadFile};
 use thalweg_gauge::cache::{Residency, residency};
 use thalweg_gauge::units::{decimal_bytes, digits};
@@ -248,8 +249,9 @@ fn layout_findings(
         }
         _ => {}
     }
-    if let Some(mean) = mean_record_bytes.filter(|&mean| mean < model.gap_bytes() as f64) {
-        let (mean, gap) = (decimal_bytes(mean), decimal_bytes(model.gap_bytes() as f64));
+    let gap = GapRule::new(&model).break_even() as f64;
+    if let Some(mean) = mean_record_bytes.filter(|&mean| mean < gap) {
+        let (mean, gap) = (decimal_bytes(mean), decimal_bytes(gap));
         say(
             "small_records",
             format!(

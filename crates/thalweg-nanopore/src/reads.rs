@@ -40,11 +40,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use thalweg_io::Result;
 use thalweg_io::engine::{Clocks, Decoder, Delivery, Run, Shape};
 use thalweg_io::extent::Source;
 use thalweg_io::model::{Origin, StoreModel};
+use thalweg_io::plan::{self, GapRule};
 use thalweg_io::store::Store;
-use thalweg_io::{Result, plan};
 
 use crate::format::Format;
 use crate::pod5::{SignalCoding, StoredRow};
@@ -340,7 +341,7 @@ impl ReadFile {
         shape: &Shape,
     ) -> plan::Gather<I::IntoIter> {
         let block = shape.block - self.store.alignment();
-        plan::gather(places, self.model.gap_bytes(), block, self.window())
+        plan::gather(places, GapRule::new(&self.model), block, self.window())
     }
 
     /// Stored bytes of an id list that are put into offset order at a time.

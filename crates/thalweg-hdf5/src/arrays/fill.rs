@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thalweg_io::engine::{Clocks, Delivery, Run, Shape};
 use thalweg_io::extent::{Fetch, Source, Wanted};
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::Load;
+use thalweg_io::plan::GapRule;
 use thalweg_io::{Error, Result, plan};
 
 use super::bands::{self, Part};
@@ -38,11 +38,6 @@ pub struct Summary {
     /// Where the time went. Nothing, where nothing had to be fetched.
     pub clocks: Clocks,
 }
-
-/// The most requests that are in flight where they are small.
-const MOST_SMALL: usize = 32;
-/// Fewer leave a store idle that does not read ahead.
-const LEAST_DEPTH: usize = 4;
 
 /// What can be had in parts is not had in smaller ones.
 const LEAST_PIECE: u64 = 256 << 10;
@@ -240,7 +235,7 @@ impl ArrayFile {
         self.each(&[dataset], &mut |_, bytes| f(bytes)).map(drop)
     }
 
-    pub(super) fn model(&self) -> StoreModel {
+    pub(crate) fn model(&self) -> StoreModel {
         self.options.model.unwrap_or(StoreModel::MEMORY)
     }
 
@@ -262,10 +257,10 @@ impl ArrayFile {
         shape: Shape,
     ) -> Result<Run<Filler>> {
         let fetches = {
-            let (windows, gap) = (windows.clone(), self.options.gap);
-            (0..count).flat_map(move |number| {
-                fetches(&windows.get(number), number, gap, &model, shape.block)
-            })
+            let windows = windows.clone();
+            let rule = self.gap_rule(&model);
+            (0..count)
+                .flat_map(move |number| fetches(&windows.get(number), number, &rule, shape.block))
         };
         let decoder = Filler { windows: windows.clone(), limit: self.options.budget.memory };
         let source = Source::Planned(Box::new(fetches));
@@ -274,19 +269,14 @@ impl ArrayFile {
 
     /// The sizes of a run with such windows.
     pub(super) fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
-        let ranges = ranges(window);
-        let longest =
-            ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
-        // A chunk that is longer than a block would get a buffer of its own each time.
-        let most = self.options.budget.memory / 16;
-        let block = model.block.max(longest.min(most)) + self.store.alignment();
-        let load = Load::of(&ranges, plan::gap(&ranges, model, self.options.gap, block), block);
-        let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
-        let small = model.block * model.depth / usual;
-        let depth = model.depth.max(small.clamp(LEAST_DEPTH, MOST_SMALL));
-        let shape =
-            plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
-        Shape { usual: Some(usual), ..shape }
+        let rule = self.gap_rule(model);
+        let alignment = self.store.alignment();
+        plan::listed(&ranges(window), &rule, self.options.budget, delivery, alignment).shape
+    }
+
+    /// Which gaps between chunks are read.
+    pub(crate) fn gap_rule(&self, model: &StoreModel) -> GapRule {
+        GapRule::new(model).or_given(self.options.gap)
     }
 
     /// Fills what does not come through the engine: what stands in the file's metadata, and what
@@ -368,17 +358,15 @@ fn ranges(window: &Window) -> Vec<Range<u64>> {
 pub(super) fn fetches(
     window: &Window,
     number: usize,
-    gap: Option<u64>,
-    model: &StoreModel,
+    rule: &GapRule,
     block: usize,
 ) -> impl Iterator<Item = Fetch> + Send + use<> {
-    let gap = plan::gap(&ranges(window), model, gap, block);
     let entries = (0..).zip(&window.entries);
     let wanted = entries.map(|(place, (_, entry))| Wanted {
         range: entry.stored.clone(),
         ordinal: ordinal(number, place),
     });
-    plan::in_order(wanted.collect(), gap, block)
+    plan::in_order(wanted.collect(), rule, block)
 }
 
 /// All elements of each.

@@ -160,7 +160,7 @@ impl Nexus<'_> {
                     turns.next(Some(std::mem::take(&mut window)))?;
                     held = 0;
                 }
-                window.add(place, bank, &pulses, part);
+                window.add(place, bank, &pulses, part, self.gap(bank));
             }
             held += bytes;
         }
@@ -194,7 +194,8 @@ impl Nexus<'_> {
             if window.bytes >= room {
                 turns.next(Some(std::mem::take(&mut window)))?;
             }
-            window.add(place, &self.banks[place], &pulses, part);
+            let bank = &self.banks[place];
+            window.add(place, bank, &pulses, part, self.gap(bank));
         }
         turns.next(Some(window))?;
         turns.next(None)?;
@@ -204,6 +205,13 @@ impl Nexus<'_> {
     /// Bytes of a window.
     fn room(&self) -> u64 {
         (self.file.options().budget.memory / SHARE) as u64
+    }
+
+    /// Events of a bank that are read rather than left out between others: those of a chunk, which
+    /// is read whole anyway, or as many as a request costs.
+    fn gap(&self, bank: &Bank) -> u64 {
+        let rule = self.file.gap_rule(&self.file.model());
+        bank.chunk().max(rule.break_even() / bank.event_bytes())
     }
 
     /// The pulses of a bank, and which of its events are wanted.

@@ -41,8 +41,7 @@ pub(super) fn layout(
 ) -> Result<(Layout, Arc<Header>, u64)> {
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let memory = options.budget.memory / TABLE_SHARE;
-    let opened =
-        open::open(open::Means { store, control: &options.control, depth: model.depth, memory })?;
+    let opened = open::open(open::Means { store, control: &options.control, model, memory })?;
     Ok(match opened {
         Opened::Stream(stream) => {
             let (header, requests) = (stream.first_header().clone(), stream.requests());

@@ -6,6 +6,8 @@ use std::sync::mpsc::sync_channel;
 use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::Refused;
 use thalweg_io::control::Control;
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::{GapRule, side_threads};
 use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
@@ -24,15 +26,16 @@ const THREADS: usize = 16;
 pub(super) struct Means<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) control: &'a Control,
-    /// Requests in flight.
-    pub(super) depth: usize,
+    /// What the store can do.
+    pub(super) model: StoreModel,
     /// Bytes that are known of all reads.
     pub(super) memory: usize,
 }
 
 impl Means<'_> {
     fn pages(&self) -> Pages {
-        Pages::new(self.store, self.control, self.depth.clamp(1, THREADS))
+        let depth = side_threads(&self.model, THREADS);
+        Pages::new(self.store, self.control, GapRule::new(&self.model).lean(), depth)
     }
 }
 
@@ -112,8 +115,9 @@ pub(super) fn all(
     means: Means<'_>,
     take: &mut dyn FnMut(meta::Result<Found>) -> Result<bool>,
 ) -> Result<()> {
-    let Means { store, control, depth, .. } = means;
-    let threads = depth.clamp(1, THREADS).min(root.len().div_ceil(STRIDE));
+    let Means { store, control, model, .. } = means;
+    let rule = GapRule::new(&model).lean();
+    let threads = side_threads(&model, THREADS).min(root.len().div_ceil(STRIDE));
     if threads <= 1 {
         let pages = means.pages();
         for number in 0..root.len() {
@@ -133,7 +137,7 @@ pub(super) fn all(
             let (sender, receiver) = sync_channel(2);
             receivers.push(receiver);
             let parse = move || {
-                let pages = Pages::new(store, control, 1);
+                let pages = Pages::new(store, control, rule, 1);
                 for first in (0..root.len()).step_by(STRIDE).skip(thread).step_by(threads) {
                     let reads = first..root.len().min(first + STRIDE);
                     let parsed: Vec<_> = reads.map(|number| root.read(&pages, number)).collect();

@@ -7,8 +7,7 @@ use std::sync::{Arc, Weak};
 use thalweg_io::control::Control;
 use thalweg_io::engine::Shape;
 use thalweg_io::extent::{Fetch, Source, Wanted};
-use thalweg_io::plan::merge;
-use thalweg_io::{Error, Result};
+use thalweg_io::{Error, Result, plan};
 
 use super::lookup::{Lookup, MOST_BATCHES, Needed};
 use super::slate::{Board, Entry, Slate};
@@ -358,8 +357,9 @@ impl Scout {
     }
 
     fn cut(&self, sorted: &mut Vec<Wanted>, fetches: &mut Vec<Fetch>) {
-        sorted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
-        while let Some(mut fetch) = merge(sorted, self.lookup.gap, self.lookup.block, MOST_READS) {
+        let block = self.lookup.block;
+        let gap = plan::sort(sorted, &self.lookup.gaps, block as usize);
+        while let Some(mut fetch) = plan::merge(sorted, gap, block, MOST_READS) {
             if fetch.range.is_empty() {
                 // A request is for at least one byte.
                 let start =
