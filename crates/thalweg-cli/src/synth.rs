@@ -4,7 +4,6 @@ mod neuroglial;
 mod nexus;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -14,6 +13,7 @@ use thalweg::engine::default_threads;
 use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{Header, RecordPress, SignalPress};
 use thalweg::new_file::NewFile;
+use thalweg::pool;
 use thalweg::synth::{Basecalls, Recipe, Synth, SynthRead};
 use thalweg::write::{Coding, Target};
 use thalweg_gauge::suite::Synthetic;
@@ -168,7 +168,7 @@ fn reads(
             ))
         }
     };
-    in_order(synth.recipe().reads, make, stopped, |made| {
+    in_order(path, synth.recipe().reads, make, stopped, |made| {
         let (samples, read) = made.map_err(failed)?;
         out.push(read)?;
         bar.inc(samples as u64 * 2);
@@ -202,7 +202,7 @@ fn fastq(path: &Path, bases: u64, seed: u64, gzip: bool, stopped: &dyn Fn() -> b
             (text, done.map(|()| packed))
         }
     };
-    in_order(calls.reads.div_ceil(TOGETHER), make, stopped, |(text, packed)| {
+    in_order(path, calls.reads.div_ceil(TOGETHER), make, stopped, |(text, packed)| {
         let packed = packed
             .map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
         out.push(if gzip { &packed } else { &text })?;
@@ -223,33 +223,18 @@ fn bar(bytes: u64) -> ProgressBar {
 
 /// Makes pieces 0 to `count` with all cores, and hands them over in their order.
 fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
+    path: &Path,
     count: u64,
     maker: impl Fn() -> M,
     stopped: &dyn Fn() -> bool,
     mut take: impl FnMut(T) -> Outcome,
 ) -> Outcome {
-    let threads = default_threads() as u64;
-    std::thread::scope(|scope| {
-        // Thread t makes every threads-th piece from t on, so taking turns restores the order.
-        let turns: Vec<Receiver<T>> = (0..threads)
-            .map(|t| {
-                let (send, receive) = sync_channel(AHEAD);
-                let mut make = maker();
-                scope.spawn(move || {
-                    (t..count).step_by(threads as usize).all(|i| send.send(make(i)).is_ok())
-                });
-                receive
-            })
-            .collect();
-        for i in 0..count {
-            if stopped() {
-                return Err(Failure::Failed(Error::Cancelled));
-            }
-            let Some(Ok(piece)) = turns.get((i % threads) as usize).map(Receiver::recv) else {
-                break;
-            };
-            take(piece)?;
+    let name = path.display().to_string().into();
+    pool::in_order(&name, default_threads(), AHEAD, count, maker, |piece| {
+        if stopped() {
+            return Err(Failure::Failed(Error::Cancelled));
         }
-        Ok(())
+        take(piece)?;
+        Ok(true)
     })
 }

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, InFile, Result, pool};
 
 use super::column::{Coding, ColumnWriter, Meta};
 use super::level::{EdgePart, Footer, Level, ListsWriter, Side, VERSION, VertexPart};
@@ -258,7 +257,7 @@ const MANY: usize = 6;
 
 /// One segment being made of several, while the log goes on.
 pub(super) struct Background {
-    thread: JoinHandle<Result<Part>>,
+    thread: pool::Background<Result<Part>>,
     /// The file that it is in.
     pub(super) file: String,
     /// How many segments, from the oldest on.
@@ -270,7 +269,7 @@ impl Background {
     /// Stops it; what it wrote is of no use.
     pub(super) fn stop(self, disk: &dyn Disk) {
         self.control.cancel();
-        let _ = self.thread.join();
+        self.thread.wait();
         let _ = disk.remove(&self.file);
     }
 }
@@ -280,9 +279,9 @@ impl Writer {
     pub(super) fn tidy(&mut self) -> Result<()> {
         if let Some(done) = self.background.take_if(|background| background.thread.is_finished()) {
             let part = match done.thread.join() {
-                Ok(Ok(part)) => part,
+                Ok(part) => part,
                 // It goes on as it is; the next one may come further.
-                Ok(Err(_)) | Err(_) => {
+                Err(_) => {
                     let _ = self.network.disk.remove(&done.file);
                     return Ok(());
                 }
@@ -308,9 +307,7 @@ impl Writer {
             };
             merged.write(&*disk, &name)
         };
-        let thread = std::thread::Builder::new().name("thalweg-compact".into()).spawn(job);
-        let thread =
-            thread.map_err(|e| Error::io(self.network.disk.name(), "starting a thread for", e))?;
+        let thread = pool::Background::start("thalweg-compact", self.network.disk.name(), job)?;
         self.background = Some(Background { thread, file, count, control });
         Ok(())
     }

@@ -18,6 +18,7 @@ pub mod model;
 pub mod new_file;
 pub mod open;
 pub mod plan;
+pub mod pool;
 pub mod residency;
 pub mod sidecar;
 pub mod store;

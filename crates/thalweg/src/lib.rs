@@ -20,7 +20,7 @@ pub use thalweg_hdf5::{arrays, doctor, guard, nexus, repack};
 #[doc(inline)]
 pub use thalweg_io::{
     Error, Fault, InFile, Result, cache_folder, condition, control, disk, engine, error, extent,
-    model, new_file, open, plan, residency, sidecar, store,
+    model, new_file, open, plan, pool, residency, sidecar, store,
 };
 #[doc(inline)]
 pub use thalweg_nanopore::{convert, reads, write};

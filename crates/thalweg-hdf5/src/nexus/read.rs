@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::thread;
 
-use thalweg_io::{Error, Result};
+use thalweg_io::{Error, Result, pool};
 
 use super::columns::Pending;
 use super::finding::{Defect, Finding, finding};
@@ -103,20 +102,17 @@ impl Nexus<'_> {
         let pulses = banks.iter().map(|&at| self.banks[at].pulses() * PULSE_BYTES).sum::<u64>();
         let all_at_once = order == Order::AsStored
             && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
-        summary.findings = thread::scope(|scope| {
+        summary.findings = pool::scope(|threads| {
             let (ask, asked) = sync_channel::<(Window, Values)>(1);
             let (answer, answers) = sync_channel(1);
-            let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(
-                scope,
-                move || {
-                    for (window, spare) in asked {
-                        let values = self.values_of(&window, spare);
-                        if answer.send((window, values)).is_err() {
-                            return;
-                        }
+            let reader = threads.start("thalweg-events", move || {
+                for (window, spare) in asked {
+                    let values = self.values_of(&window, spare);
+                    if answer.send((window, values)).is_err() {
+                        return;
                     }
-                },
-            );
+                }
+            });
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
             let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
             let mut turns = Turns {

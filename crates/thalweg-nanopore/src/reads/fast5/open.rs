@@ -1,7 +1,6 @@
 //! From a store to what is known of its reads; and all reads' metadata, parsed by many at a time.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::Refused;
@@ -9,7 +8,7 @@ use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::{GapRule, side_threads};
 use thalweg_io::store::Store;
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, InFile, Result, pool};
 
 use super::pages::Pages;
 use super::stream::Stream;
@@ -17,6 +16,9 @@ use crate::fast5::{Found, HAS_LIBHDF5, Layout, Root, Walk};
 
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
+
+/// Strides that a thread may be ahead.
+const AHEAD: usize = 2;
 
 /// Threads, at most: they wait for the store most of the time.
 const THREADS: usize = 16;
@@ -130,37 +132,24 @@ pub(super) fn all(
         }
         return Ok(());
     }
-    std::thread::scope(|scope| {
-        let mut receivers = Vec::with_capacity(threads);
-        for thread in 0..threads {
-            // None goes further ahead than this.
-            let (sender, receiver) = sync_channel(2);
-            receivers.push(receiver);
-            let parse = move || {
-                let pages = Pages::new(store, control, rule, 1);
-                for first in (0..root.len()).step_by(STRIDE).skip(thread).step_by(threads) {
-                    let reads = first..root.len().min(first + STRIDE);
-                    let parsed: Vec<_> = reads.map(|number| root.read(&pages, number)).collect();
-                    if sender.send(parsed).is_err() {
-                        break;
-                    }
-                }
-            };
-            let started =
-                std::thread::Builder::new().name("thalweg-scan".into()).spawn_scoped(scope, parse);
-            started.map_err(|e| Error::io(store.name(), "starting a thread for", e))?;
+    let maker = || {
+        let pages = Pages::new(store, control, rule, 1);
+        move |stride: u64| {
+            let first = stride as usize * STRIDE;
+            let reads = first..root.len().min(first + STRIDE);
+            reads.map(|number| root.read(&pages, number)).collect::<Vec<_>>()
         }
-        for (_, receiver) in (0..root.len()).step_by(STRIDE).zip(receivers.iter().cycle()) {
-            let parsed = receiver.recv().map_err(|_| Error::Cancelled)?;
-            if control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            for found in parsed {
-                if !take(found)? {
-                    return Ok(());
-                }
+    };
+    let strides = root.len().div_ceil(STRIDE) as u64;
+    pool::in_order(store.name(), threads, AHEAD, strides, maker, |parsed| {
+        if control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        for found in parsed {
+            if !take(found)? {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     })
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use thalweg_io::control::Control;
 use thalweg_io::engine::Shape;
 use thalweg_io::extent::{Fetch, Source, Wanted};
+use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result, plan};
 
 use super::lookup::{Lookup, MOST_BATCHES, Needed};
@@ -78,13 +79,12 @@ pub(super) fn start(
         all_faults: aim == Aim::Defects,
         next: 0,
     };
-    let thread = std::thread::Builder::new().name("thalweg-scout".into());
-    let failed = |e| Error::io(tables.name(), "starting a thread for", e);
-    thread.spawn(move || scout.run(wish)).map_err(failed)?;
+    let thread = Background::start("thalweg-scout", tables.name(), move || scout.run(wish))?;
     let fetches = Fetches {
         tables: tables.clone(),
         control: control.clone(),
         receiver,
+        thread: Some(thread),
         current: Vec::new().into_iter(),
         board: Arc::downgrade(&board),
         next: 0,
@@ -98,6 +98,8 @@ struct Fetches {
     tables: Arc<Tables>,
     control: Control,
     receiver: Receiver<Word>,
+    /// The scout, until it went away. It ends by itself once nobody receives.
+    thread: Option<Background<()>>,
     current: std::vec::IntoIter<Fetch>,
     /// Nobody decodes in a run that only fetches; then nothing is kept for the decoders.
     board: Weak<Board>,
@@ -140,6 +142,8 @@ impl Iterator for Fetches {
                     if word.is_ok() {
                         return None;
                     }
+                    // If it panicked, so does this.
+                    self.thread.take().map(Background::join);
                     self.broken_off()
                 }
             };
