@@ -3,8 +3,9 @@
 use thalweg_io::Result;
 use thalweg_io::engine::{Delivery, Shape};
 use thalweg_io::model::StoreModel;
+use thalweg_io::plan;
 
-use super::fill::{fetches, whole, window};
+use super::fill::{whole, window};
 use super::window::Window;
 use super::{ArrayFile, Dataset};
 
@@ -40,7 +41,7 @@ impl ArrayFile {
         for (number, parts) in parts.iter().enumerate() {
             let window = window(&subjects, parts, piece);
             requests.wanted += window.stored();
-            for fetch in fetches(&window, number, &rule, shape.block) {
+            for fetch in plan::in_order(window.wanted(number), &rule, shape.block) {
                 // As the engine does: from the aligned offset on.
                 let start = fetch.range.start / align * align;
                 requests.count += 1;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thalweg_io::engine::{Clocks, Delivery, Run, Shape};
-use thalweg_io::extent::{Fetch, Source, Wanted};
+use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::GapRule;
 use thalweg_io::{Error, Result, plan};
@@ -13,7 +13,7 @@ use super::bands::{self, Part};
 use super::canvas::Canvas;
 use super::grid::Grid;
 use super::selection::Selection;
-use super::window::{Filler, Subject, Target, Window, Windows, ordinal};
+use super::window::{Filler, Subject, Target, Window, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, Found, Node, Place};
 
@@ -138,7 +138,7 @@ impl ArrayFile {
             return Ok(summary);
         }
         let shape = self.shape(&window, &model, Delivery::Worker);
-        let windows = Arc::new(Windows::of(window, self.options.control.clone()));
+        let windows = Arc::new(Windows::of(window));
         let run = self.start(&windows, 1, model, shape)?;
         summary.clocks = run.finish()?.clocks;
         Ok(summary)
@@ -189,12 +189,10 @@ impl ArrayFile {
         if parts.is_empty() {
             return Ok(summary);
         }
-        let windows = Arc::new(Windows::new(make, control.clone()));
+        let windows = Arc::new(Windows::new(make));
         let shape = self.shape(&windows.get(0), &model, Delivery::AsTheyCome);
         let mut run =
             self.start(&windows, parts.len(), model, Shape { batches: MOST_BATCHES, ..shape })?;
-        // Before the run, which waits for workers that wait for their window's turn.
-        let _over = Over(&windows);
         let mut filled = vec![0; parts.len()];
         for number in 0..parts.len() {
             let window = windows.get(number);
@@ -219,6 +217,7 @@ impl ArrayFile {
                 }
                 Ok(spare)
             })?;
+            run.extend(windows.horizon());
             if control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -259,12 +258,12 @@ impl ArrayFile {
         let fetches = {
             let windows = windows.clone();
             let rule = self.gap_rule(&model);
-            (0..count)
-                .flat_map(move |number| fetches(&windows.get(number), number, &rule, shape.block))
+            (0..count).flat_map(move |number| windows.fetches(number, &rule, shape.block))
         };
         let decoder = Filler { windows: windows.clone(), limit: self.options.budget.memory };
         let source = Source::Planned(Box::new(fetches));
-        Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
+        let control = self.options.control.clone();
+        Run::start_below(self.store.clone(), source, decoder, shape, control, windows.horizon())
     }
 
     /// The sizes of a run with such windows.
@@ -327,15 +326,6 @@ impl ArrayFile {
     }
 }
 
-/// Tells the workers that nobody waits for more.
-struct Over<'a>(&'a Windows);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
 /// The window of these parts.
 pub(super) fn window(subjects: &[Subject], parts: &[Part], piece: u64) -> Window {
     let mut window = Window::new();
@@ -352,21 +342,6 @@ fn ranges(window: &Window) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = window.entries.iter().map(|(_, entry)| entry.stored.clone()).collect();
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges
-}
-
-/// The requests for a window.
-pub(super) fn fetches(
-    window: &Window,
-    number: usize,
-    rule: &GapRule,
-    block: usize,
-) -> impl Iterator<Item = Fetch> + Send + use<> {
-    let entries = (0..).zip(&window.entries);
-    let wanted = entries.map(|(place, (_, entry))| Wanted {
-        range: entry.stored.clone(),
-        ordinal: ordinal(number, place),
-    });
-    plan::in_order(wanted.collect(), rule, block)
 }
 
 /// All elements of each.
