@@ -249,7 +249,7 @@ fn layout_findings(
         }
         _ => {}
     }
-    let gap = GapRule::new(&model).break_even() as f64;
+    let gap = GapRule::new(model).break_even() as f64;
     if let Some(mean) = mean_record_bytes.filter(|&mean| mean < gap) {
         let (mean, gap) = (decimal_bytes(mean), decimal_bytes(gap));
         say(

@@ -47,7 +47,9 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.stop.take());
-        self.thread.take().map(Background::wait);
+        if let Some(thread) = self.thread.take() {
+            thread.wait();
+        }
     }
 }
 

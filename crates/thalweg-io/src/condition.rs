@@ -95,7 +95,7 @@ impl Condition {
         fn gather<'a>(expr: &'a Expr, names: &mut BTreeSet<&'a str>) {
             match expr {
                 Expr::Any(parts) | Expr::All(parts) => {
-                    parts.iter().for_each(|part| gather(part, names))
+                    parts.iter().for_each(|part| gather(part, names));
                 }
                 Expr::Not(inner) => gather(inner, names),
                 Expr::Test(test) => {

@@ -319,7 +319,7 @@ pub(crate) fn blocks_alive(depth: usize, threads: usize) -> usize {
     depth * 2 + threads
 }
 
-/// As many workers as this process may use at once: affinity and cgroup quota count.
+/// The number of workers that this process may use at once: affinity and cgroup quota count.
 pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -1,8 +1,8 @@
 //! The store model: four numbers that tell what a store is good at.
 //!
 //! It starts from a prior by kind of file system and is replaced by what a probe measured, when the
-//! user asked for that. The planner ([`plan`](crate::plan)) derives gaps, depths and predicted times
-//! from it.
+//! user asked for that. The planner ([`plan`](crate::plan)) derives gaps, depths and
+//! predicted times from it.
 
 pub mod saved;
 

@@ -30,7 +30,8 @@ pub struct Options {
     /// what suits the store best: for measurements.
     pub gap: Option<u64>,
     /// Chunks of arrays are found in the file itself, even where an index beside it tells where
-    /// they lie. A [`Guard`](thalweg_hdf5::guard::Guard)'s command has to be told the same.
+    /// they lie. The command that inspects files before libhdf5 opens them must get the same
+    /// option.
     pub own_index: bool,
 }
 
@@ -46,10 +47,10 @@ pub enum StoreKind {
     /// Past the page cache.
     Direct,
     /// Past the page cache with io_uring: many requests in flight from one thread. Where that is
-    /// forbidden, as [`StoreKind::Buffered`], and [`ReadFile::note`] says why.
+    /// forbidden, as [`StoreKind::Buffered`], and [`Opened::note`] says why.
     Uring,
     /// Through a map of the file. Only for files that nothing changes meanwhile: see
-    /// [`MmapStore`](thalweg_io::store::MmapStore).
+    /// [`MmapStore`].
     Mmap,
     /// All of the file is read into memory, over the budget, when it is opened. For measurements:
     /// what a read takes when storage takes nothing.
@@ -65,7 +66,7 @@ pub struct Opened {
     pub store: Arc<dyn Store>,
     /// What the store can do, and how that is known.
     pub model: (StoreModel, Origin),
-    /// What is not as it was asked for, if anything.
+    /// A warning where the store is not the one that was asked for.
     pub note: Option<String>,
 }
 

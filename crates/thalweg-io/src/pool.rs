@@ -123,7 +123,7 @@ pub fn try_map<T: Send, R: Send, E: Send>(
     let mut all = scope(|pool| {
         // Where the system gives fewer threads, those that there are do it all.
         let workers: Vec<_> =
-            (0..others).map_while(|_| pool.start("thalweg-map", &work).ok()).collect();
+            (0..others).map_while(|_| pool.start("thalweg-map", work).ok()).collect();
         let mut all = work();
         workers.into_iter().for_each(|worker| all.extend(worker.join()));
         all
@@ -263,7 +263,7 @@ mod tests {
                     Ok::<_, Error>(true)
                 },
             );
-            all.unwrap();
+            assert!(all.is_ok());
             assert_eq!(taken, expected);
         }
     }
@@ -278,7 +278,7 @@ mod tests {
         let make = || {
             |i| {
                 if i > 1000 {
-                    made.store(true, Ordering::Relaxed)
+                    made.store(true, Ordering::Relaxed);
                 }
             }
         };
@@ -293,8 +293,8 @@ mod tests {
         assert_eq!(panic_of(|| drop(map(3, 0..10, fail))), Some("of a worker"));
         let all = || in_order(&"test".into(), 3, 1, 10, || fail, |()| Ok::<_, Error>(true));
         assert_eq!(panic_of(|| drop(all())), Some("of a worker"));
-        let job = || Background::start("test", &"test".into(), move || fail(5)).unwrap();
-        assert_eq!(panic_of(|| job().join()), Some("of a worker"));
-        job().wait();
+        let job = || Background::start("test", &"test".into(), move || fail(5));
+        assert_eq!(panic_of(|| drop(job().map(Background::join))), Some("of a worker"));
+        assert!(job().map(Background::wait).is_ok());
     }
 }

@@ -114,7 +114,7 @@ fn serve_here<'scope, S: Store + ?Sized>(
         {
             match feed.next(false) {
                 more @ Next::Read(_) => {
-                    drop(scope.spawn(move || serve_here(scope, store, feed, left, more)))
+                    drop(scope.spawn(move || serve_here(scope, store, feed, left, more)));
                 }
                 Next::Later | Next::End => {
                     left.fetch_add(1, Ordering::Relaxed);
@@ -187,7 +187,8 @@ impl AlignedBuf {
         Self { bytes, start, len }
     }
 
-    /// The same, or nothing where there is no memory for it: for lengths that came from a file.
+    /// `len` zero bytes at a multiple of the page size, or `None` where there is no memory for
+    /// them: for lengths that came from a file.
     pub fn try_new(len: usize) -> Option<Self> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len.checked_add(PAGE)?).ok()?;

@@ -76,7 +76,7 @@ fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
     for next in moves {
         match all.last_mut() {
             Some(last) if last.from + last.len == next.from && last.to + last.len == next.to => {
-                last.len += next.len
+                last.len += next.len;
             }
             _ => all.push(next),
         }
@@ -114,7 +114,7 @@ impl Decoder for Carrier {
             let to = self.moves[extent.ordinal as usize].to;
             match &self.slots {
                 Some(slots) => {
-                    slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?
+                    slots.put(extent.bytes, to, |bytes, at| self.way.write(bytes, at))?;
                 }
                 None => self.way.write(extent.bytes, to)?,
             }

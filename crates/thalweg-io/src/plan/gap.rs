@@ -9,7 +9,8 @@ use crate::model::StoreModel;
 const FIRST_LOG: u32 = 12;
 
 /// A lean rule may take so many times the least time: what is read and not wanted fills the page
-/// cache, and takes others' share of the store. Chosen for pages of networks in docs/formats/graph.md.
+/// cache, and takes others' share of the store. Chosen for pages of networks
+/// (docs/formats/graph.md).
 const LEAN_SLACK: f64 = 1.25;
 
 /// Bytes. What lies this close together is one extent in any case: half of what Linux reads ahead

@@ -74,7 +74,8 @@ impl Load {
     /// use thalweg_io::model::StoreModel;
     /// use thalweg_io::plan::Load;
     ///
-    /// let model = StoreModel { latency_s: 0.5, bandwidth: 1e9, request_rate: 1e3, ..StoreModel::LOCAL };
+    /// let model =
+    ///     StoreModel { latency_s: 0.5, bandwidth: 1e9, request_rate: 1e3, ..StoreModel::LOCAL };
     /// let load = Load { requests: 800, bytes: 2_000_000_000 };
     /// assert_eq!(load.predicted(&model).as_secs_f64(), 0.5 + 2.0 + 0.8 / 8.0);
     /// ```
