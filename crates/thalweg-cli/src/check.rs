@@ -17,7 +17,7 @@ use crate::progress::Progress;
 ///
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Defects and losses that are printed for each file; JSON has more.
 const SHOWN: usize = 10;
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CheckArgs) -> Outcome {
     let files = find_reads(&args.paths)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-fn check(path: &Path, args: &Args, options: &Options) -> thalweg::Result<Report> {
+fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Report> {
     // As reads, whatever it holds: `thalweg::open` would refuse a damaged FAST5 file that libhdf5
     // cannot open, although reads can be salvaged from it.
     let file = ReadFile::open(path, options.clone())?;

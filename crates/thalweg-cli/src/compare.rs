@@ -19,7 +19,7 @@ use crate::common::{Failure, Outcome, complain, output};
 ///
 /// Example: thalweg compare before.jsonl after.jsonl --fail-if 'low > 1.05'
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompareArgs {
     /// Result files (.jsonl, .jsonl.gz), or folders of them
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CompareArgs) -> Outcome {
     if args.baseline.is_some() && args.results.len() > 1 {
         return Err(Failure::Usage(
             "--baseline chooses an arm of one run; several runs are held against the first".into(),

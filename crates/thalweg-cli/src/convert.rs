@@ -33,7 +33,7 @@ use outputs::{Output, is_whole, outputs};
 ///
 /// Example: thalweg convert --repack live.nxs ordered.nxs --chunk 1Mi --filter shuffle+zstd
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConvertArgs {
     /// The files to convert, or folders or patterns of them
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     if args.repack.asked() {
         let job = RepackJob {
             inputs: &args.inputs,
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn selection(args: &Args, set: &ReadSet) -> Result<Selection, Failure> {
+fn selection(args: &ConvertArgs, set: &ReadSet) -> Result<Selection, Failure> {
     if args.ids.is_none() && !args.sort {
         return Ok(Selection::All);
     }

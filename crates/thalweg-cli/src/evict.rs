@@ -16,7 +16,7 @@ use crate::common::{Failure, Outcome, complain, output};
 ///
 /// Example: thalweg evict reads.blow5 reads.blow5.idx
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EvictArgs {
     /// Files to evict; of a folder, all files in it
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     drop_caches: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &EvictArgs) -> Outcome {
     let mut out = output();
     let mut failed = false;
     for path in &all_of(&args.files, &mut failed) {

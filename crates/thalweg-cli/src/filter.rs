@@ -25,7 +25,7 @@ use crate::write::IntoOne;
 ///
 /// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FilterArgs {
     #[command(flatten)]
     files: IntoOne,
     /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     missing_ok: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &FilterArgs) -> Outcome {
     let condition = args
         .condition
         .as_deref()

@@ -27,26 +27,26 @@ use crate::common::Outcome;
 ///
 /// Example: thalweg graph neighbors network --from Astrocyte:0-9 --to Synapse --digest
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GraphArgs {
     #[command(subcommand)]
     verb: GraphVerb,
 }
 
 #[derive(Debug, Subcommand)]
 enum GraphVerb {
-    Import(import::Args),
+    Import(import::GraphImportArgs),
     Neighbors(neighbors::Args),
-    Info(info::Args),
-    Degree(degree::Args),
-    Add(add::Args),
-    Remove(remove::Args),
-    Compact(compact::Args),
-    Check(check::Args),
-    Export(export::Args),
-    Insert(insert::Args),
+    Info(info::GraphInfoArgs),
+    Degree(degree::GraphDegreeArgs),
+    Add(add::GraphAddArgs),
+    Remove(remove::GraphRemoveArgs),
+    Compact(compact::GraphCompactArgs),
+    Check(check::GraphCheckArgs),
+    Export(export::GraphExportArgs),
+    Insert(insert::GraphInsertArgs),
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &GraphArgs) -> Outcome {
     match &args.verb {
         GraphVerb::Import(args) => import::run(args),
         GraphVerb::Neighbors(args) => neighbors::run(args),

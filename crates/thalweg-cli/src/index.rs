@@ -22,7 +22,7 @@ use crate::progress::Progress;
 ///
 /// Example: thalweg index run.nxs --kerchunk run.json
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct IndexArgs {
     /// Files, folders of files of reads, and patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &IndexArgs) -> Outcome {
     if let Some(out) = args.references.output() {
         return references(&args.paths, out, &args.read.options());
     }
@@ -65,7 +65,7 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
 }
 
 /// Writes the index of one file.
-fn index(path: &Path, args: &Args, options: &Options) -> Outcome {
+fn index(path: &Path, args: &IndexArgs, options: &Options) -> Outcome {
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
             return arrays::write_index(path, &file, args.output.as_deref());

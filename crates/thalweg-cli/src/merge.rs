@@ -13,12 +13,12 @@ use crate::write::IntoOne;
 ///
 /// Example: thalweg merge run/ --to run.blow5
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MergeArgs {
     #[command(flatten)]
     files: IntoOne,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &MergeArgs) -> Outcome {
     args.files
         .run(|set| Ok((0..set.paths().len()).map(|file| Part::new(file, Selection::All)).collect()))
 }

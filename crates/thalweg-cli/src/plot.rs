@@ -26,7 +26,7 @@ use crate::progress::Progress;
 ///
 /// Example: thalweg plot run.nxs --bank 'bank1*' --to events.png
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PlotArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or a NeXus file
     /// with events
     #[arg(value_name = "PATH", required = true)]
@@ -55,14 +55,14 @@ pub(crate) struct Args {
     options: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &PlotArgs) -> Outcome {
     // Pages are zoomed into: they get more points than a screen has pixels.
     let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
     let (title, panels) = panels(args, points)?;
     chart::write(&args.to, &title, &panels, args.width)
 }
 
-fn panels(args: &Args, points: usize) -> Result<(String, Vec<Panel>), Failure> {
+fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failure> {
     let options = if args.trusted { args.options.trusting() } else { args.options.options() };
     let mut known = None;
     if let [path] = &args.paths[..]

@@ -24,7 +24,7 @@ use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output, parse
 ///
 /// Example: thalweg probe /data --budget-s 20
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ProbeArgs {
     /// A large file, or a folder to write a temporary one in
     path: PathBuf,
     /// Print one JSON line: the model, the whole table, and where the model was saved
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     file_size: u64,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ProbeArgs) -> Outcome {
     let stop = flag_on_interrupt();
     let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
     let temporary = if meta.is_dir() {

@@ -29,7 +29,7 @@ use timed::{TimedJob, one_by_one, whole};
 ///
 /// Example: thalweg read run.nxs --events --bank 'bank1*' --time 0..60 --to events.parquet
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ReadVerbArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -109,7 +109,7 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ReadVerbArgs) -> Outcome {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
@@ -164,7 +164,7 @@ enum First {
 /// Reads the first path if it is a file of arrays: then the other paths are datasets in it.
 /// Otherwise gives back what is known of it.
 fn arrays_first(
-    args: &Args,
+    args: &ReadVerbArgs,
     options: &Options,
     started: Started,
 ) -> Result<Option<First>, Failure> {
@@ -203,7 +203,7 @@ fn load_indexes(set: &ReadSet, selection: &Selection) -> Outcome {
 }
 
 /// Does with the reads what the arguments say.
-fn reads(args: &Args, set: &ReadSet, selection: &Selection, started: Started) -> Outcome {
+fn reads(args: &ReadVerbArgs, set: &ReadSet, selection: &Selection, started: Started) -> Outcome {
     let options = set.options();
     let mut out = output();
     if args.explain {

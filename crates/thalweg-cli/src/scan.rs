@@ -21,7 +21,7 @@ use crate::table_sink::{Sink, TableKind};
 /// Example: thalweg scan run/ --columns read_id,samples,run_id --where 'samples >= 5000 and
 /// end_reason == signal_positive'
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ScanArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ScanArgs) -> Outcome {
     let condition = args
         .condition
         .as_deref()

@@ -29,7 +29,7 @@ use plan::{Plan, Rule};
 ///
 /// Example: thalweg split reads.blow5 --reads 4000 --to parts/
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SplitArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -64,7 +64,7 @@ const fn side_by_side(format: Format) -> usize {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SplitArgs) -> Outcome {
     let rule = match (&args.by, args.reads) {
         (Some(name), _) => Rule::Value(name.clone()),
         (None, Some(reads @ 1..)) => Rule::Reads(reads),
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// The new files, none of which may be there yet.
-fn outputs(args: &Args, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
+fn outputs(args: &SplitArgs, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
         let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
@@ -142,7 +142,7 @@ fn write(
 }
 
 /// Gives all files their names, or none of them, and prints what was written.
-fn publish(args: &Args, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
+fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
     let mut reports = Vec::with_capacity(made.len());
     for made in made {
         match made.publish() {

@@ -9,7 +9,7 @@ use thalweg::format::slow5::{Encoding, Framing};
 use thalweg::format::{Format, pod5};
 use thalweg::reads::{Options, ReadFile, ReadSet};
 
-use super::Args;
+use super::ConvertArgs;
 use crate::common::Failure;
 use crate::write::format_of;
 
@@ -23,7 +23,7 @@ pub(super) struct Output {
 }
 
 /// The files to write, in the order of the set.
-pub(super) fn outputs(args: &Args, set: &ReadSet) -> Result<Vec<Output>, Failure> {
+pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<Output>, Failure> {
     let format = match args.to {
         None if args.per_file => {
             return Err(Failure::Usage(

@@ -22,7 +22,7 @@ use crate::common::{Failure, Outcome, output};
 ///
 /// Example: thalweg graph add network --edges gap:1-2,2-3 --between Neuron,Neuron
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphAddArgs {
     /// The store, which is made if there is none
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -49,7 +49,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphAddArgs) -> Outcome {
     let mut writer = Writer::open(&args.store, args.open.options())?;
     let none = Arc::new(Schema::empty());
     let mut changes = Vec::new();

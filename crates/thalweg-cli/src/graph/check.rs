@@ -18,7 +18,7 @@ use crate::common::{Failure, Outcome, complain, output};
 ///
 /// Example: thalweg graph check damaged --repair mended
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphCheckArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphCheckArgs) -> Outcome {
     if let Some(out) = &args.repair {
         return super::repair::run(&args.store, out, args.json, &args.open.options());
     }

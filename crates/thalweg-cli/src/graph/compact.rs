@@ -12,7 +12,7 @@ use crate::common::{Outcome, output};
 ///
 /// Example: thalweg graph compact network
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphCompactArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphCompactArgs) -> Outcome {
     let mut writer = args.open.write(&args.store)?;
     let before = writer.network().storage();
     writer.set_coding(args.ids.into());

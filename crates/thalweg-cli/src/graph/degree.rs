@@ -14,7 +14,7 @@ use crate::common::{Failure, Outcome, output};
 ///
 /// Example: thalweg graph degree network --from Astrocyte --to Synapse --plot degrees.png
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphDegreeArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -43,7 +43,7 @@ pub(super) struct Args {
 /// Vertices that are looked up together.
 const TOGETHER: usize = 1 << 14;
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphDegreeArgs) -> Outcome {
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;

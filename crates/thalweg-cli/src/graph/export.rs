@@ -31,7 +31,7 @@ use crate::common::{Failure, Outcome, complain, output};
 ///
 /// Example: thalweg graph export network network.h5
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphExportArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -61,7 +61,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphExportArgs) -> Outcome {
     let condition = args
         .condition
         .as_deref()
@@ -142,7 +142,7 @@ impl Drop for Rows {
 
 /// Writes Parquet or CSV.
 fn table(
-    args: &Args,
+    args: &GraphExportArgs,
     network: &Network,
     vertex_type: Option<usize>,
     population: Option<usize>,
@@ -189,7 +189,7 @@ fn table(
 /// The vertices that edges are between, if it is said.
 type Ends = (Option<Vec<u64>>, Option<Vec<u64>>);
 
-fn ends(args: &Args, network: &Network, population: usize) -> Result<Ends, Failure> {
+fn ends(args: &GraphExportArgs, network: &Network, population: usize) -> Result<Ends, Failure> {
     let edges = &network.populations()[population].population;
     let ids_of = |text: &Option<String>, vertex_type: &str| -> Result<Option<Vec<u64>>, Failure> {
         let Some(text) = text else { return Ok(None) };
@@ -223,7 +223,7 @@ fn telling(
 }
 
 fn sonata(
-    args: &Args,
+    args: &GraphExportArgs,
     network: &Network,
     vertex_type: Option<usize>,
     population: Option<usize>,

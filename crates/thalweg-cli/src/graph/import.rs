@@ -25,7 +25,7 @@ use crate::progress::bar;
 ///
 /// Example: thalweg graph import pairs.csv network --from-type Neuron --to-type Neuron
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphImportArgs {
     /// The file
     #[arg(value_name = "IN")]
     input: PathBuf,
@@ -63,7 +63,7 @@ pub(super) struct Args {
 /// Bytes of an edge in most files, for the progress bar.
 const EDGE: u64 = 8;
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphImportArgs) -> Outcome {
     let began = Instant::now();
     let options = args.open.options();
     let read = reads::Options {

@@ -15,7 +15,7 @@ use crate::common::{Outcome, output, print_json};
 ///
 /// Example: thalweg graph info network
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphInfoArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphInfoArgs) -> Outcome {
     let network = args.open.read(&args.store)?;
     if args.json {
         print_json(&as_json(&args.store, &network))

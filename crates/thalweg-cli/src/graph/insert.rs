@@ -18,7 +18,7 @@ use crate::common::{MEASURING, Outcome, output};
 ///
 /// Example: thalweg graph insert network --edges 1000
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphInsertArgs {
     /// The store, which has a population Astrocyte-Synapse
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -44,7 +44,7 @@ const NEW: u64 = 1 << 40;
 /// Knuth's multiplicative hash: astrocytes in an order without a pattern.
 const SCATTER: u64 = 2_654_435_761;
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphInsertArgs) -> Outcome {
     let mut writer = args.open.write(&args.store)?;
     let population = writer.network().population_of("Astrocyte-Synapse")?;
     let astrocytes = writer.network().vertex_count(writer.network().type_of("Astrocyte")?).max(1);

@@ -13,7 +13,7 @@ use crate::common::{Failure, Outcome};
 ///
 /// Example: thalweg graph remove network --vertices Neuron:17 --edges Astrocyte-Neuron:0-18,0-19
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphRemoveArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphRemoveArgs) -> Outcome {
     let mut writer = args.open.write(&args.store)?;
     let mut changes = Vec::new();
     for text in &args.edges {
