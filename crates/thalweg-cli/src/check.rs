@@ -9,7 +9,7 @@ use thalweg::{Error, Options};
 
 use crate::common::{Failure, Outcome, complain, output};
 use crate::open::{ReadArgs, find_reads};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// Check files: decode every record, say what is damaged, and save what is not
 ///
@@ -82,7 +82,7 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Re
     // As reads, whatever it holds: `thalweg::open` would refuse a damaged FAST5 file that libhdf5
     // cannot open, although reads can be salvaged from it.
     let file = ReadFile::open(path, options.clone())?;
-    let _progress = Progress::watch(&options.control, file.store().size());
+    let _progress = FetchProgress::watch(&options.control, file.store().size());
     match &args.salvage {
         Some(out) => file.salvage(out),
         None => file.check(),

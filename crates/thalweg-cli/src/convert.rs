@@ -14,9 +14,9 @@ use thalweg::reads::{ReadSet, Selection};
 use crate::arrays::{self, RepackArgs, RepackJob};
 use crate::common::{Failure, Outcome, print_json, read_ids};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
-use outputs::{Output, is_whole, outputs};
+use outputs::{PlannedOutput, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
 ///
@@ -79,8 +79,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let set = open_set(&args.inputs, options.clone())?;
     let outputs = outputs(args, &set)?;
     let selection = selection(args, &set)?;
-    let _progress = Progress::watch(&control, set.bytes());
-    for Output { path, format, files } in outputs {
+    let _progress = FetchProgress::watch(&control, set.bytes());
+    for PlannedOutput { path, format, files } in outputs {
         let inputs = set.part(files);
         if args.resume && is_whole(&path, inputs.paths(), &options) {
             if args.write.json {
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
         }
         let report = convert(&inputs, &selection, &path, &conversion)?;
-        args.write.tell(&path, &report, Some(("skipped", false.into())))?;
+        args.write.print_report(&path, &report, Some(("skipped", false.into())))?;
     }
     Ok(())
 }

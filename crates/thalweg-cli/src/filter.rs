@@ -12,7 +12,7 @@ use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
 
 use crate::common::{Failure, Outcome, complain, read_ids};
-use crate::write::IntoOne;
+use crate::write::ManyToOneArgs;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
 ///
@@ -27,7 +27,7 @@ use crate::write::IntoOne;
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilterArgs {
     #[command(flatten)]
-    files: IntoOne,
+    files: ManyToOneArgs,
     /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the
     /// attributes
     #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]

@@ -9,7 +9,7 @@ use thalweg::{Identified, Opened, Options};
 use crate::arrays::{self, KerchunkArgs};
 use crate::common::{Failure, Outcome};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our
 /// own; or where the chunks of HDF5 arrays lie, so that opening the file takes no time
@@ -73,7 +73,7 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> Outcome {
         other => other.into_reads()?,
     };
     print_note(path, &file);
-    let _progress = Progress::watch(&options.control, file.store().size());
+    let _progress = FetchProgress::watch(&options.control, file.store().size());
     let place = args.output.clone().unwrap_or_else(|| index_path(path));
     Ok(file.write_index(&place)?)
 }

@@ -4,7 +4,7 @@ use thalweg::convert::Part;
 use thalweg::reads::Selection;
 
 use crate::common::Outcome;
-use crate::write::IntoOne;
+use crate::write::ManyToOneArgs;
 
 /// Put the reads of many files into one, of any format
 ///
@@ -15,7 +15,7 @@ use crate::write::IntoOne;
 #[derive(Debug, clap::Args)]
 pub(crate) struct MergeArgs {
     #[command(flatten)]
-    files: IntoOne,
+    files: ManyToOneArgs,
 }
 
 pub(crate) fn run(args: &MergeArgs) -> Outcome {

@@ -11,7 +11,7 @@ use crate::arrays;
 use crate::chart::{self, Panel};
 use crate::common::{Failure, Outcome};
 use crate::open::{ReadArgs, identify, open_set_with};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events
 /// (rate, time of flight, detectors)
@@ -84,7 +84,7 @@ fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failur
     }
     let control = options.control.clone();
     let set = open_set_with(&args.paths, known, options)?;
-    let _progress = Progress::watch(&control, set.bytes());
+    let _progress = FetchProgress::watch(&control, set.bytes());
     match &args.read {
         Some(id) => read::panels(&set, id, args.pa, points),
         None => run::panels(&set),

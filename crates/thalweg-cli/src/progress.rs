@@ -12,12 +12,12 @@ const PATIENCE: Duration = Duration::from_millis(700);
 const TICK: Duration = Duration::from_millis(150);
 
 /// A progress bar for the work under a [`Control`]. It disappears when this is dropped.
-pub(crate) struct Progress {
+pub(crate) struct FetchProgress {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Progress {
+impl FetchProgress {
     /// Shows how many of `total` bytes the work under `control` has fetched.
     pub(crate) fn watch(control: &Control, total: u64) -> Self {
         if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
@@ -43,7 +43,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for FetchProgress {
     fn drop(&mut self) {
         drop(self.stop.take());
         let _ = self.thread.take().map(JoinHandle::join);

@@ -13,7 +13,7 @@ use thalweg::{Identified, Options, StoreKind};
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, Outcome, alone, output, read_ids};
 use crate::open::{ReadArgs, identify, open_set_with};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::timing::Started;
 use crate::{digest, explain};
 use timed::{TimedJob, one_by_one, whole};
@@ -209,7 +209,7 @@ fn reads(args: &ReadVerbArgs, set: &ReadSet, selection: &Selection, started: Sta
     if args.explain {
         return explain::print(&*sole(set, "--explain")?, selection, args.json, &mut out);
     }
-    let progress = Progress::watch(&options.control, set.bytes());
+    let progress = FetchProgress::watch(&options.control, set.bytes());
     if let Some(to) = &args.to {
         return save(set, selection, to, args.pa);
     }

@@ -8,8 +8,8 @@ use thalweg::reads::{ScanOptions, Selection};
 
 use crate::common::{Failure, Outcome, read_ids};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
-use crate::table_sink::{Sink, TableKind};
+use crate::progress::FetchProgress;
+use crate::table_sink::{TableKind, TableSink};
 
 /// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
 ///
@@ -62,10 +62,10 @@ pub(crate) fn run(args: &ScanArgs) -> Outcome {
     let set = open_set(&args.paths, options)?;
     let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
     let scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
-    let _progress = Progress::watch(&control, set.bytes());
+    let _progress = FetchProgress::watch(&control, set.bytes());
     let mut sink = match &args.to {
-        Some((path, kind)) => Sink::create(path, *kind, &scan.schema())?,
-        None => Sink::stdout(if args.tsv { b'\t' } else { b',' }, &scan.schema())?,
+        Some((path, kind)) => TableSink::create(path, *kind, &scan.schema())?,
+        None => TableSink::stdout(if args.tsv { b'\t' } else { b',' }, &scan.schema())?,
     };
     for batch in scan {
         sink.push(&batch?)?;

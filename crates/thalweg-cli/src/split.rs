@@ -15,7 +15,7 @@ use thalweg::reads::{ReadSet, Selection};
 
 use crate::common::{Failure, Outcome, output, parse_count};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &SplitArgs) -> Outcome {
     let conversion = args.write.conversion(args.format, &options)?;
     let set = open_set(&args.paths, options)?;
     let headers = merged(&set)?;
-    let progress = Progress::watch(&control, set.bytes());
+    let progress = FetchProgress::watch(&control, set.bytes());
     let plan = Plan::make(&set, &headers, &rule)?;
     drop(progress);
     if plan.parts.len() > args.most {
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &SplitArgs) -> Outcome {
         .map_err(|e| thalweg::Error::io(&args.to.to_string_lossy().into(), "creating", e))?;
     let outputs = outputs(args, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
-    let _progress = Progress::watch(&control, set.bytes());
+    let _progress = FetchProgress::watch(&control, set.bytes());
     let mut made = Vec::with_capacity(outputs.len());
     let side_by_side = side_by_side(args.format);
     for (pass, outputs) in outputs.chunks(side_by_side).enumerate() {
@@ -156,7 +156,7 @@ fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) ->
         }
     }
     for ((part, path), report) in plan.parts.iter().zip(paths).zip(&reports) {
-        args.write.tell(path, report, Some(("value", json!(part.value))))?;
+        args.write.print_report(path, report, Some(("value", json!(part.value))))?;
         if !args.write.json {
             writeln!(output(), "{}\t{} reads", path.display(), report.reads)?;
         }

@@ -39,9 +39,9 @@ impl TableKind {
 }
 
 /// A new file as a stream.
-pub(crate) struct Stream(NewFile);
+pub(crate) struct NewFileStream(NewFile);
 
-impl Write for Stream {
+impl Write for NewFileStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.push(bytes).map_err(io::Error::other)?;
         Ok(bytes.len())
@@ -54,19 +54,19 @@ impl Write for Stream {
 }
 
 /// A table being written.
-pub(crate) enum Sink {
+pub(crate) enum TableSink {
     Arrow(ArrowWriter),
-    Parquet(Box<ParquetWriter<Stream>>),
-    Text(csv::Writer<Stream>),
+    Parquet(Box<ParquetWriter<NewFileStream>>),
+    Text(csv::Writer<NewFileStream>),
     Stdout(csv::Writer<Box<dyn Write>>),
 }
 
-impl Sink {
+impl TableSink {
     pub(crate) fn create(path: &Path, kind: TableKind, schema: &Schema) -> Result<Self, Failure> {
         Ok(match kind {
             TableKind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
             TableKind::Parquet => {
-                let stream = Stream(NewFile::create(path)?);
+                let stream = NewFileStream(NewFile::create(path)?);
                 let properties =
                     WriterProperties::builder().set_compression(Compression::SNAPPY).build();
                 let writer =
@@ -75,7 +75,7 @@ impl Sink {
                 Self::Parquet(Box::new(writer))
             }
             TableKind::Text { delimiter } => {
-                Self::Text(text(delimiter, schema, Stream(NewFile::create(path)?))?)
+                Self::Text(text(delimiter, schema, NewFileStream(NewFile::create(path)?))?)
             }
         })
     }

@@ -13,21 +13,15 @@ use crate::chart::Panel;
 use crate::common::{Failure, Outcome};
 use crate::timing::Started;
 
-/// `thalweg read`: no options for arrays.
+/// A group of arguments without arguments: what has options for arrays has none in this build.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ArrayArgs {}
+#[group(skip)]
+pub(crate) struct NoArgs {}
 
-/// `thalweg read`: no options for events.
-#[derive(Debug, clap::Args)]
-pub(crate) struct EventArgs {}
-
-/// `thalweg index`: no options for arrays.
-#[derive(Debug, clap::Args)]
-pub(crate) struct KerchunkArgs {}
-
-/// `thalweg convert`: no options for arrays.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RepackArgs {}
+pub(crate) use NoArgs as ArrayArgs;
+pub(crate) use NoArgs as EventArgs;
+pub(crate) use NoArgs as KerchunkArgs;
+pub(crate) use NoArgs as RepackArgs;
 
 /// What `thalweg read` is asked to do with a file of arrays.
 #[expect(dead_code, reason = "no file of arrays is ever read")]
@@ -55,21 +49,13 @@ pub(crate) struct RepackJob<'a> {
     pub(crate) options: Options,
 }
 
-impl EventArgs {
+impl NoArgs {
     pub(crate) fn asked(&self) -> bool {
         false
     }
-}
 
-impl KerchunkArgs {
     pub(crate) fn output(&self) -> Option<&Path> {
         None
-    }
-}
-
-impl RepackArgs {
-    pub(crate) fn asked(&self) -> bool {
-        false
     }
 }
 

@@ -13,7 +13,7 @@ use thalweg::reads::{Options, ReadSet};
 
 use crate::common::{Failure, Outcome, complain, print_json};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use coding::CodingArgs;
 
 /// How files of reads are written.
@@ -34,7 +34,7 @@ pub(crate) struct WriteArgs {
 
 /// The arguments of verbs that read any number of files and write one.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct IntoOne {
+pub(crate) struct ManyToOneArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -86,7 +86,7 @@ impl WriteArgs {
     }
 
     /// Prints what was lost, and with --json what was written. `more` is added to the JSON.
-    pub(crate) fn tell(
+    pub(crate) fn print_report(
         &self,
         path: &Path,
         report: &Report,
@@ -116,7 +116,7 @@ impl WriteArgs {
     }
 }
 
-impl IntoOne {
+impl ManyToOneArgs {
     /// Opens the files, and writes what `choose` takes of each.
     pub(crate) fn run(
         &self,
@@ -134,11 +134,11 @@ impl IntoOne {
                 self.to.display()
             )));
         }
-        let _progress = Progress::watch(&control, set.bytes());
+        let _progress = FetchProgress::watch(&control, set.bytes());
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };
         for made in make(&set, parts, vec![output], &conversion)? {
-            self.write.tell(&self.to, &made.publish()?, None)?;
+            self.write.print_report(&self.to, &made.publish()?, None)?;
         }
         Ok(())
     }

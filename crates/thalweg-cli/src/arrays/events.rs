@@ -15,8 +15,8 @@ use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Summary, Wanted
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
 use crate::common::{Failure, Outcome, complain, output, print_json};
-use crate::progress::Progress;
-use crate::table_sink::{Sink, TableKind};
+use crate::progress::FetchProgress;
+use crate::table_sink::{TableKind, TableSink};
 use crate::timing::Started;
 
 /// Which events are read, or which logs.
@@ -149,7 +149,7 @@ pub(super) fn finding_as_json(finding: &Finding) -> Value {
 
 /// Where events go.
 enum Out {
-    Table(Box<(Sink, Events)>),
+    Table(Box<(TableSink, Events)>),
     Arrays(Arrays),
     Nowhere,
 }
@@ -170,7 +170,7 @@ impl Out {
         }
         let (path, kind) = table(to)?;
         let events = Events::new(banks, file)?;
-        Ok(Self::Table(Box::new((Sink::create(&path, kind, events.schema())?, events))))
+        Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
     fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> Outcome {
@@ -246,7 +246,7 @@ pub(super) fn run(
     }
     let order = args.order(to, banks.len());
     let mut out = Out::create(to, &banks, order, name)?;
-    let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
+    let _progress = FetchProgress::watch(&file.options().control, nexus.stored_bytes(&places));
     // The library stops with `Cancelled` where a sink fails; the failure is kept here.
     let mut refused = None;
     let summary = nexus.events_in(order, &wanted, &mut |batch| {

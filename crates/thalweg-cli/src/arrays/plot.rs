@@ -6,7 +6,7 @@ use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 use super::events::print_findings;
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
 use crate::common::{Failure, Outcome, complain};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// Times further from the first pulse than a year are errors, and so are times of flight of more
 /// than 100 s: they are not drawn.
@@ -58,7 +58,7 @@ pub(crate) fn event_panels(
         )));
     }
     let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
-    let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
+    let _progress = FetchProgress::watch(&file.options().control, nexus.stored_bytes(&places));
     let mut tally = EventHistograms::new();
     let findings = tally.count_pulses(&nexus, &banks)?;
     tally.count_events(file, &banks)?;

@@ -258,20 +258,20 @@ fn println_now(line: &str) -> Outcome {
 }
 
 /// A process that this one has started.
-struct Member {
+struct MemberProcess {
     child: Child,
-    tell: ChildStdin,
-    hear: BufReader<std::process::ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<std::process::ChildStdout>,
 }
 
-impl Drop for Member {
+impl Drop for MemberProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Member {
+impl MemberProcess {
     fn start(place: SliceNumber) -> Result<Self, Failure> {
         let failed =
             |e| Failure::Failed(thalweg::Error::io(&"thalweg".into(), "starting a process of", e));
@@ -284,14 +284,16 @@ impl Member {
             .spawn()
             .map_err(failed)?;
         match (child.stdin.take(), child.stdout.take()) {
-            (Some(tell), Some(hear)) => Ok(Self { child, tell, hear: BufReader::new(hear) }),
+            (Some(stdin), Some(stdout)) => {
+                Ok(Self { child, stdin, stdout: BufReader::new(stdout) })
+            }
             _ => Err(Failure::Said("a process without pipes".into())),
         }
     }
 
     fn line(&mut self) -> Result<String, Failure> {
         let mut line = String::new();
-        let read = self.hear.read_line(&mut line);
+        let read = self.stdout.read_line(&mut line);
         match (read, line.is_empty()) {
             (Ok(_), false) => Ok(line),
             // It has printed why.
@@ -300,21 +302,21 @@ impl Member {
     }
 
     fn go(&mut self) -> Outcome {
-        self.tell.write_all(b"go\n").map_err(|_| Failure::Said(String::new()))
+        self.stdin.write_all(b"go\n").map_err(|_| Failure::Said(String::new()))
     }
 }
 
 /// Starts processes that read a slice each, and adds up what they have read.
 pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
     let mut members = (0..size)
-        .map(|rank| Member::start(SliceNumber { rank, size }))
+        .map(|rank| MemberProcess::start(SliceNumber { rank, size }))
         .collect::<Result<Vec<_>, _>>()?;
     // The two barriers: before the clock starts, and before it is read.
     for _ in 0..2 {
         for member in &mut members {
             member.line()?;
         }
-        members.iter_mut().try_for_each(Member::go)?;
+        members.iter_mut().try_for_each(MemberProcess::go)?;
     }
     let mut tallies = members.iter_mut().map(|member| {
         let line = member.line()?;

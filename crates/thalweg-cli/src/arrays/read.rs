@@ -20,7 +20,7 @@ use super::ranks::{Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
 use crate::common::{Failure, Outcome, alone, complain, output};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::timing::Started;
 
 /// Which parts of arrays are read, and by which processes.
@@ -190,7 +190,7 @@ fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
     }
     let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
     let size = ranks.own().size;
-    let _progress = Progress::watch(&file.options().control, total / size as u64);
+    let _progress = FetchProgress::watch(&file.options().control, total / size as u64);
     if let Some(select) = &job.arrays.select {
         alone()?;
         return digests::selected(file, &datasets, select, job);

@@ -14,7 +14,7 @@ use thalweg_gauge::units::{decimal_bytes, seconds};
 use super::inspect::inspect_now;
 use super::shape_in_words;
 use crate::common::{Failure, Outcome, complain, output as standard_output, print_json};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// How to make an HDF5 file anew.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) struct RepackArgs {
     /// keep; for one dataset or group with PATH= before it. Without a path it counts for numbers of
     /// 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
-    chunk: Vec<ForPath<Kept<Chunking>>>,
+    chunk: Vec<ForPath<KeepOr<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
     /// keep; with PATH= as for --chunk
     // The text is what `--help` shows, without backslashes before the brackets.
@@ -37,7 +37,7 @@ pub(crate) struct RepackArgs {
     filter: Vec<ForPath<Filters>>,
     /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
-    libver: Libver,
+    libver: LibverChoice,
     /// HDF5: take the file for harmless; see `thalweg read --help`
     #[arg(long, requires = "repack")]
     trusted: bool,
@@ -61,9 +61,9 @@ impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
 
 /// A value, or nothing for `keep`.
 #[derive(Debug, Clone)]
-struct Kept<T>(Option<T>);
+struct KeepOr<T>(Option<T>);
 
-impl<T: FromStr<Err = String>> FromStr for Kept<T> {
+impl<T: FromStr<Err = String>> FromStr for KeepOr<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -83,7 +83,7 @@ impl FromStr for Filters {
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Libver {
+enum LibverChoice {
     /// As the original
     #[default]
     Keep,
@@ -96,33 +96,33 @@ enum Libver {
 }
 
 impl RepackArgs {
-    fn how(&self, verify: bool) -> Repack {
-        let mut wish = TargetLayout::default();
+    fn options(&self, verify: bool) -> Repack {
+        let mut layout = TargetLayout::default();
         let mut paths: Vec<(String, TargetLayout)> = Vec::new();
-        let mut wish_of = |path: &Option<String>, set: &dyn Fn(&mut TargetLayout)| {
-            let Some(path) = path else { return set(&mut wish) };
+        let mut set_layout = |path: &Option<String>, set: &dyn Fn(&mut TargetLayout)| {
+            let Some(path) = path else { return set(&mut layout) };
             match paths.iter_mut().find(|(known, _)| known == path) {
-                Some((_, wish)) => set(wish),
+                Some((_, layout)) => set(layout),
                 None => {
-                    let mut wish = TargetLayout::default();
-                    set(&mut wish);
-                    paths.push((path.clone(), wish));
+                    let mut layout = TargetLayout::default();
+                    set(&mut layout);
+                    paths.push((path.clone(), layout));
                 }
             }
         };
-        for ForPath(path, Kept(chunk)) in &self.chunk {
-            wish_of(path, &|wish| wish.chunk.clone_from(chunk));
+        for ForPath(path, KeepOr(chunk)) in &self.chunk {
+            set_layout(path, &|layout| layout.chunk.clone_from(chunk));
         }
         for ForPath(path, Filters(coders)) in &self.filter {
-            wish_of(path, &|wish| wish.coders.clone_from(coders));
+            set_layout(path, &|layout| layout.coders.clone_from(coders));
         }
         let version = match self.libver {
-            Libver::Keep => Version::Keep,
-            Libver::Earliest => Version::Earliest,
-            Libver::V18 => Version::V18,
-            Libver::V110 => Version::V110,
+            LibverChoice::Keep => Version::Keep,
+            LibverChoice::Earliest => Version::Earliest,
+            LibverChoice::V18 => Version::V18,
+            LibverChoice::V110 => Version::V110,
         };
-        Repack { layout: wish, paths, version, verify }
+        Repack { layout, paths, version, verify }
     }
 }
 
@@ -155,9 +155,9 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
         inspect_now(input, &options.control)?;
     }
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
-    let progress = Progress::watch(&options.control, bytes);
+    let progress = FetchProgress::watch(&options.control, bytes);
     let started = Instant::now();
-    let report = thalweg::repack::repack(input, output, options, &args.how(verify))
+    let report = thalweg::repack::repack(input, output, options, &args.options(verify))
         .map_err(Failure::of_argument)?;
     drop(progress);
     let took = started.elapsed().as_secs_f64();

@@ -20,8 +20,8 @@ use super::events::{is_npy, table};
 use super::read::arrays_at;
 use super::shape_in_words;
 use crate::common::{Failure, Outcome, complain, output};
-use crate::progress::Progress;
-use crate::table_sink::Sink;
+use crate::progress::FetchProgress;
+use crate::table_sink::TableSink;
 use crate::timing::Started;
 
 /// What is read at a time is this part of the memory budget: it is in memory twice, as bytes and as
@@ -57,7 +57,7 @@ pub(super) fn run(
     }
     let bytes: u64 = columns.iter().map(|(_, array)| array.bytes()).sum();
     {
-        let _progress = Progress::watch(&file.options().control, bytes);
+        let _progress = FetchProgress::watch(&file.options().control, bytes);
         if is_npy(to) {
             arrays(file, &columns, to)?;
         } else {
@@ -109,7 +109,7 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
         .collect();
     let step = rows_at_a_time(file, columns, length)?;
     let schema = Arc::new(Schema::new(fields));
-    let mut sink = Sink::create(&path, kind, &schema)?;
+    let mut sink = TableSink::create(&path, kind, &schema)?;
     let mut from = 0;
     while from < length {
         let count = step.min(length - from);

@@ -41,7 +41,7 @@ pub(super) fn run(
         make(needed, &stop)?;
     }
     let display = Display::new(RemainingWork::new(jobs.iter().map(|job| job.guess)));
-    let mut session = Session {
+    let mut session = SuiteRun {
         started,
         budget: work.budget,
         stop: &stop,
@@ -76,7 +76,7 @@ fn is_finished(job: &ComparisonJob) -> bool {
 }
 
 /// The comparisons of a suite while they run.
-struct Session<'a> {
+struct SuiteRun<'a> {
     started: Instant,
     budget: Option<Duration>,
     stop: &'a AtomicBool,
@@ -87,7 +87,7 @@ struct Session<'a> {
     done: Vec<Comparison>,
 }
 
-impl Session<'_> {
+impl SuiteRun<'_> {
     /// Runs job `number`, or takes over its earlier results. False if the budget is spent.
     fn job(&mut self, number: usize, job: &ComparisonJob) -> Result<bool, Failure> {
         if let Some(earlier) = job.plan.resume.as_ref().filter(|_| is_finished(job)) {

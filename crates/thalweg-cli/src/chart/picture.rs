@@ -26,7 +26,7 @@ const EMPTY: RGBColor = RGBColor(0xf1, 0xf3, 0xf5);
 const NORMAL_WIDTH: f64 = 1400.0;
 
 pub(super) fn png(title: &str, panels: &[Panel], width: u32) -> Result<Vec<u8>, Failure> {
-    let page = Layout::new(panels.len(), width);
+    let page = PictureLayout::new(panels.len(), width);
     let mut pixels = vec![0; page.width as usize * page.height as usize * 3];
     {
         let root =
@@ -44,7 +44,7 @@ pub(super) fn png(title: &str, panels: &[Panel], width: u32) -> Result<Vec<u8>, 
 }
 
 pub(super) fn svg(title: &str, panels: &[Panel], width: u32) -> Result<String, Failure> {
-    let page = Layout::new(panels.len(), width);
+    let page = PictureLayout::new(panels.len(), width);
     let mut text = String::new();
     {
         let root =
@@ -59,7 +59,7 @@ fn failed(error: impl Display) -> Failure {
 }
 
 /// How panels share a picture.
-struct Layout {
+struct PictureLayout {
     width: u32,
     height: u32,
     columns: usize,
@@ -67,7 +67,7 @@ struct Layout {
     scale: f64,
 }
 
-impl Layout {
+impl PictureLayout {
     fn new(panels: usize, width: u32) -> Self {
         let scale = f64::from(width) / NORMAL_WIDTH;
         let columns = if panels > 1 { 2 } else { 1 };

@@ -15,7 +15,7 @@ use crate::write::format_of;
 
 /// A file to write.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Output {
+pub(super) struct PlannedOutput {
     pub(super) path: PathBuf,
     pub(super) format: Format,
     /// The files of the set that go into it.
@@ -23,7 +23,7 @@ pub(super) struct Output {
 }
 
 /// The files to write, in the order of the set.
-pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<Output>, Failure> {
+pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOutput>, Failure> {
     let format = match args.to {
         None if args.per_file => {
             return Err(Failure::Usage(
@@ -40,11 +40,11 @@ pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<Output>, 
             });
             let below = below.or_else(|| input.file_name().map(Path::new)).unwrap_or(input);
             let path = args.output.join(below).with_extension(format.extension());
-            Output { path, format, files: i..i + 1 }
+            PlannedOutput { path, format, files: i..i + 1 }
         };
         inputs.iter().enumerate().map(place).collect()
     } else {
-        vec![Output { path: args.output.clone(), format, files: 0..inputs.len() }]
+        vec![PlannedOutput { path: args.output.clone(), format, files: 0..inputs.len() }]
     };
     check(&outputs, &inputs)?;
     Ok(outputs)
@@ -52,7 +52,7 @@ pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<Output>, 
 
 /// Refuses an output that is written twice, or that is an input of another output: it would be
 /// overwritten before it is read.
-fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
+fn check(outputs: &[PlannedOutput], inputs: &[&Path]) -> Result<(), Failure> {
     let mut from: HashMap<&Path, usize> = HashMap::new();
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.path.as_path()) {

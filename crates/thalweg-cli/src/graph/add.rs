@@ -54,7 +54,7 @@ pub(super) fn run(args: &GraphAddArgs) -> Outcome {
     let none = Arc::new(Schema::empty());
     let mut changes = Vec::new();
     for text in &args.vertices {
-        let (name, ids) = split(text, "TYPE:IDS")?;
+        let (name, ids) = split_form(text, "TYPE:IDS")?;
         let ids = parse_ids(ids)?;
         let vertex_type = match writer.network().type_of(name) {
             Ok(number) => number,
@@ -63,7 +63,7 @@ pub(super) fn run(args: &GraphAddArgs) -> Outcome {
         changes.push(Change::AddVertices { vertex_type, ids, attributes: None });
     }
     for text in &args.edges {
-        let (name, pairs) = split(text, "POPULATION:PAIRS")?;
+        let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
         let edges = parse_pairs(pairs)?;
         let population = match (&args.between, writer.network().population_of(name)) {
             (None, known) => known?,
@@ -86,17 +86,17 @@ pub(super) fn run(args: &GraphAddArgs) -> Outcome {
         changes.push(Change::AddEdges { population, edges, attributes: None });
     }
     let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    tell(&done, args.json)?;
+    print_changes(&done, args.json)?;
     Ok(writer.finish()?)
 }
 
-pub(super) fn split<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
+pub(super) fn split_form<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
     text.rsplit_once(':')
         .ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
 }
 
 /// Prints what a change has added and removed.
-pub(super) fn tell(done: &Committed, as_json: bool) -> Outcome {
+pub(super) fn print_changes(done: &Committed, as_json: bool) -> Outcome {
     let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = done;
     let mut out = output();
     if as_json {

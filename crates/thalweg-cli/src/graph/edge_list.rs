@@ -57,13 +57,13 @@ impl EdgeListArgs {
 
 /// The kinds of lists, by how the file's name ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ListFormat {
     /// Values with this byte between them.
     Text(u8),
     Parquet,
 }
 
-impl Form {
+impl ListFormat {
     pub(super) fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "csv" => Some(Self::Text(b',')),
@@ -77,7 +77,7 @@ impl Form {
 /// The edges of a list.
 pub(super) fn open(
     path: &Path,
-    form: Form,
+    form: ListFormat,
     options: &InputOptions,
     args: &EdgeListArgs,
 ) -> Result<Input, Failure> {
@@ -89,8 +89,10 @@ pub(super) fn open(
         return Err(Error::Unsupported { file: name, what, advice }.into());
     }
     let edges: Box<dyn EdgeSource> = match form {
-        Form::Text(comma) => Box::new(text::TextEdges::open(path, &name, comma, options, args)?),
-        Form::Parquet => Box::new(parquet::ParquetEdges::open(path, &name, options, args)?),
+        ListFormat::Text(comma) => {
+            Box::new(text::TextEdges::open(path, &name, comma, options, args)?)
+        }
+        ListFormat::Parquet => Box::new(parquet::ParquetEdges::open(path, &name, options, args)?),
     };
     Ok(Input { edges: vec![edges], ..Input::default() })
 }

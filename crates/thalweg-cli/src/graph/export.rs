@@ -86,7 +86,7 @@ pub(super) fn run(args: &GraphExportArgs) -> Outcome {
     let bytes = std::fs::metadata(&args.out)?.len();
     let mut out = output();
     if args.json {
-        let Written { edges, vertices, left_out } = written;
+        let ExportTally { edges, vertices, left_out } = written;
         let line =
             json!({ "edges": edges, "vertices": vertices, "bytes": bytes, "left_out": left_out });
         writeln!(out, "{line}")?;
@@ -108,7 +108,7 @@ pub(super) fn run(args: &GraphExportArgs) -> Outcome {
 
 /// What was written.
 #[derive(Default)]
-struct Written {
+struct ExportTally {
     edges: u64,
     vertices: u64,
     /// What was not, in words.
@@ -119,9 +119,9 @@ struct Written {
 const ROW: u64 = 16;
 
 /// Work of so many rows, shown on a terminal.
-struct Rows(Option<ProgressBar>);
+struct RowsProgress(Option<ProgressBar>);
 
-impl Rows {
+impl RowsProgress {
     fn of(total: u64) -> Self {
         Self(
             std::io::IsTerminal::is_terminal(&std::io::stderr())
@@ -134,7 +134,7 @@ impl Rows {
     }
 }
 
-impl Drop for Rows {
+impl Drop for RowsProgress {
     fn drop(&mut self) {
         self.0.iter().for_each(ProgressBar::finish_and_clear);
     }
@@ -147,12 +147,12 @@ fn table(
     vertex_type: Option<usize>,
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
-) -> Result<Written, Failure> {
-    let mut sink = SonataSink::create(&args.out)?;
-    let mut written = Written::default();
+) -> Result<ExportTally, Failure> {
+    let mut sink = ExportTable::create(&args.out)?;
+    let mut written = ExportTally::default();
     match (vertex_type, population) {
         (Some(vertex_type), _) => {
-            let rows = Rows::of(network.vertex_count(vertex_type));
+            let rows = RowsProgress::of(network.vertex_count(vertex_type));
             telling(
                 |f| network.vertex_rows(vertex_type, wanted.condition, f),
                 |batch| {
@@ -164,7 +164,7 @@ fn table(
             sink.finish(&network.vertex_schema(vertex_type))?;
         }
         (_, Some(population)) => {
-            let rows = Rows::of(network.edge_count(population));
+            let rows = RowsProgress::of(network.edge_count(population));
             telling(
                 |f| network.edges(population, wanted, f),
                 |batch| {
@@ -228,7 +228,7 @@ fn sonata(
     vertex_type: Option<usize>,
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
-) -> Result<Written, Failure> {
+) -> Result<ExportTally, Failure> {
     let mut writer = thalweg::graph::SonataWriter::create(&args.out)?;
     let is_all = vertex_type.is_none() && population.is_none();
     let all = |one: Option<usize>, count: usize| {
@@ -238,8 +238,8 @@ fn sonata(
     let types = all(vertex_type, network.types().len());
     let edges: u64 = populations.clone().map(|population| network.edge_count(population)).sum();
     let vertices: u64 = types.clone().map(|vertex_type| network.vertex_count(vertex_type)).sum();
-    let rows = Rows::of(2 * edges + vertices);
-    let mut written = Written::default();
+    let rows = RowsProgress::of(2 * edges + vertices);
+    let mut written = ExportTally::default();
     for population in populations {
         written.edges += writer.edges(network, population, wanted, &mut |more| rows.done(more))?;
     }
@@ -253,14 +253,14 @@ fn sonata(
 }
 
 /// Where rows go.
-struct SonataSink {
+struct ExportTable {
     file: NewFile,
     parquet: Option<ArrowWriter<Vec<u8>>>,
     is_parquet: bool,
     has_head: bool,
 }
 
-impl SonataSink {
+impl ExportTable {
     fn create(path: &Path) -> Result<Self, Failure> {
         let is_parquet = match path.extension().and_then(|e| e.to_str()) {
             Some("parquet") => true,

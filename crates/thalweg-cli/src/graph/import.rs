@@ -8,7 +8,7 @@ use serde_json::json;
 use thalweg::graph::{Writer, input};
 use thalweg::reads;
 
-use super::edge_list::{self, EdgeListArgs, Form};
+use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::open::{CodingChoice, OpenArgs};
 use crate::common::{Failure, MEASURING, Outcome, output};
 use crate::progress::bar;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &GraphImportArgs) -> Outcome {
         crate::arrays::inspect_first(&read);
     }
     let chosen = input::InputOptions { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
-    let mut found = match Form::of(&args.input) {
+    let mut found = match ListFormat::of(&args.input) {
         Some(form) => edge_list::open(&args.input, form, &chosen, &args.list)?,
         None => open(&args.input, &chosen)?,
     };

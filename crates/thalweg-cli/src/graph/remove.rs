@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thalweg::graph::Change;
 
-use super::add::{split, tell};
+use super::add::{print_changes, split_form};
 use super::open::OpenArgs;
 use super::vertices;
 use crate::common::{Failure, Outcome};
@@ -37,7 +37,7 @@ pub(super) fn run(args: &GraphRemoveArgs) -> Outcome {
         changes.push(match writer.network().population_of(text) {
             Ok(population) => Change::ClearEdges { population },
             Err(_) => {
-                let (name, pairs) = split(text, "POPULATION or POPULATION:PAIRS")?;
+                let (name, pairs) = split_form(text, "POPULATION or POPULATION:PAIRS")?;
                 let population = writer.network().population_of(name)?;
                 Change::RemoveEdges { population, edges: vertices::parse_pairs(pairs)? }
             }
@@ -52,6 +52,6 @@ pub(super) fn run(args: &GraphRemoveArgs) -> Outcome {
         });
     }
     let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    tell(&done, args.json)?;
+    print_changes(&done, args.json)?;
     Ok(writer.finish()?)
 }

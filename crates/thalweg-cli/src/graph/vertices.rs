@@ -9,16 +9,16 @@ use crate::common::Failure;
 
 /// Vertices of a type: all of them, or some.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Some {
+pub(super) struct ChosenVertices {
     pub(super) vertex_type: usize,
     pub(super) ids: Option<Vec<u64>>,
 }
 
 /// `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. A type's own name may have a colon in
 /// it.
-pub(super) fn parse(network: &Network, text: &str) -> Result<Some, Failure> {
+pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Failure> {
     if let Ok(vertex_type) = network.type_of(text) {
-        return Ok(Some { vertex_type, ids: None });
+        return Ok(ChosenVertices { vertex_type, ids: None });
     }
     let Some((name, ids)) = text
         .rsplit_once(':')
@@ -27,10 +27,10 @@ pub(super) fn parse(network: &Network, text: &str) -> Result<Some, Failure> {
     else {
         return network
             .type_of(text)
-            .map(|vertex_type| Some { vertex_type, ids: None })
+            .map(|vertex_type| ChosenVertices { vertex_type, ids: None })
             .map_err(Failure::from);
     };
-    Ok(Some { vertex_type: network.type_of(name)?, ids: Option::Some(parse_ids(ids)?) })
+    Ok(ChosenVertices { vertex_type: network.type_of(name)?, ids: Some(parse_ids(ids)?) })
 }
 
 /// `0-9,17`, or a file with ids one a line.
@@ -42,7 +42,7 @@ pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
     let mut ids = Vec::new();
     for part in text.split(',') {
         match part.split_once('-') {
-            Option::Some((first, last)) => {
+            Some((first, last)) => {
                 let (first, last) = (number(first, text)?, number(last, text)?);
                 if last < first || last - first >= MOST {
                     return Err(Failure::Usage(format!(

@@ -17,7 +17,7 @@ use super::findings::{LayoutFinding, known_reads, mean_record_bytes, record_find
 use crate::common::{Failure, shortened};
 use crate::evict;
 use crate::open::print_note;
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// What is known of a file of reads.
 struct ReadsInfo {
@@ -62,7 +62,7 @@ fn look(
     };
     let is_wrong = findings.iter().any(|(code, _)| *code != "no_index");
     if count && reads.is_none() && !is_wrong {
-        let _progress = Progress::watch(control, file.store().size());
+        let _progress = FetchProgress::watch(control, file.store().size());
         reads = Some(file.build_index()?.len() as u64);
         reads_from = "count";
     }

@@ -9,7 +9,7 @@ use thalweg::store::throttled::Limits;
 
 use crate::common::{Outcome, output};
 use crate::digest;
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::timing::{Started, stages, with_build};
 
 /// How the reads are read, as far as the report repeats it.
@@ -73,7 +73,7 @@ pub(super) fn whole(
     job: TimedJob,
     as_json: bool,
     started: Started,
-    progress: Progress,
+    progress: FetchProgress,
 ) -> Outcome {
     let (sums, summary) = if job.decode {
         let (sums, summary) = set.visit(selection, move || Sums::slow(job.consumer_ns))?;

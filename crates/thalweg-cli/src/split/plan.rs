@@ -22,7 +22,7 @@ pub(super) enum Rule {
 
 /// One file to make.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct SplitPart {
     /// Its name without an ending.
     pub(super) name: String,
     pub(super) value: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Assigned {
 /// Parts, and the reads of each file in its order. About 60 bytes a read.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<SplitPart>,
     files: Vec<Vec<Assigned>>,
 }
 
@@ -56,9 +56,9 @@ impl Plan {
             columns.push(name.clone());
         }
         let options = ScanOptions { columns, ..ScanOptions::default() };
-        let mut makers = Makers { rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
+        let mut maker = PartMaker { rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
         for batch in set.scan(&Selection::All, &options)? {
-            plan.batch(&batch?, merged, &mut makers)?;
+            plan.batch(&batch?, merged, &mut maker)?;
         }
         Ok(plan)
     }
@@ -72,12 +72,12 @@ impl Plan {
         &mut self,
         batch: &RecordBatch,
         merged: &Merged,
-        makers: &mut Makers<'_>,
+        maker: &mut PartMaker<'_>,
     ) -> Result<(), Failure> {
         let ids = batch.column(0).as_string::<i32>();
         let groups = batch.column(1).as_primitive::<UInt32Type>();
         let files = batch.column(2).as_dictionary::<Int32Type>().keys();
-        let by_group = matches!(makers.rule, Rule::Value(name) if name == "read_group");
+        let by_group = matches!(maker.rule, Rule::Value(name) if name == "read_group");
         let options = FormatOptions::new();
         let failed = |e: arrow_schema::ArrowError| Failure::Said(e.to_string());
         let values = batch
@@ -95,7 +95,7 @@ impl Plan {
                 Some(values) => Some(values.value(row).try_to_string().map_err(failed)?),
                 None => None,
             };
-            let part = makers.part(value, &mut self.parts);
+            let part = maker.part(value, &mut self.parts);
             if let Some(part) = self.parts.get_mut(part as usize) {
                 part.groups.extend(group);
             }
@@ -108,7 +108,7 @@ impl Plan {
 }
 
 /// Finds or makes parts.
-struct Makers<'a> {
+struct PartMaker<'a> {
     rule: &'a Rule,
     known: HashMap<String, u32>,
     names: HashSet<String>,
@@ -116,8 +116,8 @@ struct Makers<'a> {
     before: u64,
 }
 
-impl Makers<'_> {
-    fn part(&mut self, value: Option<String>, parts: &mut Vec<Part>) -> u32 {
+impl PartMaker<'_> {
+    fn part(&mut self, value: Option<String>, parts: &mut Vec<SplitPart>) -> u32 {
         self.before += 1;
         let (value, stem) = match (self.rule, value) {
             (Rule::Reads(reads), _) => {
@@ -145,7 +145,7 @@ impl Makers<'_> {
             again += 1;
             name = format!("{stem}-{again}");
         }
-        parts.push(Part { name, value, groups: BTreeSet::new() });
+        parts.push(SplitPart { name, value, groups: BTreeSet::new() });
         (parts.len() - 1) as u32
     }
 }
@@ -172,11 +172,11 @@ mod tests {
     #[test]
     fn names_are_distinct() {
         let rule = Rule::Value("run_id".into());
-        let mut makers =
-            Makers { rule: &rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
+        let mut maker =
+            PartMaker { rule: &rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
         let mut parts = Vec::new();
         for value in ["a/b", "a_b", "A_B", "a/b", ""] {
-            makers.part(Some(value.into()), &mut parts);
+            maker.part(Some(value.into()), &mut parts);
         }
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, ["a_b", "a_b-2", "A_B-3", "no-run_id"]);

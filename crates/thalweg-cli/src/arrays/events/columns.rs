@@ -16,7 +16,7 @@ use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number
 use super::super::table::numbers;
 use super::{is_npy, npy, table};
 use crate::common::{Failure, Outcome, complain};
-use crate::table_sink::Sink;
+use crate::table_sink::TableSink;
 
 /// UTC as an offset: Arrow needs a table of time zones for names.
 const UTC: &str = "+00:00";
@@ -179,9 +179,9 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
     let mut sink = match to {
         Some(to) => {
             let (path, kind) = table(to)?;
-            Sink::create(&path, kind, &schema)?
+            TableSink::create(&path, kind, &schema)?
         }
-        None => Sink::stdout(b',', &schema)?,
+        None => TableSink::stdout(b',', &schema)?,
     };
     for (key, log) in (0..).zip(&wanted) {
         let Some(read) = read(nexus, log)? else { continue };

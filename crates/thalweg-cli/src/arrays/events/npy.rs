@@ -27,19 +27,19 @@ pub(super) const MOST_OPEN: usize = 128;
 pub(super) struct Arrays {
     folder: NpyFolder,
     /// By the bank's path.
-    open: HashMap<String, Columns>,
+    open: HashMap<String, BankColumns>,
     most: usize,
     done: Vec<String>,
 }
 
-struct Columns {
+struct BankColumns {
     /// In the order of [`Column::ALL`].
     own: [Option<NpyArray>; 3],
     times: NpyArray,
     pulses: NpyArray,
 }
 
-impl Columns {
+impl BankColumns {
     fn create(folder: &NpyFolder, bank: &Bank) -> thalweg::Result<Self> {
         let array = |name: &str, descr: &str, size| {
             folder.array(&format!("{}/{name}", bank.name()), descr, size, &[])
@@ -87,12 +87,12 @@ impl Arrays {
         self.turn_to(bank)?.push(batch)
     }
 
-    fn turn_to(&mut self, bank: &Bank) -> thalweg::Result<&mut Columns> {
+    fn turn_to(&mut self, bank: &Bank) -> thalweg::Result<&mut BankColumns> {
         if !self.open.contains_key(bank.path()) {
             if self.open.len() >= self.most {
                 self.close()?;
             }
-            self.open.insert(bank.path().to_owned(), Columns::create(&self.folder, bank)?);
+            self.open.insert(bank.path().to_owned(), BankColumns::create(&self.folder, bank)?);
         }
         let missing = || thalweg::Error::Usage("a bank without arrays".into());
         self.open.get_mut(bank.path()).ok_or_else(missing)

@@ -46,12 +46,12 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     let from = spans.iter().flatten().map(|span| span.0).min();
     let to = spans.iter().flatten().map(|span| span.1).max();
     let span = from.zip(to);
-    let found = Found { nexus, findings, spans, span };
+    let found = EventsFound { nexus, findings, spans, span };
     Ok(Some(EventSummary { lines: found.lines(), json: found.json() }))
 }
 
 /// What was found in a file.
-struct Found<'a> {
+struct EventsFound<'a> {
     nexus: Nexus<'a>,
     findings: Vec<Finding>,
     /// The first and the last pulse of each bank, and of all.
@@ -59,7 +59,7 @@ struct Found<'a> {
     span: Option<(i64, i64)>,
 }
 
-impl Found<'_> {
+impl EventsFound<'_> {
     fn banks(&self) -> impl Iterator<Item = (&Bank, Option<(i64, i64)>)> {
         self.nexus.banks().iter().zip(self.spans.iter().copied())
     }

@@ -85,7 +85,7 @@ fn print_row(
 }
 
 /// A part of an array.
-struct Pick<'a> {
+struct SelectedPart<'a> {
     dataset: &'a Dataset,
     array: &'a Array,
     selection: Selection,
@@ -101,18 +101,18 @@ pub(super) fn selected(
     select: &Select,
     job: &ReadJob<'_>,
 ) -> Outcome {
-    let mut picks = Vec::new();
+    let mut parts = Vec::new();
     let mut values = Vec::new();
     for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {
         let (selection, shape) = select.of(dataset.path(), &array.shape)?;
         let count = selection.count(&array.shape).map_err(Failure::Usage)?;
         values.push(Memory::new(count as usize * array.dtype.size())?);
-        picks.push(Pick { dataset, array, selection, shape });
+        parts.push(SelectedPart { dataset, array, selection, shape });
     }
-    let mut wants: Vec<Want<'_>> = picks
+    let mut wants: Vec<Want<'_>> = parts
         .iter()
         .zip(&mut values)
-        .map(|(pick, out)| Want { dataset: pick.dataset, selection: pick.selection.clone(), out })
+        .map(|(part, out)| Want { dataset: part.dataset, selection: part.selection.clone(), out })
         .collect();
     let summary = file.read(&mut wants)?;
     drop(wants);
@@ -128,7 +128,7 @@ pub(super) fn selected(
         return timed::print(file, &tally, job, 1, Some(&summary.clocks));
     }
     let mut out = output();
-    for (Pick { dataset, array, shape, .. }, bytes) in picks.iter().zip(&values) {
+    for (SelectedPart { dataset, array, shape, .. }, bytes) in parts.iter().zip(&values) {
         print_row(&mut out, dataset.path(), shape, array, &hex(&Sha256::digest(&**bytes)))?;
     }
     Ok(out.flush()?)

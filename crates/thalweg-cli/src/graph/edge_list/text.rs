@@ -57,14 +57,14 @@ impl Read for Bounded {
 const BUFFER: usize = 1 << 16;
 
 /// The lines of a file.
-struct Lines {
+struct EdgeLines {
     reader: Reader<Bounded>,
     name: Arc<str>,
     /// Where the line begins: the number of the line, and of the byte.
     at: (u64, u64),
 }
 
-impl Lines {
+impl EdgeLines {
     fn open(path: &Path, name: &Arc<str>, comma: u8) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(name, "opening", e))?;
         let mut builder = ReaderBuilder::new();
@@ -119,7 +119,7 @@ impl Lines {
 
 /// What all values of a column can be.
 #[derive(Debug, Clone, Copy)]
-struct Can {
+struct PossibleTypes {
     whole: bool,
     number: bool,
     truth: bool,
@@ -127,7 +127,7 @@ struct Can {
     has_none: bool,
 }
 
-impl Can {
+impl PossibleTypes {
     const ANY: Self =
         Self { whole: true, number: true, truth: true, has_value: false, has_none: false };
 
@@ -169,15 +169,15 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Values of a column, until they are an array.
-enum Values {
+/// ColumnBuilder of a column, until they are an array.
+enum ColumnBuilder {
     Whole(Int64Builder),
     Number(Float64Builder),
     Truth(BooleanBuilder),
     Text(StringBuilder),
 }
 
-impl Values {
+impl ColumnBuilder {
     fn of(kind: &DataType) -> Self {
         match kind {
             DataType::Int64 => Self::Whole(Int64Builder::new()),
@@ -222,7 +222,7 @@ impl Values {
 /// Edges of a text.
 pub(super) struct TextEdges {
     population: Population,
-    lines: Lines,
+    lines: EdgeLines,
     /// The columns of the ends, and of the attributes.
     ends: [usize; 2],
     others: Vec<usize>,
@@ -243,7 +243,7 @@ impl TextEdges {
         options: &InputOptions,
         args: &EdgeListArgs,
     ) -> Result<Self> {
-        let mut lines = Lines::open(path, name, comma)?;
+        let mut lines = EdgeLines::open(path, name, comma)?;
         let mut record = StringRecord::new();
         if !lines.next(&mut record)? {
             return Err(lines.wrong("no line", "a list of edges, one a line"));
@@ -268,7 +268,7 @@ impl TextEdges {
         }
         let ends = super::ends(&names);
         let others: Vec<usize> = (0..names.len()).filter(|column| !ends.contains(column)).collect();
-        let (mut can, mut total) = (vec![Can::ANY; others.len()], 0_u64);
+        let (mut can, mut total) = (vec![PossibleTypes::ANY; others.len()], 0_u64);
         let mut more = if has_head { lines.next(&mut record)? } else { true };
         while more {
             total += 1;
@@ -290,7 +290,7 @@ impl TextEdges {
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Self {
             population: args.population(path, schema),
-            lines: Lines::open(path, name, comma)?,
+            lines: EdgeLines::open(path, name, comma)?,
             ends,
             others,
             has_head,
@@ -303,7 +303,7 @@ impl TextEdges {
     }
 }
 
-fn id(lines: &Lines, record: &StringRecord, column: usize) -> Result<u64> {
+fn id(lines: &EdgeLines, record: &StringRecord, column: usize) -> Result<u64> {
     let text = record.get(column).unwrap_or_default();
     text.trim().parse().map_err(|_| {
         let number = column + 1;
@@ -331,8 +331,8 @@ impl EdgeSource for TextEdges {
             lines.next(record)?;
         }
         let schema = &self.population.attributes;
-        let mut values: Vec<Values> =
-            schema.fields().iter().map(|field| Values::of(field.data_type())).collect();
+        let mut values: Vec<ColumnBuilder> =
+            schema.fields().iter().map(|field| ColumnBuilder::of(field.data_type())).collect();
         let (mut more, mut bytes) = (true, 0);
         while self.sources.len() < PIECE && bytes < PIECE_BYTES {
             more = lines.next(record)?;
@@ -362,7 +362,7 @@ impl EdgeSource for TextEdges {
         }
         super::runs(&self.sources, edges);
         if !values.is_empty() {
-            let columns = values.iter_mut().map(Values::finish).collect();
+            let columns = values.iter_mut().map(ColumnBuilder::finish).collect();
             let batch = RecordBatch::try_new(schema.clone(), columns);
             edges.attributes =
                 Some(batch.map_err(|e| Error::Usage(format!("{}: {e}", lines.name).into()))?);
