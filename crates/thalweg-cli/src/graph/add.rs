@@ -1,4 +1,4 @@
-//! `thalweg graph add`: vertices and edges, one change of the network.
+//! `thalweg graph add`: adds vertices and edges, in one change of the network.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use super::open::OpenArgs;
 use super::vertices::{parse_ids, parse_pairs};
 use crate::common::{Failure, Outcome, output};
 
-/// Add vertices and edges to a store, all of them or none; they are there for good when it returns
+/// Add vertices and edges to a store, all of them or none; they are durable when it returns
 ///
-/// Vertices at the ends of edges are made where they are missing. An edge that is there already is
-/// left as it is, unless its population knows several between two vertices.
+/// Missing vertices at the ends of edges are added too. An edge that exists already is left as it
+/// is, unless its population may have several edges between two vertices.
 ///
 /// Example: thalweg graph add network --vertices Neuron:1000,1001 --edges
 /// Astrocyte-Neuron:0-1000,0-1001
@@ -35,14 +35,14 @@ pub(super) struct GraphAddArgs {
     /// The types that a new population connects
     #[arg(long, value_name = "FROM,TO", requires = "edges")]
     between: Option<String>,
-    /// Edges of a new population can be followed in their direction only, unless asked for
+    /// Edges of a new population can be followed in their direction only, unless a query says
     /// otherwise
     #[arg(long, requires = "between")]
     directed: bool,
-    /// There may be several edges of a new population between two vertices
+    /// A new population may have several edges between two vertices
     #[arg(long, requires = "between")]
     several: bool,
-    /// Print a JSON line about it
+    /// Print a JSON line about the change
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -51,53 +51,61 @@ pub(super) struct GraphAddArgs {
 
 pub(super) fn run(args: &GraphAddArgs) -> Outcome {
     let mut writer = Writer::open(&args.store, args.open.options())?;
-    let none = Arc::new(Schema::empty());
     let mut changes = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
         let ids = parse_ids(ids)?;
         let vertex_type = match writer.network().type_of(name) {
             Ok(number) => number,
-            Err(_) => writer.vertex_type(name, &none)?,
+            Err(_) => writer.vertex_type(name, &Arc::new(Schema::empty()))?,
         };
         changes.push(Change::AddVertices { vertex_type, ids, attributes: None });
     }
     for text in &args.edges {
         let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
         let edges = parse_pairs(pairs)?;
-        let population = match (&args.between, writer.network().population_of(name)) {
-            (None, known) => known?,
-            (Some(between), _) => {
-                let Some((source, target)) = between.split_once(',') else {
-                    return Err(Failure::Usage(format!(
-                        "--between {between:?} is no pair of types, as in Neuron,Synapse"
-                    )));
-                };
-                writer.population(&Population {
-                    name: name.into(),
-                    source: source.into(),
-                    target: target.into(),
-                    is_directed: args.directed,
-                    is_multi: args.several,
-                    attributes: none.clone(),
-                })?
-            }
+        let population = match &args.between {
+            Some(between) => new_population(args, &mut writer, name, between)?,
+            None => writer.network().population_of(name)?,
         };
         changes.push(Change::AddEdges { population, edges, attributes: None });
     }
-    let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    print_changes(&done, args.json)?;
+    let committed = writer.commit(changes).map_err(Failure::of_argument)?;
+    print_changes(&committed, args.json)?;
     Ok(writer.finish()?)
 }
 
+/// Adds a population without attributes between two types.
+fn new_population(
+    args: &GraphAddArgs,
+    writer: &mut Writer,
+    name: &str,
+    between: &str,
+) -> Result<usize, Failure> {
+    let Some((source, target)) = between.split_once(',') else {
+        return Err(Failure::Usage(format!(
+            "--between {between:?} is no pair of types, as in Neuron,Synapse"
+        )));
+    };
+    Ok(writer.population(&Population {
+        name: name.into(),
+        source: source.into(),
+        target: target.into(),
+        is_directed: args.directed,
+        is_multi: args.several,
+        attributes: Arc::new(Schema::empty()),
+    })?)
+}
+
+/// Splits `NAME:REST` at the last colon. `form` is for the message.
 pub(super) fn split_form<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
     text.rsplit_once(':')
         .ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
 }
 
 /// Prints what a change has added and removed.
-pub(super) fn print_changes(done: &Committed, as_json: bool) -> Outcome {
-    let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = done;
+pub(super) fn print_changes(committed: &Committed, as_json: bool) -> Outcome {
+    let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = committed;
     let mut out = output();
     if as_json {
         let report = json!({

@@ -10,8 +10,8 @@ use thalweg::graph::{Network, Population, PopulationEntry, VertexType};
 use super::open::OpenArgs;
 use crate::common::{Outcome, output, print_json};
 
-/// Show what is in a store: types of vertices, populations of edges, how many there are, and what
-/// they take
+/// Show what is in a store: types of vertices, populations of edges, their counts, and the bytes on
+/// disk
 ///
 /// Example: thalweg graph info network
 #[derive(Debug, clap::Args)]

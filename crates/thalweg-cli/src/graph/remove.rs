@@ -1,4 +1,4 @@
-//! `thalweg graph remove`: vertices and edges, one change of the network.
+//! `thalweg graph remove`: removes vertices and edges, in one change of the network.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(super) struct GraphRemoveArgs {
     /// Edges: POPULATION:1-2,3-4 or POPULATION:FILE, or POPULATION for all of them
     #[arg(long, value_name = "POPULATION[:PAIRS]")]
     edges: Vec<String>,
-    /// Print a JSON line about it
+    /// Print a JSON line about the change
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -44,14 +44,14 @@ pub(super) fn run(args: &GraphRemoveArgs) -> Outcome {
         });
     }
     for text in &args.vertices {
-        let some = vertices::parse(writer.network(), text)?;
-        let vertex_type = some.vertex_type;
-        changes.push(match some.ids {
+        let chosen = vertices::parse(writer.network(), text)?;
+        let vertex_type = chosen.vertex_type;
+        changes.push(match chosen.ids {
             Some(ids) => Change::RemoveVertices { vertex_type, ids },
             None => Change::ClearVertices { vertex_type },
         });
     }
-    let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    print_changes(&done, args.json)?;
+    let committed = writer.commit(changes).map_err(Failure::of_argument)?;
+    print_changes(&committed, args.json)?;
     Ok(writer.finish()?)
 }
