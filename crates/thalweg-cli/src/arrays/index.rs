@@ -10,17 +10,17 @@ use thalweg::reads::index_path;
 
 use crate::common::{Outcome, complain, output};
 
-/// Where chunks lie, in the form of another program.
+/// The option to write references for kerchunk.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KerchunkArgs {
-    /// Of an HDF5 file of arrays: write where its chunks lie as a kerchunk reference set, which
-    /// opens it as a Zarr store (version 2)
+    /// HDF5: write a kerchunk reference set of where the chunks of the file's arrays lie, through
+    /// which programs open the file as a Zarr store (version 2)
     #[arg(long, value_name = "OUT.json", conflicts_with = "output")]
     kerchunk: Option<PathBuf>,
 }
 
 impl KerchunkArgs {
-    /// The reference set to write, if one is asked for.
+    /// The reference set to write, if --kerchunk is given.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.kerchunk.as_deref()
     }

@@ -1,4 +1,4 @@
-//! `thalweg convert --repack`: makes an HDF5 file anew, with other chunks or filters.
+//! `thalweg convert --repack`: rewrites an HDF5 file with other chunks or filters.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ use super::shape_in_words;
 use crate::common::{Failure, Outcome, complain, output as standard_output, print_json};
 use crate::progress::FetchProgress;
 
-/// How to make an HDF5 file anew.
+/// How to rewrite an HDF5 file.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HDF5")]
 pub(crate) struct RepackArgs {
-    /// Make an HDF5 file anew: chunks of a dataset beside each other, in other shapes, with other
-    /// filters; all else as it was
+    /// Rewrite an HDF5 file: the chunks of a dataset next to each other, in other shapes, with other
+    /// filters; everything else as it was
     #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to"])]
     repack: bool,
     /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or
-    /// keep; for one dataset or group with PATH= before it. Without a path it counts for numbers of
-    /// 64 KiB and more
+    /// keep; for one dataset or group with PATH= before it. Without a path it applies to datasets of
+    /// numbers of 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
     chunk: Vec<ForPath<KeepOr<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
@@ -35,7 +35,7 @@ pub(crate) struct RepackArgs {
     #[allow(rustdoc::broken_intra_doc_links)]
     #[arg(long, value_name = "[PATH=]FILTER", requires = "repack")]
     filter: Vec<ForPath<Filters>>,
-    /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10
+    /// The oldest libhdf5 that can read the file: chunks are found faster in the structures of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
     libver: LibverChoice,
     /// HDF5: take the file for harmless; see `thalweg read --help`
@@ -43,7 +43,7 @@ pub(crate) struct RepackArgs {
     trusted: bool,
 }
 
-/// A value for a dataset or group; for all where there is no path.
+/// A value for the dataset or group with this path; without a path, for all.
 #[derive(Debug, Clone)]
 struct ForPath<T>(Option<String>, T);
 
@@ -51,7 +51,7 @@ impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A path may have an equals sign in it, a value has none.
+        // A path may contain an equals sign; a value does not.
         match text.rsplit_once('=') {
             None => Ok(Self(None, text.parse()?)),
             Some((path, value)) => Ok(Self(Some(path.to_owned()), value.parse()?)),
@@ -59,7 +59,7 @@ impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
     }
 }
 
-/// A value, or nothing for `keep`.
+/// A value; `None` for `keep`.
 #[derive(Debug, Clone)]
 struct KeepOr<T>(Option<T>);
 
@@ -71,6 +71,7 @@ impl<T: FromStr<Err = String>> FromStr for KeepOr<T> {
     }
 }
 
+/// The filters of a dataset; `None` for `keep`.
 #[derive(Debug, Clone)]
 struct Filters(Option<Vec<Coder>>);
 
@@ -96,6 +97,7 @@ enum LibverChoice {
 }
 
 impl RepackArgs {
+    /// The options of the library.
     fn options(&self, verify: bool) -> Repack {
         let mut layout = TargetLayout::default();
         let mut paths: Vec<(String, TargetLayout)> = Vec::new();
@@ -136,13 +138,13 @@ pub(crate) struct RepackJob<'a> {
 }
 
 impl RepackArgs {
-    /// Whether a file is to be made anew.
+    /// Whether --repack is given.
     pub(crate) fn asked(&self) -> bool {
         self.repack
     }
 }
 
-/// Makes a file anew, and prints what was changed.
+/// Rewrites a file, and prints what was changed.
 pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
     let RepackJob { inputs, output, verify, as_json, options } = job;
     let [input] = inputs else {
@@ -171,7 +173,7 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
     Ok(())
 }
 
-/// Prints what was not made anew.
+/// Prints what was kept as it is.
 fn print_kept(report: &Report) {
     for (path, why) in &report.kept {
         complain(&format!("{path}: kept as it is: {why}"));
@@ -184,13 +186,13 @@ fn print_kept(report: &Report) {
     }
 }
 
-/// Filling is mentioned if it is more than one part in so many of the file.
-const WORTH: u64 = 50;
+/// The padding of last chunks is mentioned if it is more than one part in so many of the file.
+const MENTIONED_PADDING: u64 = 50;
 
 fn in_words(output: &Path, report: &Report, took: f64) -> String {
     let verified =
         if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
-    let filling = if report.bytes_filling * WORTH > report.bytes_after {
+    let filling = if report.bytes_filling * MENTIONED_PADDING > report.bytes_after {
         format!(
             ", {} of it to fill up last chunks: shorter chunks, or a filter, would take less",
             decimal_bytes(report.bytes_filling as f64)

@@ -1,4 +1,4 @@
-//! `--select`: parts of arrays as users of h5py write them: `0:100:2,:,5`, or single elements.
+//! `--select`: parts of arrays in the notation of h5py, as in `0:100:2,:,5`, or single elements.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use crate::common::Failure;
 /// The part of each array that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Select {
-    /// Slices of the first dimensions; of the other dimensions everything.
+    /// Slices of the first dimensions; the other dimensions are read completely.
     Slices(Vec<DimensionSlice>),
     /// These elements.
     Points(Vec<Vec<u64>>),
@@ -18,7 +18,7 @@ pub(super) enum Select {
 /// The part of one dimension that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DimensionSlice {
-    /// One index: the result does not have this dimension.
+    /// One index. The result lacks this dimension.
     At(u64),
     /// From, to (`None`: the end), step.
     Range(u64, Option<u64>, u64),

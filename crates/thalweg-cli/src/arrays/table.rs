@@ -1,4 +1,4 @@
-//! `thalweg read --to` of datasets: as the columns of a table, or as numpy's arrays.
+//! `thalweg read --to` of datasets: writes them as the columns of a table, or as numpy's arrays.
 
 pub(super) mod numbers;
 
@@ -24,11 +24,11 @@ use crate::progress::FetchProgress;
 use crate::table_sink::TableSink;
 use crate::timing::Started;
 
-/// What is read at a time is this part of the memory budget: it is in memory twice, as bytes and as
-/// columns.
-const SHARE: usize = 8;
+/// The rows that are read at a time take one part in so many of the memory budget: they are in
+/// memory twice, as bytes and as columns.
+const BUDGET_PARTS: usize = 8;
 
-/// A dataset that has values.
+/// A dataset that becomes a column, and its array.
 type Column<'a> = (&'a Dataset, &'a Array);
 
 /// Writes the datasets at or below the paths.
@@ -79,7 +79,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// A folder with a file for each dataset, at its path.
+/// Writes a folder with a file for each dataset, at its path.
 fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
     let folder = NpyFolder::create(to)?;
     let create = |(dataset, array): &Column<'_>| {
@@ -126,7 +126,7 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
     sink.finish()
 }
 
-/// Why a dataset is no column of the table.
+/// The failure for a dataset that cannot be a column of the table.
 fn refused(name: &str, dataset: &Dataset, found: &str, expected: &str) -> Failure {
     Failure::Said(format!(
         "{name}: {}: found {found}, expected {expected}; name the datasets, or write .npy",
@@ -134,7 +134,7 @@ fn refused(name: &str, dataset: &Dataset, found: &str, expected: &str) -> Failur
     ))
 }
 
-/// What the elements of each column are. All columns have `length` rows.
+/// The type of the elements of each column. Fails if a column does not have `length` rows.
 fn elements(name: &str, columns: &[Column<'_>], length: u64) -> Result<Vec<Element>, Failure> {
     let element = |(dataset, array): &Column<'_>| {
         if array.shape.first() != Some(&length) {
@@ -172,7 +172,7 @@ fn rows_at_a_time(file: &ArrayFile, columns: &[Column<'_>], length: u64) -> Resu
         _ => None,
     });
     let chunk = chunk.max().unwrap_or(1).max(1);
-    let room = file.options().budget.memory as u64 / SHARE as u64;
+    let room = file.options().budget.memory as u64 / BUDGET_PARTS as u64;
     if row > room {
         let (dataset, _) = columns[0];
         let found = format!("{row} bytes a row");

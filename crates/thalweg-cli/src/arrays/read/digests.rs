@@ -31,11 +31,11 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
                 print_row(&mut out, dataset.path(), &array.shape, array, &hash)?;
             }
             (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
-            // What libhdf5 cannot do is no defect of the file.
+            // A file has no defect only because libhdf5 cannot read it.
             (Err(error), Some(why)) => {
                 complain(&format!("{}: not read: {why}; {error}", dataset.path()));
             }
-            // The other datasets get their digests although this one has a defect.
+            // A defect in one dataset does not prevent the digests of the others.
             (Err(error), None) => {
                 if let Some(before) = failed.replace(error) {
                     complain(&before);
@@ -47,8 +47,8 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// The hashes of all datasets, read together, because they may lie side by side. `None` where one
-/// of them fails, or is read by libhdf5: then each is read alone.
+/// The hashes of all datasets, which are read together because their chunks may be interleaved.
+/// `None` if one of them cannot be read, or is read by libhdf5: then each is read alone.
 fn hashes_together(file: &ArrayFile, datasets: &[Dataset]) -> thalweg::Result<Option<Vec<Sha256>>> {
     let all: Vec<&Dataset> = datasets.iter().collect();
     if all.iter().any(|dataset| array(dataset).is_some_and(|array| array.library().is_some())) {
@@ -84,7 +84,7 @@ fn print_row(
     writeln!(out, "{path}\t{}\t{}\t{hash}", shape_in_words(shape), array.dtype)
 }
 
-/// A part of an array.
+/// The selected part of an array.
 struct SelectedPart<'a> {
     dataset: &'a Dataset,
     array: &'a Array,
