@@ -11,9 +11,9 @@ use crate::common::{Failure, Outcome, complain, output};
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
 
-/// Check files: decode every record, say what is damaged, and save what is not
+/// Check files: decode every record, list what is damaged, and save what is intact
 ///
-/// Exits with 0 if all files are whole, with 1 if one is damaged, salvaged or not.
+/// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not.
 ///
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
@@ -79,8 +79,8 @@ pub(crate) fn run(args: &CheckArgs) -> Outcome {
 }
 
 fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Report> {
-    // As reads, whatever it holds: `thalweg::open` would refuse a damaged FAST5 file that libhdf5
-    // cannot open, although reads can be salvaged from it.
+    // Not `thalweg::open`: it would refuse a damaged FAST5 file that libhdf5 cannot open, although
+    // reads can be salvaged from it.
     let file = ReadFile::open(path, options.clone())?;
     let _progress = FetchProgress::watch(&options.control, file.store().size());
     match &args.salvage {

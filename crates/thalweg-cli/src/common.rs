@@ -1,4 +1,4 @@
-//! What every verb needs: failures and exit codes, Ctrl-C, output that survives a closed pipe.
+//! What every verb needs: failures and exit codes, Ctrl-C, and output to a pipe that may be closed.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -194,7 +194,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Longer attribute values are cut in words, never in JSON.
+/// Longer attribute values are cut in text output, never in JSON.
 const SHOWN_CHARACTERS: usize = 60;
 
 /// A text for people: what is beyond 60 characters is replaced by an ellipsis.

@@ -1,4 +1,5 @@
-//! `thalweg compare`: results side by side, and a condition for continuous integration.
+//! `thalweg compare`: prints results side by side, and checks a condition for continuous
+//! integration.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -106,6 +107,7 @@ fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
     }
 }
 
+/// Fails if the condition holds for any row, or cannot be decided for any.
 fn judge(compared: &Compared, condition: &Condition) -> Outcome {
     let mut held: Vec<String> = Vec::new();
     let mut unknown: Vec<String> = Vec::new();

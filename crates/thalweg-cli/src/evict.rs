@@ -1,4 +1,4 @@
-//! `thalweg evict`: evicts files from the page cache, and proves it.
+//! `thalweg evict`: evicts files from the page cache, and proves that they are evicted.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::common::{Failure, Outcome, complain, output};
 /// Evict files from the page cache, and prove that they are evicted
 ///
 /// Fails if a file is not proved to be evicted: its pages stayed, or this system does not report
-/// them.
+/// which pages are cached.
 ///
 /// Example: thalweg evict reads.blow5 reads.blow5.idx
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! `thalweg read --explain`: the plan of a read, in words or JSON.
+//! `thalweg read --explain`: prints the plan of a read, in words or JSON.
 
 use std::io::Write;
 

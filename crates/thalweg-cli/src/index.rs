@@ -1,4 +1,4 @@
-//! `thalweg index`: build the index that slow5tools and thalweg look reads up in, or that says
+//! `thalweg index`: builds the index in which slow5tools and thalweg look up reads, or the index of
 //! where an HDF5 file's chunks lie.
 
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use crate::common::{Failure, Outcome};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::FetchProgress;
 
-/// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our
-/// own; or where the chunks of HDF5 arrays lie, so that opening the file takes no time
+/// Build FILE.idx: where the reads of SLOW5 and BLOW5 lie (in the format of slow5tools) or those of
+/// POD5 (in a format of thalweg's own), or where the chunks of HDF5 arrays lie, so that opening the
+/// file takes no time
 ///
 /// Example: thalweg index reads.blow5
 ///

@@ -1,4 +1,4 @@
-//! `thalweg merge`: many files into one.
+//! `thalweg merge`: writes the reads of many files into one.
 
 use thalweg::convert::Part;
 use thalweg::reads::Selection;
@@ -8,8 +8,8 @@ use crate::write::ManyToOneArgs;
 
 /// Put the reads of many files into one, of any format
 ///
-/// Read groups with the same attributes become one, others stay apart. Fields that only some files
-/// have are missing in the reads of the others. The same read in two files is an error.
+/// Read groups with the same attributes become one; others stay separate. Fields that only some
+/// files have are missing in the reads of the other files. The same read in two files is an error.
 ///
 /// Example: thalweg merge run/ --to run.blow5
 #[derive(Debug, clap::Args)]

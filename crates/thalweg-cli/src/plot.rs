@@ -1,4 +1,4 @@
-//! `thalweg plot`: a read, a run, or the events of a NeXus file, as a picture or a page.
+//! `thalweg plot`: draws a read, a run, or the events of a NeXus file, as a picture or a page.
 
 mod read;
 mod run;
@@ -16,9 +16,9 @@ use crate::progress::FetchProgress;
 /// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events
 /// (rate, time of flight, detectors)
 ///
-/// The name of OUT says what it becomes: .png, .svg, or .html, a page that can be zoomed and needs
-/// no network. Long signals keep the least and the greatest value of every stretch, so that spikes
-/// stay.
+/// The name of OUT says the format: .png, .svg, or .html, a page that can be zoomed and needs no
+/// network. Long signals are drawn from the least and the greatest value of every stretch, so that
+/// spikes remain visible.
 ///
 /// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --to read.png
 ///
@@ -48,7 +48,7 @@ pub(crate) struct PlotArgs {
     /// than once
     #[arg(long, value_name = "GLOB", conflicts_with = "read")]
     bank: Vec<String>,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(crate) struct PlotArgs {
 }
 
 pub(crate) fn run(args: &PlotArgs) -> Outcome {
-    // Pages are zoomed into: they get more points than a screen has pixels.
+    // A page can be zoomed, so it gets more points than a screen has pixels.
     let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
     let (title, panels) = panels(args, points)?;
     chart::write(&args.to, &title, &panels, args.width)

@@ -1,4 +1,4 @@
-//! A progress bar on a terminal, silence in a pipe.
+//! A progress bar on a terminal; nothing in a pipe.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thalweg::control::Control;
 
 /// Shorter work shows no bar.
-const PATIENCE: Duration = Duration::from_millis(700);
+const DELAY: Duration = Duration::from_millis(700);
+/// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(150);
 
 /// A progress bar for the work under a [`Control`]. It disappears when this is dropped.
@@ -26,7 +27,7 @@ impl FetchProgress {
         let control = control.clone();
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
-            if stopped.recv_timeout(PATIENCE).is_ok() {
+            if stopped.recv_timeout(DELAY).is_ok() {
                 return;
             }
             let bar = bar(total);

@@ -1,5 +1,5 @@
-//! Where the rows of a table go: an Arrow, Parquet or text file that appears when it is whole, or
-//! standard output.
+//! Writes the rows of a table to an Arrow, Parquet or text file, which appears when it is complete,
+//! or to standard output.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) enum TableKind {
 }
 
 impl TableKind {
-    /// A path, and the format that its ending stands for.
+    /// A path, and the format that its ending names.
     pub(crate) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
         let path = PathBuf::from(text);
         let kind = match path.extension().and_then(|e| e.to_str()) {
@@ -38,7 +38,7 @@ impl TableKind {
     }
 }
 
-/// A new file as a stream.
+/// A new file as a [`Write`].
 pub(crate) struct NewFileStream(NewFile);
 
 impl Write for NewFileStream {
@@ -53,7 +53,7 @@ impl Write for NewFileStream {
     }
 }
 
-/// A table being written.
+/// A table that is being written.
 pub(crate) enum TableSink {
     Arrow(ArrowWriter),
     Parquet(Box<ParquetWriter<NewFileStream>>),
@@ -109,6 +109,7 @@ impl TableSink {
     }
 }
 
+/// Starts a table as text, with the names of its columns.
 fn text<W: Write>(delimiter: u8, schema: &Schema, to: W) -> Result<csv::Writer<W>, Failure> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(to);
     writer.write_record(schema.fields().iter().map(|field| field.name())).map_err(in_text)?;

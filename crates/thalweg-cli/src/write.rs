@@ -21,10 +21,10 @@ use coding::CodingArgs;
 pub(crate) struct WriteArgs {
     #[command(flatten)]
     coding: CodingArgs,
-    /// Go on where the format cannot hold all there is, and list what was lost
+    /// Continue if the format cannot hold everything, and list what was lost
     #[arg(long)]
     lossy: bool,
-    /// Read what was written, and compare every read, before the file gets its name
+    /// Read the new file, and compare every read, before the file gets its name
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print what was done as JSON, a line for each file written
@@ -42,7 +42,7 @@ pub(crate) struct ManyToOneArgs {
     /// .fast5
     #[arg(long, value_name = "OUT")]
     to: PathBuf,
-    /// The format, where the name of OUT does not tell
+    /// The format, if the name of OUT does not say it
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     format: Option<Format>,
     #[command(flatten)]
@@ -56,7 +56,8 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::extension)).try_map(|name| name.parse())
 }
 
-/// The format to write: the one that was asked for, or else that of the file's name.
+/// The format to write: the given one, or else the format that the file's name stands for.
+/// `option`: the option that gives a format, for the message.
 pub(crate) fn format_of(
     asked: Option<Format>,
     option: &str,
@@ -117,7 +118,7 @@ impl WriteArgs {
 }
 
 impl ManyToOneArgs {
-    /// Opens the files, and writes what `choose` takes of each.
+    /// Opens the files, and writes the reads that `choose` takes from them.
     pub(crate) fn run(
         &self,
         choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>,
@@ -127,8 +128,8 @@ impl ManyToOneArgs {
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
-        let here = fs::canonicalize(&self.to).ok();
-        if here.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == here) {
+        let target = fs::canonicalize(&self.to).ok();
+        if target.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == target) {
             return Err(Failure::Usage(format!(
                 "{}: is one of the files to read; name another",
                 self.to.display()

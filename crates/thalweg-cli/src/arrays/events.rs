@@ -23,9 +23,9 @@ use crate::timing::Started;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
 pub(crate) struct EventArgs {
-    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id,
-    /// event_time_offset, event_weight where there are weights, pulse_time and pulse, else to count
-    /// them
+    /// Read the events of neutron detectors. With --to, write a table with the columns bank,
+    /// event_id, event_time_offset, event_weight (if there are weights), pulse_time and pulse;
+    /// otherwise count them
     #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa"])]
     events: bool,
     /// Only banks whose name, or path in the file, matches this pattern; may be given more than
@@ -40,12 +40,12 @@ pub(crate) struct EventArgs {
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_time)]
     #[arg(allow_hyphen_values = true)]
     time: Option<(Option<Moment>, Option<Moment>)>,
-    /// Only events of these times of flight, in us, or with ns, us, ms or s behind the number
+    /// Only events of these times of flight, in us, or with ns, us, ms or s after the number
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight)]
     #[arg(allow_hyphen_values = true)]
     tof: Option<Range<f64>>,
-    /// In which order a table has its rows; arrays and counts, which do not show it, are always
-    /// read as the file has them
+    /// The order of the rows of a table; arrays and counts do not depend on it, and are always read
+    /// in the order of the file
     #[arg(long, value_enum, default_value_t, requires = "events")]
     order: RowOrder,
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the
@@ -57,11 +57,11 @@ pub(crate) struct EventArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum RowOrder {
-    /// Bank by bank: a file whose banks lie scattered is gone through several times
+    /// Bank by bank: a file whose banks are interleaved is read several times
     #[default]
     Banks,
-    /// Banks in turns, as they lie in the file, which is gone through once; how long a turn is
-    /// depends on --memory
+    /// Banks in turns, in the order of the file, which is read once; the length of a turn depends
+    /// on --memory
     File,
 }
 

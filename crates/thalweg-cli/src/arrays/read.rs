@@ -39,8 +39,8 @@ pub(crate) struct ArrayArgs {
     /// that of the whole
     #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
     slice: Option<SliceNumber>,
-    /// HDF5: print what each of N processes would read of each dataset, a line of JSON for each, and
-    /// read nothing
+    /// HDF5: print what each of N processes would read of each dataset, a line of JSON for each,
+    /// and read nothing
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
     slices: Option<u16>,
@@ -119,8 +119,8 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
     Ok(None)
 }
 
-/// Reads as one of several processes, or as the only one. `leads`: the number of processes to start,
-/// which read instead of this one.
+/// Reads as one of several processes, or as the only one. `leads`: the number of processes to
+/// start, which read instead of this one.
 fn by_ranks(
     identified: Identified,
     job: &ReadJob<'_>,

@@ -20,13 +20,13 @@ use crate::progress::FetchProgress;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HDF5")]
 pub(crate) struct RepackArgs {
-    /// Rewrite an HDF5 file: the chunks of a dataset next to each other, in other shapes, with other
-    /// filters; everything else as it was
+    /// Rewrite an HDF5 file: the chunks of a dataset next to each other, in other shapes, with
+    /// other filters; everything else as it was
     #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to"])]
     repack: bool,
     /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or
-    /// keep; for one dataset or group with PATH= before it. Without a path it applies to datasets of
-    /// numbers of 64 KiB and more
+    /// keep; for one dataset or group with PATH= before it. Without a path it applies to datasets
+    /// of numbers of 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
     chunk: Vec<ForPath<KeepOr<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
@@ -38,7 +38,7 @@ pub(crate) struct RepackArgs {
     /// The oldest libhdf5 that can read the file: chunks are found faster in the structures of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
     libver: LibverChoice,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long, requires = "repack")]
     trusted: bool,
 }

@@ -1,4 +1,4 @@
-//! The files that `thalweg convert` writes, and the inputs of each.
+//! Decides which files `thalweg convert` writes, and the inputs of each.
 
 use std::collections::HashMap;
 use std::fs;
@@ -34,7 +34,7 @@ pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOu
     };
     let inputs: Vec<&Path> = set.paths().collect();
     let outputs = if args.per_file {
-        let place = |(i, input): (usize, &&Path)| {
+        let output = |(i, input): (usize, &&Path)| {
             let below = args.inputs.iter().find_map(|folder| {
                 input.strip_prefix(folder).ok().filter(|p| !p.as_os_str().is_empty())
             });
@@ -42,7 +42,7 @@ pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOu
             let path = args.output.join(below).with_extension(format.extension());
             PlannedOutput { path, format, files: i..i + 1 }
         };
-        inputs.iter().enumerate().map(place).collect()
+        inputs.iter().enumerate().map(output).collect()
     } else {
         vec![PlannedOutput { path: args.output.clone(), format, files: 0..inputs.len() }]
     };
@@ -50,8 +50,8 @@ pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOu
     Ok(outputs)
 }
 
-/// Refuses an output that is written twice, or that is an input of another output: it would be
-/// overwritten before it is read.
+/// Refuses an output that would be written twice, and an output that is an input of another one: it
+/// would be overwritten before it is read.
 fn check(outputs: &[PlannedOutput], inputs: &[&Path]) -> Result<(), Failure> {
     let mut from: HashMap<&Path, usize> = HashMap::new();
     for (i, output) in outputs.iter().enumerate() {
@@ -80,7 +80,7 @@ fn check(outputs: &[PlannedOutput], inputs: &[&Path]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a file was finished after its inputs were last changed, and has been whole since.
+/// Whether a file is complete, and newer than its inputs.
 pub(super) fn is_whole<'a>(
     path: &Path,
     mut inputs: impl Iterator<Item = &'a Path>,
@@ -92,7 +92,7 @@ pub(super) fn is_whole<'a>(
         return false;
     }
     let Ok(file) = ReadFile::open(path, options.clone()) else { return false };
-    // A file that was cut short may still open: POD5's tables are found without its footer, too.
+    // A truncated file may still open: the tables of POD5 are found even without its footer.
     let end: &[u8] = match file.format() {
         Format::Slow5 => b"\n",
         Format::Blow5 => Framing::new(Encoding::Binary).end_marker(),

@@ -52,7 +52,7 @@ pub(super) struct GraphImportArgs {
     /// vertices that edges leave
     #[arg(long, help_heading = MEASURING, requires = "json")]
     digest: bool,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]

@@ -192,8 +192,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Adds a value, or a missing one if the text is empty. Returns false if the text is no value of
-    /// the column's type.
+    /// Adds a value, or a missing one if the text is empty. Returns false if the text is no value
+    /// of the column's type.
     fn push(&mut self, text: &str) -> bool {
         if text.is_empty() {
             match self {
