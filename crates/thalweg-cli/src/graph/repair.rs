@@ -54,11 +54,13 @@ fn in_json(to: &Path, report: &RepairReport) -> Value {
     let defects = report.defects.iter();
     let defects =
         defects.map(|defect| json!({ "file": defect.file, "error": defect.error.to_string() }));
+    let log_bytes_lost: Vec<[u64; 2]> =
+        report.log.iter().map(|bytes| [bytes.start, bytes.end]).collect();
     json!({
         "repaired": to.display().to_string(),
         "complete": report.is_complete(),
         "defects": defects.collect::<Vec<_>>(),
-        "log_bytes_lost": report.log.iter().map(|bytes| [bytes.start, bytes.end]).collect::<Vec<_>>(),
+        "log_bytes_lost": log_bytes_lost,
         "types": report.vertices.iter().map(summary).collect::<Vec<_>>(),
         "populations": report.edges.iter().map(summary).collect::<Vec<_>>(),
     })
