@@ -13,6 +13,7 @@ use thalweg::arrays::Dataset;
 use thalweg::doctor::{Costs, Diagnosis, diagnose};
 use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::{Origin, StoreModel};
+use thalweg::plan::{Load, in_turn};
 use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
 use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
@@ -224,13 +225,12 @@ const ASSUMED: f64 = 2.0;
 /// after the other.
 fn cold_index(requests: u64, model: &StoreModel) -> Duration {
     /// Bytes of a request.
-    const BYTES: f64 = 16384.0;
-    /// What the system takes for a request beside the store.
+    const BYTES: u64 = 16384;
+    /// Seconds that the system takes for a request beside the store.
     const REQUEST_S: f64 = 50e-6;
-    let each = model.latency_s.max(1.0 / model.request_rate.max(1.0))
-        + BYTES / model.bandwidth.max(1.0)
-        + REQUEST_S;
-    Duration::from_secs_f64(requests as f64 * each)
+    let load = Load { requests, bytes: requests * BYTES };
+    let system_s = requests as f64 * REQUEST_S;
+    Duration::from_secs_f64(in_turn(requests, model) + load.transfer_s(model) + system_s)
 }
 
 /// Reads the arrays, cold, as `thalweg read` does. Returns the seconds until the last value was

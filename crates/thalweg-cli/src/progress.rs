@@ -1,11 +1,11 @@
 //! A progress bar on a terminal; nothing in a pipe.
 
 use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use thalweg::control::Control;
+use thalweg::pool::Background;
 
 /// Shorter work shows no bar.
 const DELAY: Duration = Duration::from_millis(700);
@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(150);
 /// A progress bar for the work under a [`Control`]. It disappears when this is dropped.
 pub(crate) struct FetchProgress {
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Background<()>>,
 }
 
 impl FetchProgress {
@@ -26,7 +26,7 @@ impl FetchProgress {
         }
         let control = control.clone();
         let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || {
+        let thread = Background::start("thalweg-progress", &"the terminal".into(), move || {
             if stopped.recv_timeout(DELAY).is_ok() {
                 return;
             }
@@ -40,14 +40,17 @@ impl FetchProgress {
             }
             bar.finish_and_clear();
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        // Without a thread there is no bar.
+        Self { stop: Some(stop), thread: thread.ok() }
     }
 }
 
 impl Drop for FetchProgress {
     fn drop(&mut self) {
         drop(self.stop.take());
-        let _ = self.thread.take().map(JoinHandle::join);
+        if let Some(thread) = self.thread.take() {
+            thread.wait();
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use thalweg::condition::Condition;
 use thalweg::graph::{Adjacency, Direction, Neighbours, Network, Side};
+use thalweg::pool;
 
 use super::open::OpenArgs;
 use super::vertices;
@@ -294,11 +295,8 @@ fn write_line(out: &mut impl Write, args: &Args, vertex: u64, ids: &[u64]) -> Ou
 /// Copies numbers, each thread its part.
 fn copy(from: &[u64], to: &mut [u64], threads: usize) {
     let part = from.len().div_ceil(threads.max(1)).max(1);
-    std::thread::scope(|scope| {
-        from.chunks(part).zip(to.chunks_mut(part)).for_each(|(from, to)| {
-            scope.spawn(|| to.copy_from_slice(from));
-        });
-    });
+    let parts = from.chunks(part).zip(to.chunks_mut(part));
+    pool::map(threads, parts, |(from, to)| to.copy_from_slice(from));
 }
 
 /// The middle one of some times, the least and the greatest.

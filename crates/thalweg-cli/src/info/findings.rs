@@ -3,6 +3,7 @@
 use thalweg::format::Format;
 use thalweg::format::slow5::{Encoding, Framing, Header, RecordPress, SignalPress};
 use thalweg::model::StoreModel;
+use thalweg::plan::GapRule;
 use thalweg::reads::ReadFile;
 use thalweg_gauge::units::decimal_bytes;
 
@@ -116,7 +117,7 @@ fn press_findings(header: &Header) -> Vec<LayoutFinding> {
 
 /// Records that are smaller than the gap that the store reads rather than skips.
 fn small_records(mean: f64, model: &StoreModel) -> Option<LayoutFinding> {
-    let gap = model.gap_bytes() as f64;
+    let gap = GapRule::new(model).break_even() as f64;
     (mean < gap).then(|| {
         let words = format!(
             "records of {} are cheaper to read than to skip here (below {}): dense lists of ids \

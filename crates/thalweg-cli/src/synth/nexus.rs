@@ -99,7 +99,7 @@ pub(super) fn write(
             })
         }
     };
-    super::in_order(run.piece_count(), make, stopped, |encoded| {
+    super::in_order(path, run.piece_count(), make, stopped, |encoded| {
         let encoded = encoded.map_err(failed)?;
         if let Some(piece) = order.next() {
             bar.inc(run.piece_bytes(piece));
