@@ -1,4 +1,4 @@
-//! `thalweg doctor`: why a file is read as fast as it is, and what would make it faster.
+//! `thalweg doctor`: reports what limits the speed of reading a file, and what would make it faster.
 
 mod reads;
 mod report;
@@ -37,7 +37,7 @@ use stripes::{Stripes, stripes};
 ///
 /// Example: thalweg doctor run.nxs --model hdd --json
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// A file: HDF5, or of reads
     file: PathBuf,
     /// Datasets or groups, or patterns of them (default: all datasets)
@@ -45,39 +45,39 @@ pub(crate) struct Args {
     /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits and no
     /// others, as in bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
     #[arg(long, value_name = "NAME|LIMITS", value_parser = model)]
-    model: Option<Asked>,
+    model: Option<AskedStore>,
     /// Take the file out of memory, read it, and set the time beside the predicted one
     #[arg(long)]
     measure: bool,
     /// Print one JSON line
     #[arg(long)]
     json: bool,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]
     read: ReadArgs,
 }
 
-/// A store that is asked about.
+/// The store of --model.
 #[derive(Debug, Clone)]
-struct Asked {
+struct AskedStore {
     model: StoreModel,
     /// Where the model comes from.
     origin: String,
-    /// Whether it stands for many a store of its kind.
+    /// Whether the model is that of a typical store of its kind.
     assumed: bool,
 }
 
-fn model(text: &str) -> Result<Asked, String> {
+fn model(text: &str) -> Result<AskedStore, String> {
     if text.contains('=') {
         let limits: Limits = text.parse().map_err(|error: thalweg::Error| error.to_string())?;
         let model = limits.applied_to(&StoreModel::MEMORY);
-        return Ok(Asked { model, origin: "as --model says".into(), assumed: false });
+        return Ok(AskedStore { model, origin: "as --model says".into(), assumed: false });
     }
     let known = StoreModel::NAMED.iter().find(|(name, _)| *name == text);
     let asked = known.map(|(name, model)| (*model, format!("what `{name}` is known for")));
-    asked.map(|(model, origin)| Asked { model, origin, assumed: true }).ok_or_else(|| {
+    asked.map(|(model, origin)| AskedStore { model, origin, assumed: true }).ok_or_else(|| {
         let names: Vec<&str> = StoreModel::NAMED.iter().map(|(name, _)| *name).collect();
         format!(
             "one of {}, or limits as in bandwidth=2GB/s,latency=300us are needed",
@@ -87,7 +87,7 @@ fn model(text: &str) -> Result<Asked, String> {
 }
 
 /// A diagnosis, and what a report says beside it.
-struct Report<'a> {
+struct DoctorReport<'a> {
     path: &'a Path,
     diagnosis: Diagnosis,
     /// Where the model comes from.
@@ -101,14 +101,14 @@ struct Report<'a> {
     throttled: bool,
 }
 
-impl Report<'_> {
+impl DoctorReport<'_> {
     /// The least and the greatest time that thalweg may take, if the store's speed is assumed.
     fn range(&self) -> Option<(f64, f64)> {
         self.assumed.then(|| self.diagnosis.thalweg.range_s(ASSUMED))
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     // libhdf5, which thalweg is compared with, finds the chunks in the file itself.
     let mut options = Options { own_index: true, ..args.read.trusting() };
     if !args.trusted {
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// What is known of the store that a file lies on.
 struct StoreHere {
-    /// The share of the file that is in memory: none where the system does not tell.
+    /// The share of the file that is in memory; 0 if the system does not say.
     cached: f64,
     model: StoreModel,
     origin: Origin,
@@ -144,9 +144,8 @@ impl StoreHere {
         Self { cached: pages.map_or(0.0, |pages| pages.fraction()), model, origin }
     }
 
-    /// Where the model comes from, in words, and whether it is only assumed. A store that
-    /// --throttle holds to much less than it does is known well enough. `held` is the model of the
-    /// throttled store.
+    /// Where the model comes from, in words, and whether it is only assumed. A store that --throttle
+    /// slows down much counts as known. `held` is the model of the throttled store.
     fn origin(&self, held: &StoreModel, throttled: bool) -> (String, bool) {
         let (mut words, mut assumed) = match self.origin {
             Origin::Measured(_) => ("measured by `thalweg probe`".to_owned(), false),
@@ -165,7 +164,7 @@ impl StoreHere {
 
 /// Diagnoses a file of arrays, and prints the report.
 fn of_arrays(
-    args: &Args,
+    args: &DoctorArgs,
     file: &ArrayFile,
     store: &StoreHere,
     started: Instant,
@@ -193,7 +192,7 @@ fn of_arrays(
     let index = found + cold_index(file.index_requests(), &model).mul_f64(warm);
     let diagnosis = diagnose(file, &all, &model, index, &Costs::default())?;
     let measured_s = if args.measure { Some(measure(args, &all, options)?) } else { None };
-    let report = Report {
+    let report = DoctorReport {
         path: &args.file,
         diagnosis,
         origin,
@@ -235,7 +234,7 @@ fn cold_index(requests: u64, model: &StoreModel) -> Duration {
 
 /// Reads the arrays, cold, as `thalweg read` does. Returns the seconds until the last value was
 /// looked at.
-fn measure(args: &Args, all: &[&Dataset], options: &Options) -> Result<f64, Failure> {
+fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64, Failure> {
     if args.model.is_some() {
         return Err(Failure::Usage(
             "--measure is about the store that the file lies on, not about --model".into(),

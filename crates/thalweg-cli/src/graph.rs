@@ -35,7 +35,7 @@ pub(crate) struct GraphArgs {
 #[derive(Debug, Subcommand)]
 enum GraphVerb {
     Import(import::GraphImportArgs),
-    Neighbors(neighbors::Args),
+    Neighbors(neighbors::GraphNeighborsArgs),
     Info(info::GraphInfoArgs),
     Degree(degree::GraphDegreeArgs),
     Add(add::GraphAddArgs),

@@ -51,9 +51,9 @@ enum Verb {
     Convert(convert::ConvertArgs),
     Check(check::CheckArgs),
     Index(index::IndexArgs),
-    Info(info::Args),
+    Info(info::InfoArgs),
     #[cfg(feature = "hdf5")]
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     Scan(scan::ScanArgs),
     #[command(visible_alias = "subset")]
     Filter(filter::FilterArgs),
@@ -62,7 +62,7 @@ enum Verb {
     Plot(plot::PlotArgs),
     Evict(evict::EvictArgs),
     Probe(probe::ProbeArgs),
-    Synth(synth::Args),
+    Synth(synth::SynthArgs),
     Graph(graph::GraphArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),

@@ -34,7 +34,7 @@ pub(crate) use suites::SyntheticFiles;
 ///
 /// Example: thalweg synth network.h5 --kind neuroglial --astrocytes 1000
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SynthArgs {
     /// The file to write; it appears when it is complete
     output: PathBuf,
     /// What to write
@@ -122,7 +122,7 @@ enum Synthetic {
 /// Pieces that each thread may be ahead of the writer.
 const AHEAD: usize = 8;
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SynthArgs) -> Outcome {
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
         FileKind::Blow5 => Synthetic::Blow5 {

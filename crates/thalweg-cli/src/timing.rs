@@ -24,7 +24,8 @@ impl Started {
     }
 }
 
-fn process_cpu() -> Duration {
+/// The CPU time of this process so far.
+pub(crate) fn process_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 

@@ -9,10 +9,11 @@ use thalweg::graph::{Imported, Input, InputOptions, NetworkOptions, Writer, inpu
 use thalweg::reads;
 
 use super::edge_list::{self, EdgeListArgs, ListFormat};
-use super::neighbors;
+use super::neighbors::digest;
 use super::open::{CodingChoice, OpenArgs};
 use crate::common::{Failure, MEASURING, Outcome, output};
 use crate::progress::bar;
+use crate::timing::{process_cpu, with_build};
 
 /// Import the vertices and edges of a file into a store, which is made if there is none
 ///
@@ -77,10 +78,10 @@ pub(super) fn run(args: &GraphImportArgs) -> Outcome {
     }
     let report = import(&mut writer, input)?;
     let seconds = began.elapsed().as_secs_f64();
-    let cpu_s = neighbors::cpu_s();
+    let cpu_s = process_cpu().as_secs_f64();
     let mut out = output();
     if args.json {
-        let digest = args.digest.then(|| neighbors::digest_of_all(writer.network())).transpose()?;
+        let digest = args.digest.then(|| digest::of_network(writer.network())).transpose()?;
         let line = json!({
             "workload": "thalweg-graph-import",
             "open_to_last_s": seconds,
@@ -95,7 +96,7 @@ pub(super) fn run(args: &GraphImportArgs) -> Outcome {
             "digest": digest,
             "stages": {},
         });
-        writeln!(out, "{}", crate::timing::with_build(line))?;
+        writeln!(out, "{}", with_build(line))?;
     } else {
         print_in_words(&mut out, &report, seconds, writer.network().storage().bytes)?;
     }

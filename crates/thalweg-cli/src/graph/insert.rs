@@ -8,9 +8,10 @@ use std::time::Instant;
 use serde_json::json;
 use thalweg::graph::{Adjacency, Change, Side};
 
-use super::neighbors;
+use super::neighbors::digest;
 use super::open::OpenArgs;
 use crate::common::{MEASURING, Outcome, output};
+use crate::timing::{Started, with_build};
 
 /// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a
 /// time
@@ -51,8 +52,7 @@ pub(super) fn run(args: &GraphInsertArgs) -> Outcome {
     let population = writer.network().population_of("Astrocyte-Synapse")?;
     let astrocytes = writer.network().vertex_count(writer.network().type_of("Astrocyte")?).max(1);
     let mut seconds_per_edge = Vec::new();
-    let began = Instant::now();
-    let cpu_before = neighbors::cpu_s();
+    let started = Started::now();
     for first in (0..args.edges).step_by(args.batch as usize) {
         let last = (first + args.batch).min(args.edges);
         let edges: Vec<(u64, u64)> =
@@ -67,8 +67,7 @@ pub(super) fn run(args: &GraphInsertArgs) -> Outcome {
         seconds_per_edge.push(commit_began.elapsed().as_secs_f64() / (last - first) as f64);
     }
     writer.finish()?;
-    let seconds = began.elapsed().as_secs_f64();
-    let cpu = neighbors::cpu_s() - cpu_before;
+    let (seconds, cpu) = started.seconds();
     let mut out = output();
     if args.json {
         seconds_per_edge.sort_by(f64::total_cmp);
@@ -84,11 +83,11 @@ pub(super) fn run(args: &GraphInsertArgs) -> Outcome {
             "seconds_an_insert": {
                 "p50": quantile(&seconds_per_edge, 0.5), "p99": quantile(&seconds_per_edge, 0.99),
             },
-            "digest": neighbors::digest_of(writer.network(), &adjacencies, &touched)?,
+            "digest": digest::of_vertices(writer.network(), &adjacencies, &touched)?,
             "stages": {},
             "bytes_stored": writer.network().storage().bytes,
         });
-        writeln!(out, "{}", crate::timing::with_build(report))?;
+        writeln!(out, "{}", with_build(report))?;
     } else {
         let rate = args.edges as f64 / seconds;
         writeln!(out, "{} edges in {seconds:.3} s ({rate:.0} a second)", args.edges)?;

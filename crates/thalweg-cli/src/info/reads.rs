@@ -12,7 +12,7 @@ use thalweg::reads::{Pod5Info, ReadFile};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::{decimal_bytes, digits};
 
-use super::Args;
+use super::InfoArgs;
 use super::findings::{LayoutFinding, known_reads, mean_record_bytes, record_findings};
 use crate::common::{Failure, shortened};
 use crate::evict;
@@ -38,7 +38,7 @@ pub(super) fn describe(
     path: &Path,
     file: ReadFile,
     cached: Residency,
-    args: &Args,
+    args: &InfoArgs,
     control: &Control,
 ) -> Result<String, Failure> {
     print_note(path, &file);
