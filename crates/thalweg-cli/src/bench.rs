@@ -16,7 +16,7 @@ use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
@@ -106,7 +106,7 @@ struct PlannedSuite {
     record: SuiteRecord,
 }
 
-pub(crate) fn run(args: &BenchArgs) -> Outcome {
+pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if args.list && args.suite.is_none() {
         return show::shipped();
     }

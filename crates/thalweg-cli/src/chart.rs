@@ -11,7 +11,7 @@ use thalweg::new_file::NewFile;
 
 use thalweg_gauge::units::digits;
 
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
 pub(crate) use histogram::Histogram;
 
@@ -139,7 +139,7 @@ pub(crate) fn format_of(to: &Path) -> Result<&str, Failure> {
 }
 
 /// Writes panels as a picture or a page, by the end of the name.
-pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> Outcome {
+pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> VerbResult {
     let bytes = match format_of(to)? {
         "png" => picture::png(title, panels, width)?,
         "svg" => picture::svg(title, panels, width)?.into_bytes(),
@@ -157,7 +157,7 @@ const WIDTH: u32 = 1400;
 const BARS: usize = 120;
 
 /// Draws a histogram of degrees. `degrees`: the number of vertices with each degree.
-pub(crate) fn degrees(to: &Path, title: &str, degrees: &BTreeMap<u64, u64>) -> Outcome {
+pub(crate) fn degrees(to: &Path, title: &str, degrees: &BTreeMap<u64, u64>) -> VerbResult {
     let mut histogram = Histogram::new(f64::MAX);
     degrees.iter().for_each(|(degree, count)| histogram.add(*degree as f64, *count));
     let bars: Vec<(f64, f64, f64)> = histogram

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thalweg::reads::{IndexState, LostReads, ReadFile, Report};
 use thalweg::{Error, Options};
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
 
@@ -34,7 +34,7 @@ pub(crate) struct CheckArgs {
 /// Defects and losses that are printed for each file; JSON has more.
 const SHOWN: usize = 10;
 
-pub(crate) fn run(args: &CheckArgs) -> Outcome {
+pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     let files = find_reads(&args.paths)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));

@@ -8,7 +8,7 @@ use thalweg_gauge::cross_run::{Compared, Condition, ConditionVerdict, CrossRunOp
 use thalweg_gauge::report::{compared_html, compared_text};
 use thalweg_gauge::results::ResultRun;
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
 /// and versions
@@ -50,7 +50,7 @@ pub(crate) struct CompareArgs {
     html: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &CompareArgs) -> Outcome {
+pub(crate) fn run(args: &CompareArgs) -> VerbResult {
     if args.baseline.is_some() && args.results.len() > 1 {
         return Err(Failure::Usage(
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
@@ -108,7 +108,7 @@ fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
 }
 
 /// Fails if the condition holds for any row, or cannot be decided for any.
-fn judge(compared: &Compared, condition: &Condition) -> Outcome {
+fn judge(compared: &Compared, condition: &Condition) -> VerbResult {
     let mut held: Vec<String> = Vec::new();
     let mut unknown: Vec<String> = Vec::new();
     let mut decided = 0;

@@ -12,7 +12,7 @@ use thalweg::format::Format;
 use thalweg::reads::{ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, Outcome, print_json, read_ids};
+use crate::common::{Failure, VerbResult, print_json, read_ids};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -63,7 +63,7 @@ pub(crate) struct ConvertArgs {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &ConvertArgs) -> Outcome {
+pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     if args.repack.asked() {
         let job = RepackJob {
             inputs: &args.inputs,

@@ -1,4 +1,5 @@
-//! `thalweg doctor`: reports what limits the speed of reading a file, and what would make it faster.
+//! `thalweg doctor`: reports what limits the speed of reading a file, and what would make it
+//! faster.
 
 mod reads;
 mod report;
@@ -20,7 +21,7 @@ use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
 
 use crate::arrays::{self, WordSum};
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::open::ReadArgs;
 use report::{in_json, in_words};
 use stripes::{Stripes, stripes};
@@ -28,25 +29,26 @@ use stripes::{Stripes, stripes};
 /// Say why a file is read as fast as it is, predict how long that takes, and name what would make
 /// it faster
 ///
-/// From metadata alone: where the chunks of HDF5 datasets lie and how they are coded. What thalweg
-/// would ask of the store is the plan that it reads by; beside it stands a reader through libhdf5,
-/// which asks for one chunk after the other. Times are predicted for the store that the file lies
-/// on, as `thalweg probe` measured it or as its kind is known, or for another with --model.
+/// Only metadata are read: where the chunks of HDF5 datasets lie, and how they are coded. The
+/// requests are those of the plan that thalweg reads by; they are compared with those of a reader
+/// through libhdf5, which requests one chunk after the other. Times are predicted for the file's
+/// store, as `thalweg probe` has measured it or as stores of its kind are known, or with --model
+/// for another store.
 ///
 /// Example: thalweg doctor run.nxs '/entry/bank*_events/event_id'
 ///
 /// Example: thalweg doctor run.nxs --model hdd --json
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// A file: HDF5, or of reads
+    /// An HDF5 file, or a file of reads
     file: PathBuf,
     /// Datasets or groups, or patterns of them (default: all datasets)
     paths: Vec<PathBuf>,
-    /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits and no
-    /// others, as in bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
+    /// Predict for this kind of store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits
+    /// and no others, as in bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
     #[arg(long, value_name = "NAME|LIMITS", value_parser = model)]
     model: Option<AskedStore>,
-    /// Take the file out of memory, read it, and set the time beside the predicted one
+    /// Evict the file from memory, read it, and print the time beside the predicted one
     #[arg(long)]
     measure: bool,
     /// Print one JSON line
@@ -86,7 +88,7 @@ fn model(text: &str) -> Result<AskedStore, String> {
     })
 }
 
-/// A diagnosis, and what a report says beside it.
+/// A diagnosis, and what else the report says.
 struct DoctorReport<'a> {
     path: &'a Path,
     diagnosis: Diagnosis,
@@ -94,7 +96,7 @@ struct DoctorReport<'a> {
     origin: String,
     /// Whether the store's speed is only assumed.
     assumed: bool,
-    /// Datasets that are read by libhdf5 alone, or are no arrays.
+    /// Datasets that only libhdf5 can read, or that are no arrays.
     left_out: usize,
     measured_s: Option<f64>,
     stripes: Option<Stripes>,
@@ -108,8 +110,8 @@ impl DoctorReport<'_> {
     }
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> Outcome {
-    // libhdf5, which thalweg is compared with, finds the chunks in the file itself.
+pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
+    // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
     let mut options = Options { own_index: true, ..args.read.trusting() };
     if !args.trusted {
         arrays::inspect_first(&options);
@@ -144,8 +146,8 @@ impl StoreHere {
         Self { cached: pages.map_or(0.0, |pages| pages.fraction()), model, origin }
     }
 
-    /// Where the model comes from, in words, and whether it is only assumed. A store that --throttle
-    /// slows down much counts as known. `held` is the model of the throttled store.
+    /// Where the model comes from, in words, and whether it is only assumed. A store that
+    /// --throttle slows down much counts as known. `held` is the model of the throttled store.
     fn origin(&self, held: &StoreModel, throttled: bool) -> (String, bool) {
         let (mut words, mut assumed) = match self.origin {
             Origin::Measured(_) => ("measured by `thalweg probe`".to_owned(), false),
@@ -169,7 +171,7 @@ fn of_arrays(
     store: &StoreHere,
     started: Instant,
     options: &Options,
-) -> Outcome {
+) -> VerbResult {
     let throttled = options.throttle.is_some();
     let datasets = wanted(file, &args.paths)?;
     let found = started.elapsed();
@@ -187,7 +189,7 @@ fn of_arrays(
             (here, origin, assumed)
         }
     };
-    // A throttled store is as slow for what is cached.
+    // A throttled store is slow for cached pages too.
     let warm = if throttled && args.model.is_none() { 0.0 } else { store.cached };
     let index = found + cold_index(file.index_requests(), &model).mul_f64(warm);
     let diagnosis = diagnose(file, &all, &model, index, &Costs::default())?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict, files_of};
 use thalweg_gauge::units::binary_bytes;
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Evict files from the page cache, and prove that they are evicted
 ///
@@ -28,7 +28,7 @@ pub(crate) struct EvictArgs {
     drop_caches: bool,
 }
 
-pub(crate) fn run(args: &EvictArgs) -> Outcome {
+pub(crate) fn run(args: &EvictArgs) -> VerbResult {
     let mut out = output();
     let mut failed = false;
     for path in &all_of(&args.files, &mut failed) {

@@ -11,7 +11,7 @@ use thalweg::convert::Part;
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
 
-use crate::common::{Failure, Outcome, complain, read_ids};
+use crate::common::{Failure, VerbResult, complain, read_ids};
 use crate::write::ManyToOneArgs;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
@@ -43,7 +43,7 @@ pub(crate) struct FilterArgs {
     missing_ok: bool,
 }
 
-pub(crate) fn run(args: &FilterArgs) -> Outcome {
+pub(crate) fn run(args: &FilterArgs) -> VerbResult {
     let condition = args
         .condition
         .as_deref()

@@ -18,7 +18,7 @@ mod vertices;
 
 use clap::Subcommand;
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// Keep networks of neurons, glia, synapses or anything: import, ask for neighbours, change, check,
 /// export
@@ -46,7 +46,7 @@ enum GraphVerb {
     Insert(insert::GraphInsertArgs),
 }
 
-pub(crate) fn run(args: &GraphArgs) -> Outcome {
+pub(crate) fn run(args: &GraphArgs) -> VerbResult {
     match &args.verb {
         GraphVerb::Import(args) => import::run(args),
         GraphVerb::Neighbors(args) => neighbors::run(args),

@@ -7,7 +7,7 @@ use thalweg::reads::index_path;
 use thalweg::{Identified, Opened, Options};
 
 use crate::arrays::{self, KerchunkArgs};
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::FetchProgress;
 
@@ -36,7 +36,7 @@ pub(crate) struct IndexArgs {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &IndexArgs) -> Outcome {
+pub(crate) fn run(args: &IndexArgs) -> VerbResult {
     if let Some(out) = args.references.output() {
         return references(&args.paths, out, &args.read.options());
     }
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &IndexArgs) -> Outcome {
 }
 
 /// Writes the arrays of the only file as references to it.
-fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
+fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
     let [path] = paths else {
         return Err(Failure::Usage("--kerchunk is about one file".into()));
     };
@@ -66,7 +66,7 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
 }
 
 /// Writes the index of one file.
-fn index(path: &Path, args: &IndexArgs, options: &Options) -> Outcome {
+fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
             return arrays::write_index(path, &file, args.output.as_deref());

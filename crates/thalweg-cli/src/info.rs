@@ -12,7 +12,7 @@ use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Residency, residency, residency_of};
 
 use crate::arrays;
-use crate::common::{Failure, Outcome, cancel_on_interrupt, complain, output};
+use crate::common::{Failure, VerbResult, cancel_on_interrupt, complain, output};
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is
 /// cached of it
@@ -44,7 +44,7 @@ pub(crate) struct InfoArgs {
     trusted: bool,
 }
 
-pub(crate) fn run(args: &InfoArgs) -> Outcome {
+pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     let options = Options { control: cancel_on_interrupt(), ..Options::default() };
     if !args.trusted {
         arrays::inspect_first(&options);

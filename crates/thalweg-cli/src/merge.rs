@@ -3,7 +3,7 @@
 use thalweg::convert::Part;
 use thalweg::reads::Selection;
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 use crate::write::ManyToOneArgs;
 
 /// Put the reads of many files into one, of any format
@@ -18,7 +18,7 @@ pub(crate) struct MergeArgs {
     files: ManyToOneArgs,
 }
 
-pub(crate) fn run(args: &MergeArgs) -> Outcome {
+pub(crate) fn run(args: &MergeArgs) -> VerbResult {
     args.files
         .run(|set| Ok((0..set.paths().len()).map(|file| Part::new(file, Selection::All)).collect()))
 }

@@ -9,7 +9,7 @@ use thalweg::Opened;
 
 use crate::arrays;
 use crate::chart::{self, Panel};
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::FetchProgress;
 
@@ -55,7 +55,7 @@ pub(crate) struct PlotArgs {
     options: ReadArgs,
 }
 
-pub(crate) fn run(args: &PlotArgs) -> Outcome {
+pub(crate) fn run(args: &PlotArgs) -> VerbResult {
     // A page can be zoomed, so it gets more points than a screen has pixels.
     let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
     let (title, panels) = panels(args, points)?;

@@ -14,7 +14,7 @@ use thalweg::model::{StoreModel, saved};
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
 use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
-use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output, parse_bytes};
+use crate::common::{Failure, VerbResult, complain, flag_on_interrupt, output, parse_bytes};
 
 /// Measure the device under a file or folder, and save its model for later reads
 ///
@@ -39,7 +39,7 @@ pub(crate) struct ProbeArgs {
     file_size: u64,
 }
 
-pub(crate) fn run(args: &ProbeArgs) -> Outcome {
+pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
     let stop = flag_on_interrupt();
     let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
     let temporary = if meta.is_dir() {

@@ -11,7 +11,7 @@ use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoa
 use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, Outcome, alone, output, read_ids};
+use crate::common::{Failure, MEASURING, VerbResult, alone, output, read_ids};
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
@@ -92,7 +92,7 @@ fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
 }
 
 /// Writes the reads as an Arrow IPC file.
-fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
+fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> VerbResult {
     let schema = set.schema(Strings::Text)?;
     let mut out =
         ArrowWriter::create(to, &if pa { picoampere_schema(&schema)? } else { (*schema).clone() })?;
@@ -108,7 +108,7 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn run(args: &ReadVerbArgs) -> Outcome {
+pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
@@ -192,7 +192,7 @@ fn arrays_first(
 
 /// Reads the indexes of all files, so that a measurement from memory does not include reading them
 /// from storage.
-fn load_indexes(set: &ReadSet, selection: &Selection) -> Outcome {
+fn load_indexes(set: &ReadSet, selection: &Selection) -> VerbResult {
     if let Selection::Ids(_) = selection {
         for index in 0..set.paths().len() {
             set.file(index)?.load_index()?;
@@ -202,7 +202,12 @@ fn load_indexes(set: &ReadSet, selection: &Selection) -> Outcome {
 }
 
 /// Explains, saves, digests or times the reads, as the arguments say.
-fn reads(args: &ReadVerbArgs, set: &ReadSet, selection: &Selection, started: Started) -> Outcome {
+fn reads(
+    args: &ReadVerbArgs,
+    set: &ReadSet,
+    selection: &Selection,
+    started: Started,
+) -> VerbResult {
     let options = set.options();
     let mut out = output();
     if args.explain {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
 
-use crate::common::{Failure, Outcome, read_ids};
+use crate::common::{Failure, VerbResult, read_ids};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
@@ -46,7 +46,7 @@ pub(crate) struct ScanArgs {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &ScanArgs) -> Outcome {
+pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     let condition = args
         .condition
         .as_deref()

@@ -13,7 +13,7 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, output, parse_count};
+use crate::common::{Failure, VerbResult, output, parse_count};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -64,7 +64,7 @@ const fn files_at_once(format: Format) -> usize {
     }
 }
 
-pub(crate) fn run(args: &SplitArgs) -> Outcome {
+pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     let rule = match (&args.by, args.reads) {
         (Some(name), _) => Rule::Value(name.clone()),
         (None, Some(reads @ 1..)) => Rule::Reads(reads),
@@ -143,7 +143,7 @@ fn write(
 }
 
 /// Gives all files their names, and prints what was written. After an error, no file stays.
-fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
+fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> VerbResult {
     let mut reports = Vec::with_capacity(made.len());
     for made in made {
         match made.publish() {

@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use thalweg::new_file::{ArrowWriter, NewFile};
 
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 
 /// The format of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl TableSink {
         Ok(Self::Stdout(text(delimiter, schema, to)?))
     }
 
-    pub(crate) fn push(&mut self, batch: &RecordBatch) -> Outcome {
+    pub(crate) fn push(&mut self, batch: &RecordBatch) -> VerbResult {
         match self {
             Self::Arrow(writer) => writer.push(batch)?,
             Self::Parquet(writer) => writer.write(batch).map_err(parquet)?,
@@ -95,7 +95,7 @@ impl TableSink {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> VerbResult {
         match self {
             Self::Arrow(writer) => writer.finish()?,
             Self::Parquet(writer) => writer.into_inner().map_err(parquet)?.0.finish()?,
@@ -117,7 +117,7 @@ fn text<W: Write>(delimiter: u8, schema: &Schema, to: W) -> Result<csv::Writer<W
 }
 
 /// Writes a batch as text. Missing values are empty, lists are written as in `[1, 2]`.
-fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> Outcome {
+fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> VerbResult {
     let options = FormatOptions::new();
     let columns: Result<Vec<ArrayFormatter<'_>>, ArrowError> =
         batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect();

@@ -11,7 +11,7 @@ use thalweg::convert::{Conversion, Lost, Output, Part, Report, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
-use crate::common::{Failure, Outcome, complain, print_json};
+use crate::common::{Failure, VerbResult, complain, print_json};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use coding::CodingArgs;
@@ -92,7 +92,7 @@ impl WriteArgs {
         path: &Path,
         report: &Report,
         more: Option<(&str, Value)>,
-    ) -> Outcome {
+    ) -> VerbResult {
         for Lost { what, reads, first } in &report.lost {
             let reads = reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
             let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
@@ -122,7 +122,7 @@ impl ManyToOneArgs {
     pub(crate) fn run(
         &self,
         choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>,
-    ) -> Outcome {
+    ) -> VerbResult {
         let options = self.read.options();
         let control = options.control.clone();
         let conversion =

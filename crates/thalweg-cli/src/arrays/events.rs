@@ -14,7 +14,7 @@ use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Summary, Wanted
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
-use crate::common::{Failure, Outcome, complain, output, print_json};
+use crate::common::{Failure, VerbResult, complain, output, print_json};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 use crate::timing::Started;
@@ -180,7 +180,7 @@ impl EventSink {
         Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
-    fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> Outcome {
+    fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> VerbResult {
         match self {
             Self::Table(table) => {
                 let (sink, events) = &mut **table;
@@ -192,7 +192,7 @@ impl EventSink {
     }
 
     /// Finishes the files. Banks without events get files, too.
-    fn finish(self, banks: &[&Bank]) -> Outcome {
+    fn finish(self, banks: &[&Bank]) -> VerbResult {
         match self {
             Self::Table(table) => table.0.finish(),
             Self::Arrays(arrays) => Ok(arrays.finish(banks)?),
@@ -221,7 +221,7 @@ pub(super) fn run(
     to: Option<&Path>,
     json: bool,
     started: &Started,
-) -> Outcome {
+) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -309,7 +309,7 @@ fn in_json(
     })
 }
 
-fn print_in_words(summary: &Summary, banks: usize, started: &Started) -> Outcome {
+fn print_in_words(summary: &Summary, banks: usize, started: &Started) -> VerbResult {
     let events = event_count(summary);
     let (seconds, _) = started.seconds();
     let rate = events as f64 / 1e6 / seconds.max(1e-9);

@@ -8,7 +8,7 @@ use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
 use thalweg::reads::index_path;
 
-use crate::common::{Outcome, complain, output};
+use crate::common::{VerbResult, complain, output};
 
 /// The option to write references for kerchunk.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ impl KerchunkArgs {
 }
 
 /// Writes a file's arrays as references to it, and prints which arrays are left out.
-pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Outcome {
+pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> VerbResult {
     let full = path
         .canonicalize()
         .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
@@ -43,7 +43,7 @@ pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Out
 }
 
 /// Saves where the chunks of a file lie: at `out`, or else beside the file, or in the cache folder.
-pub(crate) fn write_index(path: &Path, file: &ArrayFile, out: Option<&Path>) -> Outcome {
+pub(crate) fn write_index(path: &Path, file: &ArrayFile, out: Option<&Path>) -> VerbResult {
     let (place, _) = file.write_index(out)?;
     if out.is_none() && place != index_path(path) {
         complain(&format!(

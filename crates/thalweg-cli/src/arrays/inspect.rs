@@ -8,7 +8,7 @@ use thalweg::control::Control;
 use thalweg::format::fast5::try_reads;
 use thalweg::inspector::{Inspector, look};
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// The command that inspects a file. `own_index`: it finds chunks through the file's own indexes,
 /// even if there is an index beside the file.
@@ -25,7 +25,7 @@ pub(crate) fn inspect_first(options: &Options) {
 }
 
 /// Makes a child process inspect a whole file now.
-pub(super) fn inspect_now(path: &Path, control: &Control) -> Outcome {
+pub(super) fn inspect_now(path: &Path, control: &Control) -> VerbResult {
     let program =
         std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
     Ok(inspector(program, true).check(path, None, control)?)
@@ -33,7 +33,7 @@ pub(super) fn inspect_now(path: &Path, control: &Control) -> Outcome {
 
 /// `thalweg read --vet FILE [DATASET..]`, the work of the child process: opens the file, and reads
 /// the datasets.
-pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> Outcome {
+pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> VerbResult {
     let [path, datasets @ ..] = paths else { return Ok(()) };
     let datasets: Vec<String> =
         datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();

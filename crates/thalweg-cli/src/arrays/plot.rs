@@ -5,7 +5,7 @@ use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 
 use super::events::print_findings;
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
-use crate::common::{Failure, Outcome, complain};
+use crate::common::{Failure, VerbResult, complain};
 use crate::progress::FetchProgress;
 
 /// Times more than a year from the first pulse, and times of flight of more than 100 s, are errors
@@ -113,7 +113,7 @@ impl EventHistograms {
     }
 
     /// Counts events by their times of flight and their ids.
-    fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> Outcome {
+    fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> VerbResult {
         // All datasets are read together: the chunks of live files lie in the order in which they
         // were full, not bank by bank.
         let columns: Vec<(&Bank, Column, &Dataset)> = banks

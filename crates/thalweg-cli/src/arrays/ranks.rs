@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thalweg::arrays::Summary;
 
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
 /// A slice, and the rank of the process that reads it, as in `0/4`: the first of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Ranks {
     }
 
     /// Waits for the other processes.
-    pub(super) fn barrier(&self) -> Outcome {
+    pub(super) fn barrier(&self) -> VerbResult {
         match self {
             Self::Alone(_) => Ok(()),
             Self::Member(_) => {
@@ -251,7 +251,7 @@ fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &ReadTally) -> Opt
 }
 
 /// Prints a line, and flushes it.
-fn println_now(line: &str) -> Outcome {
+fn println_now(line: &str) -> VerbResult {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()?;
@@ -304,7 +304,7 @@ impl MemberProcess {
     }
 
     /// Lets a process continue that waits at a barrier.
-    fn go(&mut self) -> Outcome {
+    fn go(&mut self) -> VerbResult {
         self.stdin.write_all(b"go\n").map_err(|_| Failure::Said(String::new()))
     }
 }

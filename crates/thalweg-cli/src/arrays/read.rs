@@ -19,7 +19,7 @@ use super::inspect::inspect_first;
 use super::ranks::{Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
-use crate::common::{Failure, Outcome, alone, complain, output};
+use crate::common::{Failure, VerbResult, alone, complain, output};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
 
@@ -179,7 +179,7 @@ fn array(dataset: &Dataset) -> Option<&Array> {
 }
 
 /// Reads datasets, and prints a digest of each or figures about all.
-fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
+fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -204,7 +204,7 @@ fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
 }
 
 /// Prints what each of `count` processes would read.
-fn print_slices(file: &ArrayFile, datasets: &[Dataset], count: usize) -> Outcome {
+fn print_slices(file: &ArrayFile, datasets: &[Dataset], count: usize) -> VerbResult {
     let mut out = output();
     for slice in file.slices(&datasets.iter().collect::<Vec<_>>(), count)? {
         writeln!(out, "{}", json!(slice))?;

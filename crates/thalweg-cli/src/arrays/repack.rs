@@ -13,7 +13,7 @@ use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use super::inspect::inspect_now;
 use super::shape_in_words;
-use crate::common::{Failure, Outcome, complain, output as standard_output, print_json};
+use crate::common::{Failure, VerbResult, complain, output as standard_output, print_json};
 use crate::progress::FetchProgress;
 
 /// How to rewrite an HDF5 file.
@@ -145,7 +145,7 @@ impl RepackArgs {
 }
 
 /// Rewrites a file, and prints what was changed.
-pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
+pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
     let RepackJob { inputs, output, verify, as_json, options } = job;
     let [input] = inputs else {
         return Err(Failure::Usage(format!(

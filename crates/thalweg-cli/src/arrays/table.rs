@@ -19,7 +19,7 @@ use self::numbers::Element;
 use super::events::{is_npy, table};
 use super::read::arrays_at;
 use super::shape_in_words;
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::progress::FetchProgress;
 use crate::table_sink::TableSink;
 use crate::timing::Started;
@@ -38,7 +38,7 @@ pub(super) fn run(
     to: &Path,
     as_json: bool,
     started: &Started,
-) -> Outcome {
+) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -80,7 +80,7 @@ pub(super) fn run(
 }
 
 /// Writes a folder with a file for each dataset, at its path.
-fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
+fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> VerbResult {
     let folder = NpyFolder::create(to)?;
     let create = |(dataset, array): &Column<'_>| {
         let inner = array.shape.get(1..).unwrap_or_default();
@@ -97,7 +97,7 @@ fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
 }
 
 /// Writes a table with a column for each dataset.
-fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
+fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> VerbResult {
     let (path, kind) = table(to)?;
     let length = columns.iter().find_map(|(_, array)| array.shape.first().copied()).unwrap_or(1);
     let name = file.store().name();

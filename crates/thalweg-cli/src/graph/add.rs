@@ -10,7 +10,7 @@ use thalweg::graph::{Change, Committed, Population, Writer};
 
 use super::open::OpenArgs;
 use super::vertices::{parse_ids, parse_pairs};
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 
 /// Add vertices and edges to a store, all of them or none; they are durable when it returns
 ///
@@ -49,7 +49,7 @@ pub(super) struct GraphAddArgs {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &GraphAddArgs) -> Outcome {
+pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
     let mut writer = Writer::open(&args.store, args.open.options())?;
     let mut changes = Vec::new();
     for text in &args.vertices {
@@ -104,7 +104,7 @@ pub(super) fn split_form<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a 
 }
 
 /// Prints what a change has added and removed.
-pub(super) fn print_changes(committed: &Committed, as_json: bool) -> Outcome {
+pub(super) fn print_changes(committed: &Committed, as_json: bool) -> VerbResult {
     let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = committed;
     let mut out = output();
     if as_json {

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg::graph::{Checked, Network};
 
 use super::open::OpenArgs;
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Check a store: every page against its checksum, and whether lists and counts are consistent
 ///
@@ -33,7 +33,7 @@ pub(super) struct GraphCheckArgs {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &GraphCheckArgs) -> Outcome {
+pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
     if let Some(out) = &args.repair {
         return super::repair::run(&args.store, out, args.json, &args.open.options());
     }

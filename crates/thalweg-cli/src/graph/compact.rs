@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::open::{CodingChoice, OpenArgs};
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 
 /// Write all that is in a store, and in its log, into one segment: smaller, and faster to read
 ///
@@ -26,7 +26,7 @@ pub(super) struct GraphCompactArgs {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &GraphCompactArgs) -> Outcome {
+pub(super) fn run(args: &GraphCompactArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let before = writer.network().storage();
     writer.set_coding(args.ids.into());

@@ -9,7 +9,7 @@ use thalweg::graph::Network;
 use super::neighbors::DirectionChoice;
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
 ///
@@ -44,7 +44,7 @@ pub(super) struct GraphDegreeArgs {
 /// Vertices whose degrees are looked up in one call.
 const VERTICES_AT_ONCE: usize = 1 << 14;
 
-pub(super) fn run(args: &GraphDegreeArgs) -> Outcome {
+pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
@@ -89,8 +89,8 @@ pub(super) fn run(args: &GraphDegreeArgs) -> Outcome {
 fn each_vertex(
     network: &Network,
     chosen: ChosenVertices,
-    mut show: impl FnMut(&[u64]) -> Outcome,
-) -> Outcome {
+    mut show: impl FnMut(&[u64]) -> VerbResult,
+) -> VerbResult {
     if let Some(mut ids) = chosen.ids {
         ids.sort_unstable();
         ids.dedup();

@@ -15,7 +15,7 @@ use thalweg::new_file::NewFile;
 
 use super::open::OpenArgs;
 use super::vertices;
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA),
 /// .parquet or .csv
@@ -62,7 +62,7 @@ pub(super) struct GraphExportArgs {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &GraphExportArgs) -> Outcome {
+pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
     let condition = args
         .condition
         .as_deref()
@@ -205,8 +205,8 @@ fn ends(args: &GraphExportArgs, network: &Network, population: usize) -> Result<
 /// knows errors of its own: it stops with `Cancelled`, and the failure is kept here.
 fn stop_at_failure(
     show: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> thalweg::Result<()>) -> thalweg::Result<()>,
-    mut push: impl FnMut(&RecordBatch) -> Outcome,
-) -> Outcome {
+    mut push: impl FnMut(&RecordBatch) -> VerbResult,
+) -> VerbResult {
     let mut failed = None;
     let shown = show(&mut |batch| {
         push(batch).map_err(|failure| {
@@ -271,11 +271,11 @@ impl ExportTable {
         Ok(Self { file: NewFile::create(path)?, parquet: None, is_parquet, has_header: false })
     }
 
-    fn push(&mut self, batch: &RecordBatch) -> Outcome {
+    fn push(&mut self, batch: &RecordBatch) -> VerbResult {
         if self.is_parquet { self.push_parquet(batch) } else { self.push_csv(batch) }
     }
 
-    fn push_parquet(&mut self, batch: &RecordBatch) -> Outcome {
+    fn push_parquet(&mut self, batch: &RecordBatch) -> VerbResult {
         let failed =
             |e: parquet::errors::ParquetError| Failure::Said(format!("writing Parquet: {e}"));
         let writer = match &mut self.parquet {
@@ -290,7 +290,7 @@ impl ExportTable {
         Ok(self.file.push(&bytes)?)
     }
 
-    fn push_csv(&mut self, batch: &RecordBatch) -> Outcome {
+    fn push_csv(&mut self, batch: &RecordBatch) -> VerbResult {
         let mut text = Vec::new();
         if !self.has_header {
             let schema = batch.schema();
@@ -320,7 +320,7 @@ impl ExportTable {
     }
 
     /// Finishes the file. A file without rows still has the names of its columns.
-    fn finish(mut self, schema: &SchemaRef) -> Outcome {
+    fn finish(mut self, schema: &SchemaRef) -> VerbResult {
         if self.parquet.is_none() && !self.has_header {
             self.push(&RecordBatch::new_empty(schema.clone()))?;
         }

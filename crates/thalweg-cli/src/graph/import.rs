@@ -11,7 +11,7 @@ use thalweg::reads;
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
 use super::open::{CodingChoice, OpenArgs};
-use crate::common::{Failure, MEASURING, Outcome, output};
+use crate::common::{Failure, MEASURING, VerbResult, output};
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
 
@@ -65,7 +65,7 @@ pub(super) struct GraphImportArgs {
 /// Bytes of an edge in most files: the progress bar counts bytes.
 const EDGE_BYTES: u64 = 8;
 
-pub(super) fn run(args: &GraphImportArgs) -> Outcome {
+pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     let began = Instant::now();
     let options = args.open.options();
     let input = open_input(args, &options)?;
@@ -145,7 +145,7 @@ fn print_in_words(
     report: &Imported,
     seconds: f64,
     stored_bytes: u64,
-) -> Outcome {
+) -> VerbResult {
     if report.resumed > 0 {
         writeln!(
             out,

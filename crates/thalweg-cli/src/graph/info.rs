@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use thalweg::graph::{Network, Population, PopulationEntry, VertexType};
 
 use super::open::OpenArgs;
-use crate::common::{Outcome, output, print_json};
+use crate::common::{VerbResult, output, print_json};
 
 /// Show what is in a store: types of vertices, populations of edges, their counts, and the bytes on
 /// disk
@@ -26,7 +26,7 @@ pub(super) struct GraphInfoArgs {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &GraphInfoArgs) -> Outcome {
+pub(super) fn run(args: &GraphInfoArgs) -> VerbResult {
     let network = args.open.read(&args.store)?;
     if args.json {
         print_json(&as_json(&args.store, &network))
@@ -78,7 +78,7 @@ fn with_attributes(attributes: &SchemaRef) -> String {
     if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) }
 }
 
-fn print_in_words(store: &Path, network: &Network) -> Outcome {
+fn print_in_words(store: &Path, network: &Network) -> VerbResult {
     let storage = network.storage();
     let mut out = output();
     writeln!(

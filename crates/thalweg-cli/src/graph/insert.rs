@@ -10,7 +10,7 @@ use thalweg::graph::{Adjacency, Change, Side};
 
 use super::neighbors::digest;
 use super::open::OpenArgs;
-use crate::common::{MEASURING, Outcome, output};
+use crate::common::{MEASURING, VerbResult, output};
 use crate::timing::{Started, with_build};
 
 /// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a
@@ -47,7 +47,7 @@ const FIRST_NEW_SYNAPSE: u64 = 1 << 40;
 /// astrocytes in an order without a pattern.
 const HASH_MULTIPLIER: u64 = 2_654_435_761;
 
-pub(super) fn run(args: &GraphInsertArgs) -> Outcome {
+pub(super) fn run(args: &GraphInsertArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let population = writer.network().population_of("Astrocyte-Synapse")?;
     let astrocytes = writer.network().vertex_count(writer.network().type_of("Astrocyte")?).max(1);

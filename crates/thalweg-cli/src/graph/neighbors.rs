@@ -13,7 +13,7 @@ use thalweg::graph::{Adjacency, Direction, Neighbours, Network};
 
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
-use crate::common::{Failure, MEASURING, Outcome, complain, output};
+use crate::common::{Failure, MEASURING, VerbResult, complain, output};
 use crate::timing::Started;
 use digest::sha256;
 
@@ -46,8 +46,8 @@ pub(super) struct GraphNeighborsArgs {
     /// Print each neighbour once
     #[arg(long)]
     unique: bool,
-    /// Follow only edges for which this holds. Names are attributes of edges, from and to (ids), and
-    /// the attributes of the vertices there, as in "weight > 0.5 and to.layer == 4"
+    /// Follow only edges for which this holds. Names are attributes of edges, from and to (ids),
+    /// and the attributes of the vertices there, as in "weight > 0.5 and to.layer == 4"
     #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["hops", "measured"])]
     condition: Option<String>,
     /// Print the vertices that are up to N steps away, along edges between vertices of one type:
@@ -66,8 +66,8 @@ pub(super) struct GraphNeighborsArgs {
     #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
-    /// Put all lists into one array, instead of summing them one by one while they are in the cache,
-    /// and also time a copy of that array
+    /// Put all lists into one array, instead of summing them one by one while they are in the
+    /// cache, and also time a copy of that array
     #[arg(long, help_heading = MEASURING, requires = "repeat")]
     arrays: bool,
     #[command(flatten)]
@@ -107,7 +107,7 @@ const VERTICES_AT_ONCE: usize = 4096;
 /// Missing vertices that a warning names.
 const NAMED_MISSING: usize = 5;
 
-pub(super) fn run(args: &GraphNeighborsArgs) -> Outcome {
+pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     let started = Started::now();
     let condition = args
         .condition
@@ -133,7 +133,8 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> Outcome {
         ids.retain(|id| missing.binary_search(id).is_err());
     }
     let most_ids = options.budget.memory / BUDGET_PARTS / size_of::<u64>();
-    let lists = Lists { args, network: &network, adjacencies: &adjacencies, condition, most_ids };
+    let lists =
+        NeighbourLists { args, network: &network, adjacencies: &adjacencies, condition, most_ids };
     lists.print(&ids, &options.control)?;
     if missing.is_empty() { Ok(()) } else { Err(Failure::Said(String::new())) }
 }
@@ -195,7 +196,7 @@ fn warn_of_missing(args: &GraphNeighborsArgs, missing: &[u64]) {
 }
 
 /// Reads and prints lists of neighbours.
-struct Lists<'a> {
+struct NeighbourLists<'a> {
     args: &'a GraphNeighborsArgs,
     network: &'a Network,
     adjacencies: &'a [Adjacency],
@@ -204,9 +205,9 @@ struct Lists<'a> {
     most_ids: usize,
 }
 
-impl Lists<'_> {
+impl NeighbourLists<'_> {
     /// Prints a line for each vertex.
-    fn print(&self, ids: &[u64], control: &Control) -> Outcome {
+    fn print(&self, ids: &[u64], control: &Control) -> VerbResult {
         let mut out = output();
         let mut lists = Neighbours::default();
         for ids in ids.chunks(VERTICES_AT_ONCE) {
@@ -238,7 +239,7 @@ impl Lists<'_> {
     }
 
     /// Reads the lists of some vertices. With --hops, each vertex is read when it is printed.
-    fn read(&self, ids: &[u64], lists: &mut Neighbours) -> Outcome {
+    fn read(&self, ids: &[u64], lists: &mut Neighbours) -> VerbResult {
         match &self.condition {
             Some(condition) => self
                 .network
@@ -251,7 +252,7 @@ impl Lists<'_> {
         }
     }
 
-    fn print_vertex(&self, out: &mut impl Write, vertex: u64, list: &[u64]) -> Outcome {
+    fn print_vertex(&self, out: &mut impl Write, vertex: u64, list: &[u64]) -> VerbResult {
         if let Some(hops) = self.args.hops {
             let hops = usize::from(hops);
             let reached = self.network.reachable(self.adjacencies, &[vertex], hops)?;
@@ -271,7 +272,7 @@ fn write_line(
     args: &GraphNeighborsArgs,
     vertex: u64,
     ids: &[u64],
-) -> Outcome {
+) -> VerbResult {
     let digest = args.digest.then(|| sha256(ids));
     match (&digest, args.json) {
         (Some(sha256), true) => {

@@ -7,7 +7,7 @@ use thalweg::graph::Change;
 use super::add::{print_changes, split_form};
 use super::open::OpenArgs;
 use super::vertices;
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
 /// Remove vertices (with all edges from and to them) and edges from a store, all of them or none
 ///
@@ -30,7 +30,7 @@ pub(super) struct GraphRemoveArgs {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &GraphRemoveArgs) -> Outcome {
+pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let mut changes = Vec::new();
     for text in &args.edges {

@@ -8,12 +8,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 use thalweg::graph::{LostRecords, NetworkOptions, RepairReport, RepairSummary};
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Ranges of ids that are listed in words; JSON has all of them.
 const SHOWN_RANGES: usize = 8;
 
-pub(super) fn run(store: &Path, to: &Path, as_json: bool, options: &NetworkOptions) -> Outcome {
+pub(super) fn run(store: &Path, to: &Path, as_json: bool, options: &NetworkOptions) -> VerbResult {
     let report = thalweg::graph::repair(store, to, options).map_err(Failure::of_argument)?;
     let mut out = output();
     if as_json {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
 use thalweg::store::throttled::Limits;
 
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 use crate::digest;
 use crate::progress::FetchProgress;
 use crate::timing::{Started, stages, with_build};
@@ -77,7 +77,7 @@ pub(super) fn whole(
     as_json: bool,
     started: Started,
     progress: FetchProgress,
-) -> Outcome {
+) -> VerbResult {
     let (sums, summary) = if job.decode {
         let (sums, summary) = set.visit(selection, move || Sums::slow(job.consumer_ns))?;
         (Some(sums.iter().fold(Sums::default(), Sums::and)), summary)
@@ -153,7 +153,7 @@ pub(super) fn one_by_one(
     selection: &Selection,
     job: TimedJob,
     started: Started,
-) -> Outcome {
+) -> VerbResult {
     let Selection::Ids(ids) = selection else { return Ok(()) };
     let mut getter = file.getter()?;
     let mut sums = Sums::slow(job.consumer_ns);

@@ -16,7 +16,7 @@ use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number
 
 use super::super::table::numbers;
 use super::{is_npy, npy, table};
-use crate::common::{Failure, Outcome, complain};
+use crate::common::{Failure, VerbResult, complain};
 use crate::table_sink::TableSink;
 
 /// UTC as an offset: names of time zones would need a table of them.
@@ -146,7 +146,7 @@ pub(super) fn seconds(time: i64, start: Option<i64>) -> f64 {
 }
 
 /// Writes the logs whose path or name matches a pattern, as a table or as arrays.
-pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outcome {
+pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> VerbResult {
     let logs = matching_logs(nexus, pattern)?;
     if let Some(to) = to.filter(|to| is_npy(to)) {
         return npy::logs(nexus, &logs, to);

@@ -7,7 +7,7 @@ use thalweg::new_file::{NpyArray, NpyFolder};
 use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
 
 use super::columns::{read, seconds};
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// numpy's name of a type of numbers.
 fn descr(number: Number) -> String {
@@ -124,7 +124,7 @@ impl Arrays {
 
 /// Writes logs: `time` (NaT where it is not known), `seconds` since the start, and `value` or
 /// `text`.
-pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> Outcome {
+pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> VerbResult {
     let folder = NpyFolder::create(to)?;
     for log in logs {
         let Some(read) = read(nexus, log)? else { continue };

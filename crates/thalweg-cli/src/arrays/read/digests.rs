@@ -11,11 +11,11 @@ use super::super::ranks::ReadTally;
 use super::super::select::Select;
 use super::super::shape_in_words;
 use super::{ReadJob, array, timed};
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::digest::hex;
 
 /// Prints a row for each dataset: path, shape, type, SHA-256 of the values.
-pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
+pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> VerbResult {
     let together = hashes_together(file, datasets)?;
     let mut out = output();
     let mut failed = None;
@@ -100,7 +100,7 @@ pub(super) fn selected(
     datasets: &[Dataset],
     select: &Select,
     job: &ReadJob<'_>,
-) -> Outcome {
+) -> VerbResult {
     let mut parts = Vec::new();
     let mut values = Vec::new();
     for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {

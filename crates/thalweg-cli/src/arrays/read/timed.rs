@@ -12,7 +12,7 @@ use thalweg::hdf5::libhdf5::Array;
 use super::super::checksum::WordSum;
 use super::super::ranks::{Ranks, ReadTally, SliceNumber};
 use super::{ReadJob, array};
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 use crate::timing::{Started, stages, with_build};
 
 /// Reads this process's slice of the datasets, and sums the values, which every arm of a benchmark
@@ -22,7 +22,7 @@ pub(super) fn run(
     datasets: &[Dataset],
     job: &ReadJob<'_>,
     ranks: &Ranks,
-) -> Outcome {
+) -> VerbResult {
     let all: Vec<&Dataset> = datasets.iter().collect();
     let SliceNumber { rank, size } = ranks.own();
     let elements = if size > 1 {
@@ -148,7 +148,7 @@ pub(super) fn print(
     job: &ReadJob<'_>,
     ranks: usize,
     clocks: Option<&Clocks>,
-) -> Outcome {
+) -> VerbResult {
     let mut out = output();
     if job.as_json {
         let mut report = json!({

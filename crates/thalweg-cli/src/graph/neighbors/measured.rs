@@ -11,7 +11,7 @@ use thalweg::pool;
 
 use super::GraphNeighborsArgs;
 use super::digest::sha256;
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 use crate::timing::{Started, with_build};
 
 /// What is read again and again, and what the first read has found.
@@ -48,7 +48,7 @@ pub(super) fn run(
     ids: &[u64],
     started: &Started,
     threads: usize,
-) -> Outcome {
+) -> VerbResult {
     let links = read_and_sum(network, adjacencies, ids)?;
     let (seconds, cpu_s) = started.seconds();
     let mut times = Times { seconds, cpu_s, ..Times::default() };
@@ -146,7 +146,7 @@ impl Measured<'_> {
     }
 
     /// Fails if a repeated read has found something else than the first one.
-    fn check(&self, links: Links) -> Outcome {
+    fn check(&self, links: Links) -> VerbResult {
         if links == self.links {
             return Ok(());
         }
