@@ -16,7 +16,7 @@ use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
 
-use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
+use crate::common::{Failure, VerbResult, cancel_on_interrupt, parse_count};
 use crate::progress;
 
 pub(crate) use suites::SyntheticFiles;
@@ -34,7 +34,7 @@ pub(crate) use suites::SyntheticFiles;
 ///
 /// Example: thalweg synth network.h5 --kind neuroglial --astrocytes 1000
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SynthArgs {
     /// The file to write; it appears when it is complete
     output: PathBuf,
     /// What to write
@@ -119,10 +119,10 @@ enum Synthetic {
     Neuroglial(synth::neuroglial::Recipe),
 }
 
-/// Pieces that each thread may be ahead of the writer.
+/// How many pieces each thread may be ahead of the writer.
 const AHEAD: usize = 8;
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SynthArgs) -> VerbResult {
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
         FileKind::Blow5 => Synthetic::Blow5 {
