@@ -24,13 +24,13 @@ pub(crate) use plot::event_panels;
 pub(crate) use read::{ArrayArgs, ReadJob, read};
 pub(crate) use repack::{RepackArgs, RepackJob, repack};
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// Whether this build writes FAST5.
 ///
 /// # Errors
 /// [`Failure::Usage`](crate::common::Failure::Usage) if it does not.
-pub(crate) fn check_fast5() -> Outcome {
+pub(crate) fn check_fast5() -> VerbResult {
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
@@ -31,7 +31,7 @@ use shipped::{NamedSuite, named};
 ///
 /// Example: thalweg bench reads.blow5 --set threads=8
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     /// A shipped suite (see --list), a suite of your own (a .toml file), or a BLOW5 file to measure
     /// on
     suite: Option<String>,
@@ -106,7 +106,7 @@ struct PlannedSuite {
     record: SuiteRecord,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if args.list && args.suite.is_none() {
         return show::shipped();
     }

@@ -11,7 +11,7 @@ use thalweg::new_file::NewFile;
 
 use thalweg_gauge::units::digits;
 
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
 pub(crate) use histogram::Histogram;
 
@@ -50,19 +50,19 @@ pub(crate) enum Marks {
     Bars(Vec<(f64, f64, f64)>),
     /// Bars from the left with their names, first on top.
     Named(Vec<(String, f64)>),
-    /// Cells of a grid, row by row from the top, with what hovering shows; `None` where there is
-    /// nothing.
+    /// Cells of a grid, row by row from the top: the text that hovering shows, and the value;
+    /// `None` for a cell without a value.
     Grid {
         columns: usize,
         cells: Vec<Option<(String, f64)>>,
     },
 }
 
-/// The place of a value, and the value.
+/// The index of a value, and the value.
 type Point = (usize, f32);
 
-/// The least and the greatest value of each of `stretches` parts, in the order in which they come:
-/// few points, and every spike. Values that are not finite are left out.
+/// The least and the greatest value of each of `stretches` parts, in the order in which they occur:
+/// few points that keep every spike. Values that are not finite are left out.
 pub(crate) fn thinned(values: impl ExactSizeIterator<Item = f32>, stretches: usize) -> Vec<Point> {
     let len = values.len();
     let stretches = stretches.max(1);
@@ -139,7 +139,7 @@ pub(crate) fn format_of(to: &Path) -> Result<&str, Failure> {
 }
 
 /// Writes panels as a picture or a page, by the end of the name.
-pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> Outcome {
+pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> VerbResult {
     let bytes = match format_of(to)? {
         "png" => picture::png(title, panels, width)?,
         "svg" => picture::svg(title, panels, width)?.into_bytes(),
@@ -156,8 +156,8 @@ const WIDTH: u32 = 1400;
 /// Bars of a picture of degrees.
 const BARS: usize = 120;
 
-/// Draws how many vertices have how many neighbours: `degrees` counts vertices by neighbours.
-pub(crate) fn degrees(to: &Path, title: &str, degrees: &BTreeMap<u64, u64>) -> Outcome {
+/// Draws a histogram of degrees. `degrees`: the number of vertices with each degree.
+pub(crate) fn degrees(to: &Path, title: &str, degrees: &BTreeMap<u64, u64>) -> VerbResult {
     let mut histogram = Histogram::new(f64::MAX);
     degrees.iter().for_each(|(degree, count)| histogram.add(*degree as f64, *count));
     let bars: Vec<(f64, f64, f64)> = histogram
@@ -195,7 +195,7 @@ mod tests {
         }
         assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(points.iter().all(|point| point.1.is_finite()));
-        // Few values are all shown.
+        // If there are few values, all are kept.
         assert_eq!(thinned([1.0, f32::INFINITY, 3.0].into_iter(), 2), [(0, 1.0), (2, 3.0)]);
         assert_eq!(thinned([].into_iter(), 2), []);
     }

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use thalweg::reads::{IndexState, LostReads, ReadFile, Report};
 use thalweg::{Error, Options};
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::open::{ReadArgs, find_reads};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
-/// Check files: decode every record, say what is damaged, and save what is not
+/// Check files: decode every record, list what is damaged, and save what is intact
 ///
-/// Exits with 0 if all files are whole, with 1 if one is damaged, salvaged or not.
+/// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not.
 ///
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Defects and losses that are printed for each file; JSON has more.
 const SHOWN: usize = 10;
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     let files = find_reads(&args.paths)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
@@ -78,11 +78,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-fn check(path: &Path, args: &Args, options: &Options) -> thalweg::Result<Report> {
-    // As reads, whatever it holds: `thalweg::open` would refuse a damaged FAST5 file that libhdf5
-    // cannot open, although reads can be salvaged from it.
+fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Report> {
+    // Not `thalweg::open`: it would refuse a damaged FAST5 file that libhdf5 cannot open, although
+    // reads can be salvaged from it.
     let file = ReadFile::open(path, options.clone())?;
-    let _progress = Progress::watch(&options.control, file.store().size());
+    let _progress = FetchProgress::watch(&options.control, file.store().size());
     match &args.salvage {
         Some(out) => file.salvage(out),
         None => file.check(),

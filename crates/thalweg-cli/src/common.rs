@@ -1,4 +1,4 @@
-//! What every verb needs: failures and exit codes, Ctrl-C, output that survives a closed pipe.
+//! What every verb needs: failures and exit codes, Ctrl-C, and output to a pipe that may be closed.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -64,7 +64,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-pub(crate) type Outcome = Result<(), Failure>;
+/// The result of a verb.
+pub(crate) type VerbResult = Result<(), Failure>;
 
 /// How many processes MPI has started with this one, by the variables that MPI sets.
 pub(crate) fn ranks() -> usize {
@@ -76,7 +77,7 @@ pub(crate) fn ranks() -> usize {
 }
 
 /// Refuses to run in several processes of MPI, where each would do the whole job.
-pub(crate) fn alone() -> Outcome {
+pub(crate) fn alone() -> VerbResult {
     match ranks() {
         1 => Ok(()),
         ranks => Err(Failure::Usage(format!(
@@ -88,7 +89,7 @@ pub(crate) fn alone() -> Outcome {
 }
 
 /// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short, 130 interrupted.
-pub(crate) fn exit(outcome: Outcome) -> ExitCode {
+pub(crate) fn exit(outcome: VerbResult) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(Failure::Failed(thalweg::Error::Cancelled)) => {
@@ -122,7 +123,7 @@ pub(crate) fn complain(message: &dyn Display) {
 }
 
 /// Prints one line of JSON on standard output.
-pub(crate) fn print_json(line: &Value) -> Outcome {
+pub(crate) fn print_json(line: &Value) -> VerbResult {
     let mut out = output();
     writeln!(out, "{line}")?;
     out.flush()?;
@@ -194,7 +195,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Longer attribute values are cut in words, never in JSON.
+/// Longer attribute values are cut in text output, never in JSON.
 const SHOWN_CHARACTERS: usize = 60;
 
 /// A text for people: what is beyond 60 characters is replaced by an ellipsis.

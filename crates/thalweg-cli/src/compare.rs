@@ -1,4 +1,5 @@
-//! `thalweg compare`: results side by side, and a condition for continuous integration.
+//! `thalweg compare`: prints results side by side, and checks a condition for continuous
+//! integration.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use thalweg_gauge::cross_run::{Compared, Condition, ConditionVerdict, CrossRunOp
 use thalweg_gauge::report::{compared_html, compared_text};
 use thalweg_gauge::results::ResultRun;
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
 /// and versions
@@ -19,7 +20,7 @@ use crate::common::{Failure, Outcome, complain, output};
 ///
 /// Example: thalweg compare before.jsonl after.jsonl --fail-if 'low > 1.05'
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompareArgs {
     /// Result files (.jsonl, .jsonl.gz), or folders of them
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &CompareArgs) -> VerbResult {
     if args.baseline.is_some() && args.results.len() > 1 {
         return Err(Failure::Usage(
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
@@ -106,7 +107,8 @@ fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
     }
 }
 
-fn judge(compared: &Compared, condition: &Condition) -> Outcome {
+/// Fails if the condition holds for any row, or cannot be decided for any.
+fn judge(compared: &Compared, condition: &Condition) -> VerbResult {
     let mut held: Vec<String> = Vec::new();
     let mut unknown: Vec<String> = Vec::new();
     let mut decided = 0;

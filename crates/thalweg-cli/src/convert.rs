@@ -1,5 +1,5 @@
-//! `thalweg convert`: reads from any format or compression to any other, many files into one or
-//! each into its own; HDF5 files made anew.
+//! `thalweg convert`: converts reads between formats and compressions, many files into one or each
+//! into its own; rewrites HDF5 files.
 
 mod outputs;
 
@@ -12,16 +12,16 @@ use thalweg::format::Format;
 use thalweg::reads::{ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, Outcome, print_json, read_ids};
+use crate::common::{Failure, VerbResult, print_json, read_ids};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
-use outputs::{Output, is_whole, outputs};
+use outputs::{PlannedOutput, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
 ///
-/// The name of OUT says which: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with
-/// --per-file one each.
+/// The name of OUT says the format: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with
+/// --per-file one file each.
 ///
 /// Example: thalweg convert reads.pod5 reads.blow5
 ///
@@ -29,24 +29,24 @@ use outputs::{Output, is_whole, outputs};
 ///
 /// Example: thalweg convert runs/today converted --per-file --to blow5 --resume
 ///
-/// HDF5 files of arrays are made anew with --repack.
+/// With --repack, HDF5 files of arrays are rewritten.
 ///
 /// Example: thalweg convert --repack live.nxs ordered.nxs --chunk 1Mi --filter shuffle+zstd
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConvertArgs {
     /// The files to convert, or folders or patterns of them
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
-    /// The file to write, which appears when it is whole; with --per-file the folder
+    /// The file to write, which appears when it is complete; with --per-file the folder
     #[arg(required = true, value_name = "OUT")]
     output: PathBuf,
-    /// The format, where the name of OUT does not tell
+    /// The format, if the name of OUT does not say it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = formats())]
     to: Option<Format>,
-    /// Write one file for each, with its name, into the folder OUT
+    /// Write one file for each input, with its name, into the folder OUT
     #[arg(long)]
     per_file: bool,
-    /// With --per-file: leave outputs alone that are whole and newer than their inputs
+    /// With --per-file: keep outputs that are complete and newer than their inputs
     #[arg(long, requires = "per_file")]
     resume: bool,
     /// Only the reads in this list (one id a line), in its order
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     if args.repack.asked() {
         let job = RepackJob {
             inputs: &args.inputs,
@@ -79,8 +79,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let set = open_set(&args.inputs, options.clone())?;
     let outputs = outputs(args, &set)?;
     let selection = selection(args, &set)?;
-    let _progress = Progress::watch(&control, set.bytes());
-    for Output { path, format, files } in outputs {
+    let _progress = FetchProgress::watch(&control, set.bytes());
+    for PlannedOutput { path, format, files } in outputs {
         let inputs = set.part(files);
         if args.resume && is_whole(&path, inputs.paths(), &options) {
             if args.write.json {
@@ -94,12 +94,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
         }
         let report = convert(&inputs, &selection, &path, &conversion)?;
-        args.write.tell(&path, &report, Some(("skipped", false.into())))?;
+        args.write.print_report(&path, &report, Some(("skipped", false.into())))?;
     }
     Ok(())
 }
 
-fn selection(args: &Args, set: &ReadSet) -> Result<Selection, Failure> {
+fn selection(args: &ConvertArgs, set: &ReadSet) -> Result<Selection, Failure> {
     if args.ids.is_none() && !args.sort {
         return Ok(Selection::All);
     }

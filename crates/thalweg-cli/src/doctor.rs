@@ -1,4 +1,5 @@
-//! `thalweg doctor`: why a file is read as fast as it is, and what would make it faster.
+//! `thalweg doctor`: reports what limits the speed of reading a file, and what would make it
+//! faster.
 
 mod reads;
 mod report;
@@ -13,13 +14,14 @@ use thalweg::arrays::Dataset;
 use thalweg::doctor::{Costs, Diagnosis, diagnose};
 use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::{Origin, StoreModel};
+use thalweg::plan::{Load, in_turn};
 use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
 use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
 
 use crate::arrays::{self, WordSum};
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::open::ReadArgs;
 use report::{in_json, in_words};
 use stripes::{Stripes, stripes};
@@ -27,56 +29,57 @@ use stripes::{Stripes, stripes};
 /// Say why a file is read as fast as it is, predict how long that takes, and name what would make
 /// it faster
 ///
-/// From metadata alone: where the chunks of HDF5 datasets lie and how they are coded. What thalweg
-/// would ask of the store is the plan that it reads by; beside it stands a reader through libhdf5,
-/// which asks for one chunk after the other. Times are predicted for the store that the file lies
-/// on, as `thalweg probe` measured it or as its kind is known, or for another with --model.
+/// Only metadata are read: where the chunks of HDF5 datasets lie, and how they are coded. The
+/// requests are those of the plan that thalweg reads by; they are compared with those of a reader
+/// through libhdf5, which requests one chunk after the other. Times are predicted for the file's
+/// store, as `thalweg probe` has measured it or as stores of its kind are known, or with --model
+/// for another store.
 ///
 /// Example: thalweg doctor run.nxs '/entry/bank*_events/event_id'
 ///
 /// Example: thalweg doctor run.nxs --model hdd --json
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// A file: HDF5, or of reads
+pub(crate) struct DoctorArgs {
+    /// An HDF5 file, or a file of reads
     file: PathBuf,
     /// Datasets or groups, or patterns of them (default: all datasets)
     paths: Vec<PathBuf>,
-    /// Predict for such a store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits and no
-    /// others, as in bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
+    /// Predict for this kind of store: hdd, ssd, nvme, nfs, lustre or s3, or one of these limits
+    /// and no others, as in bandwidth=2GB/s,latency=300us,requests=20000/s,parallel=16
     #[arg(long, value_name = "NAME|LIMITS", value_parser = model)]
-    model: Option<Asked>,
-    /// Take the file out of memory, read it, and set the time beside the predicted one
+    model: Option<AskedStore>,
+    /// Evict the file from memory, read it, and print the time beside the predicted one
     #[arg(long)]
     measure: bool,
     /// Print one JSON line
     #[arg(long)]
     json: bool,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]
     read: ReadArgs,
 }
 
-/// A store that is asked about.
+/// The store of --model.
 #[derive(Debug, Clone)]
-struct Asked {
+struct AskedStore {
     model: StoreModel,
     /// Where the model comes from.
     origin: String,
-    /// Whether it stands for many a store of its kind.
+    /// Whether the model is that of a typical store of its kind.
     assumed: bool,
 }
 
-fn model(text: &str) -> Result<Asked, String> {
+fn model(text: &str) -> Result<AskedStore, String> {
     if text.contains('=') {
         let limits: Limits = text.parse().map_err(|error: thalweg::Error| error.to_string())?;
         let model = limits.applied_to(&StoreModel::MEMORY);
-        return Ok(Asked { model, origin: "as --model says".into(), assumed: false });
+        return Ok(AskedStore { model, origin: "as --model says".into(), assumed: false });
     }
     let known = StoreModel::NAMED.iter().find(|(name, _)| *name == text);
     let asked = known.map(|(name, model)| (*model, format!("what `{name}` is known for")));
-    asked.map(|(model, origin)| Asked { model, origin, assumed: true }).ok_or_else(|| {
+    asked.map(|(model, origin)| AskedStore { model, origin, assumed: true }).ok_or_else(|| {
         let names: Vec<&str> = StoreModel::NAMED.iter().map(|(name, _)| *name).collect();
         format!(
             "one of {}, or limits as in bandwidth=2GB/s,latency=300us are needed",
@@ -85,30 +88,30 @@ fn model(text: &str) -> Result<Asked, String> {
     })
 }
 
-/// A diagnosis, and what a report says beside it.
-struct Report<'a> {
+/// A diagnosis, and what else the report says.
+struct DoctorReport<'a> {
     path: &'a Path,
     diagnosis: Diagnosis,
     /// Where the model comes from.
     origin: String,
     /// Whether the store's speed is only assumed.
     assumed: bool,
-    /// Datasets that are read by libhdf5 alone, or are no arrays.
+    /// Datasets that only libhdf5 can read, or that are no arrays.
     left_out: usize,
     measured_s: Option<f64>,
     stripes: Option<Stripes>,
     throttled: bool,
 }
 
-impl Report<'_> {
+impl DoctorReport<'_> {
     /// The least and the greatest time that thalweg may take, if the store's speed is assumed.
     fn range(&self) -> Option<(f64, f64)> {
         self.assumed.then(|| self.diagnosis.thalweg.range_s(ASSUMED))
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
-    // libhdf5, which thalweg is compared with, finds the chunks in the file itself.
+pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
+    // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
     let mut options = Options { own_index: true, ..args.read.trusting() };
     if !args.trusted {
         arrays::inspect_first(&options);
@@ -129,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// What is known of the store that a file lies on.
 struct StoreHere {
-    /// The share of the file that is in memory: none where the system does not tell.
+    /// The share of the file that is in memory; 0 if the system does not say.
     cached: f64,
     model: StoreModel,
     origin: Origin,
@@ -144,8 +147,7 @@ impl StoreHere {
     }
 
     /// Where the model comes from, in words, and whether it is only assumed. A store that
-    /// --throttle holds to much less than it does is known well enough. `held` is the model of the
-    /// throttled store.
+    /// --throttle slows down much counts as known. `held` is the model of the throttled store.
     fn origin(&self, held: &StoreModel, throttled: bool) -> (String, bool) {
         let (mut words, mut assumed) = match self.origin {
             Origin::Measured(_) => ("measured by `thalweg probe`".to_owned(), false),
@@ -164,12 +166,12 @@ impl StoreHere {
 
 /// Diagnoses a file of arrays, and prints the report.
 fn of_arrays(
-    args: &Args,
+    args: &DoctorArgs,
     file: &ArrayFile,
     store: &StoreHere,
     started: Instant,
     options: &Options,
-) -> Outcome {
+) -> VerbResult {
     let throttled = options.throttle.is_some();
     let datasets = wanted(file, &args.paths)?;
     let found = started.elapsed();
@@ -187,12 +189,12 @@ fn of_arrays(
             (here, origin, assumed)
         }
     };
-    // A throttled store is as slow for what is cached.
+    // A throttled store is slow for cached pages too.
     let warm = if throttled && args.model.is_none() { 0.0 } else { store.cached };
     let index = found + cold_index(file.index_requests(), &model).mul_f64(warm);
     let diagnosis = diagnose(file, &all, &model, index, &Costs::default())?;
     let measured_s = if args.measure { Some(measure(args, &all, options)?) } else { None };
-    let report = Report {
+    let report = DoctorReport {
         path: &args.file,
         diagnosis,
         origin,
@@ -224,18 +226,17 @@ const ASSUMED: f64 = 2.0;
 /// after the other.
 fn cold_index(requests: u64, model: &StoreModel) -> Duration {
     /// Bytes of a request.
-    const BYTES: f64 = 16384.0;
-    /// What the system takes for a request beside the store.
+    const BYTES: u64 = 16384;
+    /// Seconds that the system takes for a request beside the store.
     const REQUEST_S: f64 = 50e-6;
-    let each = model.latency_s.max(1.0 / model.request_rate.max(1.0))
-        + BYTES / model.bandwidth.max(1.0)
-        + REQUEST_S;
-    Duration::from_secs_f64(requests as f64 * each)
+    let load = Load { requests, bytes: requests * BYTES };
+    let system_s = requests as f64 * REQUEST_S;
+    Duration::from_secs_f64(in_turn(requests, model) + load.transfer_s(model) + system_s)
 }
 
 /// Reads the arrays, cold, as `thalweg read` does. Returns the seconds until the last value was
 /// looked at.
-fn measure(args: &Args, all: &[&Dataset], options: &Options) -> Result<f64, Failure> {
+fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64, Failure> {
     if args.model.is_some() {
         return Err(Failure::Usage(
             "--measure is about the store that the file lies on, not about --model".into(),

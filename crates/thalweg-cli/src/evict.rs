@@ -1,4 +1,4 @@
-//! `thalweg evict`: evicts files from the page cache, and proves it.
+//! `thalweg evict`: evicts files from the page cache, and proves that they are evicted.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use serde_json::json;
 use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict, files_of};
 use thalweg_gauge::units::binary_bytes;
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
 /// Evict files from the page cache, and prove that they are evicted
 ///
 /// Fails if a file is not proved to be evicted: its pages stayed, or this system does not report
-/// them.
+/// which pages are cached.
 ///
 /// Example: thalweg evict reads.blow5 reads.blow5.idx
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EvictArgs {
     /// Files to evict; of a folder, all files in it
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     drop_caches: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &EvictArgs) -> VerbResult {
     let mut out = output();
     let mut failed = false;
     for path in &all_of(&args.files, &mut failed) {

@@ -1,4 +1,4 @@
-//! `thalweg read --explain`: the plan of a read, in words or JSON.
+//! `thalweg read --explain`: prints the plan of a read, in words or JSON.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use thalweg::model::Origin;
 use thalweg::reads::{Explained, ReadFile, Selection};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// Prints the plan that `thalweg read` follows without `--digest`.
 pub(crate) fn print(
@@ -16,7 +16,7 @@ pub(crate) fn print(
     selection: &Selection,
     as_json: bool,
     out: &mut dyn Write,
-) -> Outcome {
+) -> VerbResult {
     let plan = file.explain(selection, Delivery::Worker)?;
     if as_json {
         writeln!(out, "{}", in_json(&plan))?;

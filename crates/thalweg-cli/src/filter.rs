@@ -1,4 +1,4 @@
-//! `thalweg filter`: some reads of many files into one.
+//! `thalweg filter`: writes some reads of many files into one.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use thalweg::convert::Part;
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
 
-use crate::common::{Failure, Outcome, complain, read_ids};
-use crate::write::IntoOne;
+use crate::common::{Failure, VerbResult, complain, read_ids};
+use crate::write::ManyToOneArgs;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
 ///
-/// What is asked for together must hold together. The reads are written file by file: in the order
-/// of each file, or of the list where there is no condition. Ids that no file has are an error,
-/// unless --missing-ok says that they are not.
+/// With a condition and a list (or a BAM file), reads must meet both. The reads are written file by
+/// file: in the order of each file, or of the list if there is no condition. Ids that no file has
+/// are an error, unless --missing-ok is given.
 ///
 /// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason ==
 /// signal_positive'
 ///
 /// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FilterArgs {
     #[command(flatten)]
-    files: IntoOne,
+    files: ManyToOneArgs,
     /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the
     /// attributes
     #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     missing_ok: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &FilterArgs) -> VerbResult {
     let condition = args
         .condition
         .as_deref()
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map_err(Failure::of_argument)?;
     let listed = match (&args.ids, &args.bam) {
         (Some(list), _) => Some(read_ids(list)?),
-        (None, Some(bam)) => Some(of_bam(bam)?),
+        (None, Some(bam)) => Some(bam_ids(bam)?),
         (None, None) => None,
     };
     args.files.run(|set| {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// The distinct ids of a BAM file, in its order.
-fn of_bam(path: &Path) -> Result<Vec<String>, Failure> {
+fn bam_ids(path: &Path) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     let mut seen = HashSet::new();
     for id in BamIds::open(path)? {
@@ -78,42 +78,43 @@ fn of_bam(path: &Path) -> Result<Vec<String>, Failure> {
     Ok(ids)
 }
 
+/// The number of a file in a data set, and the ids of some of its reads.
+type FileIds = (usize, Vec<String>);
+
+/// Finds the files that have these reads.
+fn locate(set: &ReadSet, mut ids: Vec<String>, missing_ok: bool) -> Result<Vec<FileIds>, Failure> {
+    let mut seen = HashSet::new();
+    ids.retain(|id| seen.insert(id.clone()));
+    let Located { files, missing } = set.locate(&ids)?;
+    if let Some(first) = missing.first() {
+        let what = format!("{} of {} reads ({first}, for one)", missing.len(), ids.len());
+        if !missing_ok {
+            return Err(Failure::Failed(thalweg::Error::NotFound {
+                file: format!("{} files", set.paths().len()).into(),
+                what: what.into(),
+                advice: "check the ids, or let --missing-ok leave them out".into(),
+            }));
+        }
+        complain(&format!("not found: {what}"));
+    }
+    Ok(files)
+}
+
 /// The reads to keep, file by file.
 fn choose(
     set: &ReadSet,
     listed: Option<Vec<String>>,
     condition: Option<Condition>,
     missing_ok: bool,
-) -> Result<Vec<(usize, Vec<String>)>, Failure> {
-    let listed = match listed {
-        None => None,
-        Some(mut ids) => {
-            let mut seen = HashSet::new();
-            ids.retain(|id| seen.insert(id.clone()));
-            let Located { files, missing } = set.locate(&ids)?;
-            if let Some(first) = missing.first() {
-                let what = format!("{} of {} reads ({first}, for one)", missing.len(), ids.len());
-                if !missing_ok {
-                    let advice = "check the ids, or let --missing-ok leave them out".into();
-                    let file = format!("{} files", set.paths().len()).into();
-                    return Err(Failure::Failed(thalweg::Error::NotFound {
-                        file,
-                        what: what.into(),
-                        advice,
-                    }));
-                }
-                complain(&format!("not found: {what}"));
-            }
-            Some(files)
-        }
-    };
+) -> Result<Vec<FileIds>, Failure> {
+    let listed = listed.map(|ids| locate(set, ids, missing_ok)).transpose()?;
     let Some(condition) = condition else { return Ok(listed.unwrap_or_default()) };
     let wanted: Option<HashSet<&str>> = listed
         .as_ref()
         .map(|files| files.iter().flat_map(|(_, ids)| ids).map(String::as_str).collect());
     let columns = vec!["read_id".to_owned(), FILE_COLUMN.to_owned()];
     let options = ScanOptions { columns, condition: Some(condition), ..ScanOptions::default() };
-    let mut chosen: Vec<(usize, Vec<String>)> = Vec::new();
+    let mut chosen: Vec<FileIds> = Vec::new();
     for batch in set.scan(&Selection::All, &options).map_err(Failure::of_argument)? {
         let batch = batch?;
         let ids = batch.column(0).as_string::<i32>();

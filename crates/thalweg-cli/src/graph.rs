@@ -18,7 +18,7 @@ mod vertices;
 
 use clap::Subcommand;
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// Keep networks of neurons, glia, synapses or anything: import, ask for neighbours, change, check,
 /// export
@@ -27,26 +27,26 @@ use crate::common::Outcome;
 ///
 /// Example: thalweg graph neighbors network --from Astrocyte:0-9 --to Synapse --digest
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GraphArgs {
     #[command(subcommand)]
     verb: GraphVerb,
 }
 
 #[derive(Debug, Subcommand)]
 enum GraphVerb {
-    Import(import::Args),
-    Neighbors(neighbors::Args),
-    Info(info::Args),
-    Degree(degree::Args),
-    Add(add::Args),
-    Remove(remove::Args),
-    Compact(compact::Args),
-    Check(check::Args),
-    Export(export::Args),
-    Insert(insert::Args),
+    Import(import::GraphImportArgs),
+    Neighbors(neighbors::GraphNeighborsArgs),
+    Info(info::GraphInfoArgs),
+    Degree(degree::GraphDegreeArgs),
+    Add(add::GraphAddArgs),
+    Remove(remove::GraphRemoveArgs),
+    Compact(compact::GraphCompactArgs),
+    Check(check::GraphCheckArgs),
+    Export(export::GraphExportArgs),
+    Insert(insert::GraphInsertArgs),
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &GraphArgs) -> VerbResult {
     match &args.verb {
         GraphVerb::Import(args) => import::run(args),
         GraphVerb::Neighbors(args) => neighbors::run(args),

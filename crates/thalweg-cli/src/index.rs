@@ -1,4 +1,4 @@
-//! `thalweg index`: build the index that slow5tools and thalweg look reads up in, or that says
+//! `thalweg index`: builds the index in which slow5tools and thalweg look up reads, or the index of
 //! where an HDF5 file's chunks lie.
 
 use std::path::{Path, PathBuf};
@@ -7,12 +7,13 @@ use thalweg::reads::index_path;
 use thalweg::{Identified, Opened, Options};
 
 use crate::arrays::{self, KerchunkArgs};
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
-/// Build FILE.idx: where reads are, of SLOW5 and BLOW5 as slow5tools does, of POD5 in a form of our
-/// own; or where the chunks of HDF5 arrays lie, so that opening the file takes no time
+/// Build FILE.idx: where the reads of SLOW5 and BLOW5 lie (in the format of slow5tools) or those of
+/// POD5 (in a format of thalweg's own), or where the chunks of HDF5 arrays lie, so that opening the
+/// file takes no time
 ///
 /// Example: thalweg index reads.blow5
 ///
@@ -22,7 +23,7 @@ use crate::progress::Progress;
 ///
 /// Example: thalweg index run.nxs --kerchunk run.json
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct IndexArgs {
     /// Files, folders of files of reads, and patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &IndexArgs) -> VerbResult {
     if let Some(out) = args.references.output() {
         return references(&args.paths, out, &args.read.options());
     }
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Writes the arrays of the only file as references to it.
-fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
+fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
     let [path] = paths else {
         return Err(Failure::Usage("--kerchunk is about one file".into()));
     };
@@ -65,7 +66,7 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> Outcome {
 }
 
 /// Writes the index of one file.
-fn index(path: &Path, args: &Args, options: &Options) -> Outcome {
+fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
             return arrays::write_index(path, &file, args.output.as_deref());
@@ -73,7 +74,7 @@ fn index(path: &Path, args: &Args, options: &Options) -> Outcome {
         other => other.into_reads()?,
     };
     print_note(path, &file);
-    let _progress = Progress::watch(&options.control, file.store().size());
+    let _progress = FetchProgress::watch(&options.control, file.store().size());
     let place = args.output.clone().unwrap_or_else(|| index_path(path));
     Ok(file.write_index(&place)?)
 }

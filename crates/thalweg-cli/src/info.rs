@@ -12,13 +12,12 @@ use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Residency, residency, residency_of};
 
 use crate::arrays;
-use crate::common::{Failure, Outcome, cancel_on_interrupt, complain, output};
+use crate::common::{Failure, VerbResult, cancel_on_interrupt, complain, output};
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is
 /// cached of it
 ///
-/// The number of reads comes from the index where there is one; --count reads the file where there
-/// is none.
+/// The number of reads comes from the index, if there is one; otherwise --count reads the file.
 ///
 /// A folder, a pattern, or files with --run are summarised as one run: reads, samples, bytes, N50,
 /// acquisitions, end reasons. That goes through all files, but decodes no signal.
@@ -27,7 +26,7 @@ use crate::common::{Failure, Outcome, cancel_on_interrupt, complain, output};
 ///
 /// Example: thalweg info run/ --json
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InfoArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     files: Vec<PathBuf>,
@@ -40,12 +39,12 @@ pub(crate) struct Args {
     /// Count the reads by reading the file if it has no index
     #[arg(long)]
     count: bool,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     let options = Options { control: cancel_on_interrupt(), ..Options::default() };
     if !args.trusted {
         arrays::inspect_first(&options);
@@ -77,9 +76,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// A file, as a line of JSON or in words.
-fn described(path: &Path, args: &Args, options: &Options) -> Result<String, Failure> {
+fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<String, Failure> {
     let opened = OpenedStore::unthrottled(path, options)?;
-    // First of all, because looking into the file brings parts of it into memory.
+    // This comes first, because reading the file brings parts of it into memory.
     let cached = cached(path, &opened)?;
     let identified = Identified::from_store(path, opened)?.trusted(args.trusted);
     match identified.open(options.clone())? {
@@ -97,7 +96,7 @@ fn cached(path: &Path, opened: &OpenedStore) -> Result<Residency, Failure> {
     })?)
 }
 
-/// Whether a data set would take it for a pattern.
+/// Whether a path is a pattern for a data set.
 fn is_pattern(path: &Path) -> bool {
     !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
 }

@@ -47,25 +47,25 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Read(read::Args),
-    Convert(convert::Args),
-    Check(check::Args),
-    Index(index::Args),
-    Info(info::Args),
+    Read(read::ReadVerbArgs),
+    Convert(convert::ConvertArgs),
+    Check(check::CheckArgs),
+    Index(index::IndexArgs),
+    Info(info::InfoArgs),
     #[cfg(feature = "hdf5")]
-    Doctor(doctor::Args),
-    Scan(scan::Args),
+    Doctor(doctor::DoctorArgs),
+    Scan(scan::ScanArgs),
     #[command(visible_alias = "subset")]
-    Filter(filter::Args),
-    Merge(merge::Args),
-    Split(split::Args),
-    Plot(plot::Args),
-    Evict(evict::Args),
-    Probe(probe::Args),
-    Synth(synth::Args),
-    Graph(graph::Args),
-    Bench(bench::Args),
-    Compare(compare::Args),
+    Filter(filter::FilterArgs),
+    Merge(merge::MergeArgs),
+    Split(split::SplitArgs),
+    Plot(plot::PlotArgs),
+    Evict(evict::EvictArgs),
+    Probe(probe::ProbeArgs),
+    Synth(synth::SynthArgs),
+    Graph(graph::GraphArgs),
+    Bench(bench::BenchArgs),
+    Compare(compare::CompareArgs),
 }
 
 fn main() -> ExitCode {

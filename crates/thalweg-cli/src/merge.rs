@@ -1,24 +1,24 @@
-//! `thalweg merge`: many files into one.
+//! `thalweg merge`: writes the reads of many files into one.
 
 use thalweg::convert::Part;
 use thalweg::reads::Selection;
 
-use crate::common::Outcome;
-use crate::write::IntoOne;
+use crate::common::VerbResult;
+use crate::write::ManyToOneArgs;
 
 /// Put the reads of many files into one, of any format
 ///
-/// Read groups with the same attributes become one, others stay apart. Fields that only some files
-/// have are missing in the reads of the others. The same read in two files is an error.
+/// Read groups with the same attributes become one; others stay separate. Fields that only some
+/// files have are missing in the reads of the other files. The same read in two files is an error.
 ///
 /// Example: thalweg merge run/ --to run.blow5
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MergeArgs {
     #[command(flatten)]
-    files: IntoOne,
+    files: ManyToOneArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &MergeArgs) -> VerbResult {
     args.files
         .run(|set| Ok((0..set.paths().len()).map(|file| Part::new(file, Selection::All)).collect()))
 }

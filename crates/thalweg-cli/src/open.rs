@@ -1,5 +1,5 @@
-//! How verbs open the paths that they are given: options, one file for what it holds, many files as
-//! a set.
+//! How verbs open the paths of their arguments: one file by its content, many files as a data set,
+//! and the options for both.
 
 use std::path::{Path, PathBuf};
 
@@ -24,27 +24,27 @@ pub(crate) struct ReadArgs {
     /// Memory for buffers, batches and codecs, as in 64MiB or 1GB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,
-    /// Which way the bytes come
+    /// How bytes are read
     #[arg(long, value_enum, default_value_t, overrides_with = "store")]
     store: StoreChoice,
     /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of
     /// them, or none)
     #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
     throttle: Option<Limits>,
-    /// HDF5: read gaps between chunks of up to SIZE rather than skip them, instead of what suits
-    /// the store best
+    /// HDF5: read gaps of up to SIZE between chunks instead of skipping them (default: the size
+    /// that suits the store best)
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, overrides_with = "gap")]
     #[arg(help_heading = MEASURING)]
     gap: Option<u64>,
-    /// HDF5: find chunks through the file's own indexes, though `thalweg index` saved where they
-    /// lie
+    /// HDF5: find chunks through the file's own indexes, even if `thalweg index` has saved where
+    /// they lie
     #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
     no_index: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum StoreChoice {
-    /// Past the page cache for files too large to stay in it, else through it
+    /// Past the page cache for files too large to stay in it, otherwise through it
     #[default]
     Auto,
     /// Through the page cache, several reads in flight
@@ -53,10 +53,10 @@ enum StoreChoice {
     Direct,
     /// Past the page cache, with io_uring where that is allowed
     Uring,
-    /// Through a map of the file, which nothing may change meanwhile
+    /// Through a map of the file, which no program may change meanwhile
     Mmap,
-    /// For measurements: from memory, over the budget, where all of the file was put before the
-    /// clock started
+    /// For measurements: from memory, where all of the file is put before the clock starts; the
+    /// budget does not count it
     Memory,
 }
 
@@ -88,7 +88,7 @@ impl ReadArgs {
         }
     }
 
-    /// Decode threads, if --threads says how many.
+    /// The number of decode threads, if --threads is given.
     pub(crate) fn threads(&self) -> Option<usize> {
         self.threads.map(usize::from)
     }
@@ -101,7 +101,8 @@ impl ReadArgs {
     }
 }
 
-/// Finds out what a path holds. `None` for folders and patterns, and where there is no file.
+/// Finds out what the file at a path holds. `None` for folders and patterns, and if there is no
+/// file.
 pub(crate) fn identify(
     path: &Path,
     is_trusted: bool,
@@ -125,7 +126,7 @@ pub(crate) fn open_set(paths: &[PathBuf], options: Options) -> Result<ReadSet, F
     open_set_with(paths, None, options)
 }
 
-/// Opens files and folders as one data set, of which one file may be open already.
+/// Opens files and folders as one data set. `known`: one of the files, if it is open already.
 pub(crate) fn open_set_with(
     paths: &[PathBuf],
     known: Option<ReadFile>,
@@ -138,7 +139,7 @@ pub(crate) fn open_set_with(
     Ok(set)
 }
 
-/// The files of reads that paths and patterns stand for.
+/// The files of reads at paths, in folders, and of patterns.
 pub(crate) fn find_reads(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(find(paths).map_err(|error| about_networks(paths, error))?)
 }

@@ -1,4 +1,4 @@
-//! `thalweg plot`: a read, a run, or the events of a NeXus file, as a picture or a page.
+//! `thalweg plot`: draws a read, a run, or the events of a NeXus file, as a picture or a page.
 
 mod read;
 mod run;
@@ -9,16 +9,16 @@ use thalweg::Opened;
 
 use crate::arrays;
 use crate::chart::{self, Panel};
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::open::{ReadArgs, identify, open_set_with};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events
 /// (rate, time of flight, detectors)
 ///
-/// The name of OUT says what it becomes: .png, .svg, or .html, a page that can be zoomed and needs
-/// no network. Long signals keep the least and the greatest value of every stretch, so that spikes
-/// stay.
+/// The name of OUT says the format: .png, .svg, or .html, a page that can be zoomed and needs no
+/// network. Long signals are drawn from the least and the greatest value of every stretch, so that
+/// spikes remain visible.
 ///
 /// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --to read.png
 ///
@@ -26,7 +26,7 @@ use crate::progress::Progress;
 ///
 /// Example: thalweg plot run.nxs --bank 'bank1*' --to events.png
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PlotArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or a NeXus file
     /// with events
     #[arg(value_name = "PATH", required = true)]
@@ -48,21 +48,21 @@ pub(crate) struct Args {
     /// than once
     #[arg(long, value_name = "GLOB", conflicts_with = "read")]
     bank: Vec<String>,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]
     options: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
-    // Pages are zoomed into: they get more points than a screen has pixels.
+pub(crate) fn run(args: &PlotArgs) -> VerbResult {
+    // A page can be zoomed, so it gets more points than a screen has pixels.
     let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
     let (title, panels) = panels(args, points)?;
     chart::write(&args.to, &title, &panels, args.width)
 }
 
-fn panels(args: &Args, points: usize) -> Result<(String, Vec<Panel>), Failure> {
+fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failure> {
     let options = if args.trusted { args.options.trusting() } else { args.options.options() };
     let mut known = None;
     if let [path] = &args.paths[..]
@@ -84,7 +84,7 @@ fn panels(args: &Args, points: usize) -> Result<(String, Vec<Panel>), Failure> {
     }
     let control = options.control.clone();
     let set = open_set_with(&args.paths, known, options)?;
-    let _progress = Progress::watch(&control, set.bytes());
+    let _progress = FetchProgress::watch(&control, set.bytes());
     match &args.read {
         Some(id) => read::panels(&set, id, args.pa, points),
         None => run::panels(&set),

@@ -14,17 +14,17 @@ use thalweg::model::{StoreModel, saved};
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
 use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
-use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output, parse_bytes};
+use crate::common::{Failure, VerbResult, complain, flag_on_interrupt, output, parse_bytes};
 
 /// Measure the device under a file or folder, and save its model for later reads
 ///
 /// Reads parts of FILE past the page cache, with several request sizes and several numbers of
-/// requests in flight. In a FOLDER, it writes a temporary file for that, and removes it. The model
-/// is valid for 30 days, for every file on that device.
+/// requests in flight. In a FOLDER, it writes a temporary file, reads that, and removes it. The
+/// model is valid for 30 days, for every file on that device.
 ///
 /// Example: thalweg probe /data --budget-s 20
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ProbeArgs {
     /// A large file, or a folder to write a temporary one in
     path: PathBuf,
     /// Print one JSON line: the model, the whole table, and where the model was saved
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     file_size: u64,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
     let stop = flag_on_interrupt();
     let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
     let temporary = if meta.is_dir() {
@@ -84,7 +84,7 @@ fn io_error(path: &Path, doing: &'static str, error: io::Error) -> Failure {
     Failure::Failed(thalweg::Error::io(&path.to_string_lossy().into(), doing, error))
 }
 
-/// A new file of bytes that no device can compress. It is removed when dropped.
+/// A temporary file of bytes that no device can compress. It is removed when this is dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -92,22 +92,22 @@ impl Temporary {
         let path = folder.join(format!(".thalweg-probe.{}.tmp", std::process::id()));
         let failed = |e| io_error(&path, "writing", e);
         let mut file = File::create_new(&path).map_err(failed)?;
-        let guard = Self(path.clone());
-        // Any seed will do, as long as no block repeats.
+        let temporary = Self(path.clone());
+        // The seed does not matter: no block of the stream repeats.
         let mut random = SmallRng::seed_from_u64(1);
         let mut block = vec![0; 4 << 20];
-        let mut left = size;
-        while left > 0 {
+        let mut remaining = size;
+        while remaining > 0 {
             if stop.load(Ordering::Relaxed) {
                 return Err(Failure::Failed(thalweg::Error::Cancelled));
             }
             random.fill_bytes(&mut block);
-            let n = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let n = block.len().min(usize::try_from(remaining).unwrap_or(usize::MAX));
             file.write_all(&block[..n]).map_err(failed)?;
-            left -= n as u64;
+            remaining -= n as u64;
         }
         file.sync_all().map_err(failed)?;
-        Ok(guard)
+        Ok(temporary)
     }
 }
 

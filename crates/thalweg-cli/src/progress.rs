@@ -1,23 +1,24 @@
-//! A progress bar on a terminal, silence in a pipe.
+//! A progress bar on a terminal; nothing in a pipe.
 
 use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use thalweg::control::Control;
+use thalweg::pool::Background;
 
 /// Shorter work shows no bar.
-const PATIENCE: Duration = Duration::from_millis(700);
+const DELAY: Duration = Duration::from_millis(700);
+/// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(150);
 
 /// A progress bar for the work under a [`Control`]. It disappears when this is dropped.
-pub(crate) struct Progress {
+pub(crate) struct FetchProgress {
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Background<()>>,
 }
 
-impl Progress {
+impl FetchProgress {
     /// Shows how many of `total` bytes the work under `control` has fetched.
     pub(crate) fn watch(control: &Control, total: u64) -> Self {
         if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
@@ -25,8 +26,8 @@ impl Progress {
         }
         let control = control.clone();
         let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || {
-            if stopped.recv_timeout(PATIENCE).is_ok() {
+        let thread = Background::start("thalweg-progress", &"the terminal".into(), move || {
+            if stopped.recv_timeout(DELAY).is_ok() {
                 return;
             }
             let bar = bar(total);
@@ -39,14 +40,17 @@ impl Progress {
             }
             bar.finish_and_clear();
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        // Without a thread there is no bar.
+        Self { stop: Some(stop), thread: thread.ok() }
     }
 }
 
-impl Drop for Progress {
+impl Drop for FetchProgress {
     fn drop(&mut self) {
         drop(self.stop.take());
-        let _ = self.thread.take().map(JoinHandle::join);
+        if let Some(thread) = self.thread.take() {
+            thread.wait();
+        }
     }
 }
 

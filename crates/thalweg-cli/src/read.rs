@@ -1,4 +1,4 @@
-//! `thalweg read`: decode reads or arrays, and count, print, digest or save them.
+//! `thalweg read`: decodes reads or arrays, and counts, prints, digests or saves them.
 
 mod timed;
 
@@ -11,9 +11,9 @@ use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoa
 use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, Outcome, alone, output, read_ids};
+use crate::common::{Failure, MEASURING, VerbResult, alone, output, read_ids};
 use crate::open::{ReadArgs, identify, open_set_with};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::timing::Started;
 use crate::{digest, explain};
 use timed::{TimedJob, one_by_one, whole};
@@ -29,7 +29,7 @@ use timed::{TimedJob, one_by_one, whole};
 ///
 /// Example: thalweg read run.nxs --events --bank 'bank1*' --time 0..60 --to events.parquet
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ReadVerbArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, visible_alias = "out", value_name = "OUT")]
     #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
-    /// With --to: picoampere (float32) in the place of samples
+    /// With --to: picoampere (float32) instead of samples
     #[arg(long, requires = "to")]
     pa: bool,
     /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
-    /// Get the reads of --ids one after the other on one thread, and tell how long each took
+    /// Get the reads of --ids one after the other on one thread, and print how long each took
     #[arg(long, requires = "ids", requires = "json")]
     one_by_one: bool,
     /// Fetch the reads and find their records, but decode and deliver nothing
@@ -64,15 +64,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
     consumer_ns: Option<u32>,
-    /// HDF5: put all arrays into memory at once, over the budget, instead of using them part by
-    /// part
+    /// HDF5: put all arrays into memory at once, even beyond the budget, instead of using them part
+    /// by part
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     arrays: bool,
     #[command(flatten)]
     of_arrays: ArrayArgs,
-    /// HDF5: take the file for harmless. Otherwise a process of its own looks through it first, for
-    /// libhdf5 may crash on what is malformed on purpose; that takes as long again as finding the
-    /// datasets
+    /// HDF5: trust the file. Otherwise a child process inspects it first, because libhdf5 may crash
+    /// on a file that is malformed on purpose; that takes as long again as finding the datasets
     #[arg(long, overrides_with = "trusted")]
     trusted: bool,
     /// Inspect the file, and print nothing: see --trusted
@@ -84,7 +83,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// The only file of the set, for options that are about one file.
+/// The only file of the set. Fails if there are several: `option` is about one file.
 fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
     match set.paths().len() {
         1 => Ok(set.file(0)?),
@@ -93,7 +92,7 @@ fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
 }
 
 /// Writes the reads as an Arrow IPC file.
-fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
+fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> VerbResult {
     let schema = set.schema(Strings::Text)?;
     let mut out =
         ArrowWriter::create(to, &if pa { picoampere_schema(&schema)? } else { (*schema).clone() })?;
@@ -109,7 +108,7 @@ fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
@@ -161,10 +160,10 @@ enum First {
     Open(Box<ReadFile>),
 }
 
-/// Reads the first path if it is a file of arrays: then the other paths are datasets in it.
-/// Otherwise gives back what is known of it.
+/// Reads the first path if it is a file of arrays, and returns `None`; the other paths are datasets
+/// in it. Otherwise returns what is known of the path.
 fn arrays_first(
-    args: &Args,
+    args: &ReadVerbArgs,
     options: &Options,
     started: Started,
 ) -> Result<Option<First>, Failure> {
@@ -191,9 +190,9 @@ fn arrays_first(
     Ok(arrays::read(identified, job)?.map(|file| First::Open(Box::new(file))))
 }
 
-/// Reads the indexes of all files: reading them takes the storage's time, which is not measured
-/// here.
-fn load_indexes(set: &ReadSet, selection: &Selection) -> Outcome {
+/// Reads the indexes of all files, so that a measurement from memory does not include reading them
+/// from storage.
+fn load_indexes(set: &ReadSet, selection: &Selection) -> VerbResult {
     if let Selection::Ids(_) = selection {
         for index in 0..set.paths().len() {
             set.file(index)?.load_index()?;
@@ -202,14 +201,19 @@ fn load_indexes(set: &ReadSet, selection: &Selection) -> Outcome {
     Ok(())
 }
 
-/// Does with the reads what the arguments say.
-fn reads(args: &Args, set: &ReadSet, selection: &Selection, started: Started) -> Outcome {
+/// Explains, saves, digests or times the reads, as the arguments say.
+fn reads(
+    args: &ReadVerbArgs,
+    set: &ReadSet,
+    selection: &Selection,
+    started: Started,
+) -> VerbResult {
     let options = set.options();
     let mut out = output();
     if args.explain {
         return explain::print(&*sole(set, "--explain")?, selection, args.json, &mut out);
     }
-    let progress = Progress::watch(&options.control, set.bytes());
+    let progress = FetchProgress::watch(&options.control, set.bytes());
     if let Some(to) = &args.to {
         return save(set, selection, to, args.pa);
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
 
-use crate::common::{Failure, Outcome, read_ids};
+use crate::common::{Failure, VerbResult, read_ids};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
-use crate::table_sink::{Sink, TableKind};
+use crate::progress::FetchProgress;
+use crate::table_sink::{TableKind, TableSink};
 
 /// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
 ///
@@ -21,7 +21,7 @@ use crate::table_sink::{Sink, TableKind};
 /// Example: thalweg scan run/ --columns read_id,samples,run_id --where 'samples >= 5000 and
 /// end_reason == signal_positive'
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ScanArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     let condition = args
         .condition
         .as_deref()
@@ -62,10 +62,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let set = open_set(&args.paths, options)?;
     let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
     let scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
-    let _progress = Progress::watch(&control, set.bytes());
+    let _progress = FetchProgress::watch(&control, set.bytes());
     let mut sink = match &args.to {
-        Some((path, kind)) => Sink::create(path, *kind, &scan.schema())?,
-        None => Sink::stdout(if args.tsv { b'\t' } else { b',' }, &scan.schema())?,
+        Some((path, kind)) => TableSink::create(path, *kind, &scan.schema())?,
+        None => TableSink::stdout(if args.tsv { b'\t' } else { b',' }, &scan.schema())?,
     };
     for batch in scan {
         sink.push(&batch?)?;

@@ -1,4 +1,4 @@
-//! `thalweg split`: one data set into many files.
+//! `thalweg split`: writes one data set as many files.
 
 mod plan;
 
@@ -13,40 +13,40 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, Outcome, output, parse_count};
+use crate::common::{Failure, VerbResult, output, parse_count};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};
 
 /// Split a data set into files: by run, by any column or attribute, or by number of reads
 ///
-/// There is a file for each value of --by, named after it, in the folder that --to names. Its
-/// header has only the read groups of its reads. An existing file is never replaced, and if
-/// anything fails, no new file stays.
+/// The folder --to gets a file for each value of --by, with the value as its name. The header of a
+/// file has only the read groups of its reads. An existing file is never replaced, and if anything
+/// fails, all new files are removed.
 ///
 /// Example: thalweg split run/ --by run_id --to by-run/
 ///
 /// Example: thalweg split reads.blow5 --reads 4000 --to parts/
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SplitArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The folder to write into; it is made if need be
+    /// The folder to write into; it is made if it does not exist
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     /// A file for each value of this column or attribute: run_id, read_group, channel_number,
     /// end_reason, file
     #[arg(long, value_name = "NAME", required_unless_present = "reads")]
     by: Option<String>,
-    /// A file for so many reads, in their order, as in 4000 or 4k
+    /// A file for each N reads, in their order, as in 4000 or 4k
     #[arg(long, value_name = "N", conflicts_with = "by", value_parser = parse_count)]
     reads: Option<u64>,
     /// The format of the new files
     #[arg(long, value_name = "FORMAT", default_value = "blow5", value_parser = formats())]
     format: Format,
-    /// More files than this are a mistake
+    /// Stop if there would be more files than this
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     most: usize,
     #[command(flatten)]
@@ -55,16 +55,16 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// Files that are written side by side, by what each holds in memory: buffers of some MiB; POD5
-/// batches of signal and rows for later; FAST5 what libhdf5 caches.
-const fn side_by_side(format: Format) -> usize {
+/// How many files are written at the same time. Each keeps some MiB in memory: BLOW5 and SLOW5
+/// their buffers; POD5, batches of signal and rows that are written later; FAST5, libhdf5's caches.
+const fn files_at_once(format: Format) -> usize {
     match format {
         Format::Slow5 | Format::Blow5 => 16,
         _ => 4,
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     let rule = match (&args.by, args.reads) {
         (Some(name), _) => Rule::Value(name.clone()),
         (None, Some(reads @ 1..)) => Rule::Reads(reads),
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let conversion = args.write.conversion(args.format, &options)?;
     let set = open_set(&args.paths, options)?;
     let headers = merged(&set)?;
-    let progress = Progress::watch(&control, set.bytes());
+    let progress = FetchProgress::watch(&control, set.bytes());
     let plan = Plan::make(&set, &headers, &rule)?;
     drop(progress);
     if plan.parts.len() > args.most {
@@ -90,17 +90,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map_err(|e| thalweg::Error::io(&args.to.to_string_lossy().into(), "creating", e))?;
     let outputs = outputs(args, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
-    let _progress = Progress::watch(&control, set.bytes());
+    let _progress = FetchProgress::watch(&control, set.bytes());
     let mut made = Vec::with_capacity(outputs.len());
-    let side_by_side = side_by_side(args.format);
-    for (pass, outputs) in outputs.chunks(side_by_side).enumerate() {
-        made.extend(write(&set, &plan, pass * side_by_side, outputs, &conversion)?);
+    let at_once = files_at_once(args.format);
+    for (pass, outputs) in outputs.chunks(at_once).enumerate() {
+        made.extend(write(&set, &plan, pass * at_once, outputs, &conversion)?);
     }
     publish(args, &plan, &paths, made)
 }
 
-/// The new files, none of which may be there yet.
-fn outputs(args: &Args, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
+/// The files to write. Fails if one of them exists.
+fn outputs(args: &SplitArgs, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
         let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
@@ -115,7 +115,7 @@ fn outputs(args: &Args, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Fa
     Ok(outputs)
 }
 
-/// Writes some files side by side, the first of which is number `first`.
+/// Writes some files in one pass over the data set; the first of them is number `first`.
 fn write(
     set: &ReadSet,
     plan: &Plan,
@@ -126,9 +126,10 @@ fn write(
     let mut parts = Vec::new();
     for file in 0..set.paths().len() {
         let reads = plan.reads(file);
-        let to = |part: u32| (part as usize).checked_sub(first).filter(|&to| to < outputs.len());
+        let output_of =
+            |part: u32| (part as usize).checked_sub(first).filter(|&to| to < outputs.len());
         let wanted: Vec<_> =
-            reads.iter().filter_map(|read| Some((read, to(read.part)? as u32))).collect();
+            reads.iter().filter_map(|read| Some((read, output_of(read.part)? as u32))).collect();
         let selection = match wanted.len() {
             0 => continue,
             all if all == reads.len() => Selection::All,
@@ -141,8 +142,8 @@ fn write(
     Ok(make(set, parts, outputs.to_vec(), conversion)?)
 }
 
-/// Gives all files their names, or none of them, and prints what was written.
-fn publish(args: &Args, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outcome {
+/// Gives all files their names, and prints what was written. After an error, no file stays.
+fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> VerbResult {
     let mut reports = Vec::with_capacity(made.len());
     for made in made {
         match made.publish() {
@@ -156,7 +157,7 @@ fn publish(args: &Args, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> Outc
         }
     }
     for ((part, path), report) in plan.parts.iter().zip(paths).zip(&reports) {
-        args.write.tell(path, report, Some(("value", json!(part.value))))?;
+        args.write.print_report(path, report, Some(("value", json!(part.value))))?;
         if !args.write.json {
             writeln!(output(), "{}\t{} reads", path.display(), report.reads)?;
         }

@@ -6,7 +6,6 @@ mod reads;
 mod suites;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -15,9 +14,9 @@ use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
-use thalweg::{Error, Result};
+use thalweg::{Error, Result, pool};
 
-use crate::common::{Failure, Outcome, cancel_on_interrupt, parse_count};
+use crate::common::{Failure, VerbResult, cancel_on_interrupt, parse_count};
 use crate::progress;
 
 pub(crate) use suites::SyntheticFiles;
@@ -35,7 +34,7 @@ pub(crate) use suites::SyntheticFiles;
 ///
 /// Example: thalweg synth network.h5 --kind neuroglial --astrocytes 1000
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SynthArgs {
     /// The file to write; it appears when it is complete
     output: PathBuf,
     /// What to write
@@ -120,10 +119,10 @@ enum Synthetic {
     Neuroglial(synth::neuroglial::Recipe),
 }
 
-/// Pieces that each thread may be ahead of the writer.
+/// How many pieces each thread may be ahead of the writer.
 const AHEAD: usize = 8;
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &SynthArgs) -> VerbResult {
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
         FileKind::Blow5 => Synthetic::Blow5 {
@@ -190,33 +189,18 @@ fn bar(bytes: u64) -> ProgressBar {
 
 /// Makes pieces 0 to `count` with all cores, and passes them to `take` in their order.
 fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
+    path: &Path,
     count: u64,
     maker: impl Fn() -> M,
     stopped: &dyn Fn() -> bool,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    let threads = default_threads() as u64;
-    std::thread::scope(|scope| {
-        // Thread t makes every threads-th piece from t on, so taking turns restores the order.
-        let turns: Vec<Receiver<T>> = (0..threads)
-            .map(|t| {
-                let (send, receive) = sync_channel(AHEAD);
-                let mut make = maker();
-                scope.spawn(move || {
-                    (t..count).step_by(threads as usize).all(|i| send.send(make(i)).is_ok())
-                });
-                receive
-            })
-            .collect();
-        for i in 0..count {
-            if stopped() {
-                return Err(Error::Cancelled);
-            }
-            let Some(Ok(piece)) = turns.get((i % threads) as usize).map(Receiver::recv) else {
-                break;
-            };
-            take(piece)?;
+    let name = path.display().to_string().into();
+    pool::in_order(&name, default_threads(), AHEAD, count, maker, |piece| {
+        if stopped() {
+            return Err(Error::Cancelled);
         }
-        Ok(())
+        take(piece)?;
+        Ok(true)
     })
 }

@@ -1,5 +1,5 @@
-//! Where the rows of a table go: an Arrow, Parquet or text file that appears when it is whole, or
-//! standard output.
+//! Writes the rows of a table to an Arrow, Parquet or text file, which appears when it is complete,
+//! or to standard output.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use thalweg::new_file::{ArrowWriter, NewFile};
 
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 
 /// The format of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum TableKind {
 }
 
 impl TableKind {
-    /// A path, and the format that its ending stands for.
+    /// A path, and the format that its ending names.
     pub(crate) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
         let path = PathBuf::from(text);
         let kind = match path.extension().and_then(|e| e.to_str()) {
@@ -38,10 +38,10 @@ impl TableKind {
     }
 }
 
-/// A new file as a stream.
-pub(crate) struct Stream(NewFile);
+/// A new file as a [`Write`].
+pub(crate) struct NewFileStream(NewFile);
 
-impl Write for Stream {
+impl Write for NewFileStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.push(bytes).map_err(io::Error::other)?;
         Ok(bytes.len())
@@ -53,20 +53,20 @@ impl Write for Stream {
     }
 }
 
-/// A table being written.
-pub(crate) enum Sink {
+/// A table that is being written.
+pub(crate) enum TableSink {
     Arrow(ArrowWriter),
-    Parquet(Box<ParquetWriter<Stream>>),
-    Text(csv::Writer<Stream>),
+    Parquet(Box<ParquetWriter<NewFileStream>>),
+    Text(csv::Writer<NewFileStream>),
     Stdout(csv::Writer<Box<dyn Write>>),
 }
 
-impl Sink {
+impl TableSink {
     pub(crate) fn create(path: &Path, kind: TableKind, schema: &Schema) -> Result<Self, Failure> {
         Ok(match kind {
             TableKind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
             TableKind::Parquet => {
-                let stream = Stream(NewFile::create(path)?);
+                let stream = NewFileStream(NewFile::create(path)?);
                 let properties =
                     WriterProperties::builder().set_compression(Compression::SNAPPY).build();
                 let writer =
@@ -75,7 +75,7 @@ impl Sink {
                 Self::Parquet(Box::new(writer))
             }
             TableKind::Text { delimiter } => {
-                Self::Text(text(delimiter, schema, Stream(NewFile::create(path)?))?)
+                Self::Text(text(delimiter, schema, NewFileStream(NewFile::create(path)?))?)
             }
         })
     }
@@ -85,7 +85,7 @@ impl Sink {
         Ok(Self::Stdout(text(delimiter, schema, to)?))
     }
 
-    pub(crate) fn push(&mut self, batch: &RecordBatch) -> Outcome {
+    pub(crate) fn push(&mut self, batch: &RecordBatch) -> VerbResult {
         match self {
             Self::Arrow(writer) => writer.push(batch)?,
             Self::Parquet(writer) => writer.write(batch).map_err(parquet)?,
@@ -95,7 +95,7 @@ impl Sink {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> VerbResult {
         match self {
             Self::Arrow(writer) => writer.finish()?,
             Self::Parquet(writer) => writer.into_inner().map_err(parquet)?.0.finish()?,
@@ -109,6 +109,7 @@ impl Sink {
     }
 }
 
+/// Starts a table as text, with the names of its columns.
 fn text<W: Write>(delimiter: u8, schema: &Schema, to: W) -> Result<csv::Writer<W>, Failure> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(to);
     writer.write_record(schema.fields().iter().map(|field| field.name())).map_err(in_text)?;
@@ -116,7 +117,7 @@ fn text<W: Write>(delimiter: u8, schema: &Schema, to: W) -> Result<csv::Writer<W
 }
 
 /// Writes a batch as text. Missing values are empty, lists are written as in `[1, 2]`.
-fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> Outcome {
+fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> VerbResult {
     let options = FormatOptions::new();
     let columns: Result<Vec<ArrayFormatter<'_>>, ArrowError> =
         batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect();

@@ -1,4 +1,4 @@
-//! What reports about timed work have in common: the clock, the stages, the build.
+//! What all reports about timed work contain: the time taken, the stages, the build.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use thalweg::engine::Clocks;
 
-/// A moment: on the clock, and in the CPU time of the process.
+/// The start of timed work: wall clock, and the CPU time of the process so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
     pub(crate) at: Instant,
@@ -18,19 +18,27 @@ impl Started {
         Self { at: Instant::now(), cpu: process_cpu() }
     }
 
-    /// Seconds since then: on the clock, and of CPU.
+    /// Seconds since the start: wall time and CPU time.
     pub(crate) fn seconds(&self) -> (f64, f64) {
         (self.at.elapsed().as_secs_f64(), process_cpu().saturating_sub(self.cpu).as_secs_f64())
     }
 }
 
-fn process_cpu() -> Duration {
+/// The CPU time of this process so far.
+pub(crate) fn process_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// Adds to a report where a run's time went. A consumer took `consumer` of the decoders' time.
+/// Adds to a report where a run's time went. `consumer`: the part of the decoders' time that the
+/// consumer took.
 pub(crate) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
-    let stage = |busy: Duration, exposed: Duration, bytes: u64| json!({ "busy_s": busy.as_secs_f64(), "exposed_s": exposed.as_secs_f64(), "bytes": bytes });
+    let stage = |busy: Duration, exposed: Duration, bytes: u64| {
+        json!({
+            "busy_s": busy.as_secs_f64(),
+            "exposed_s": exposed.as_secs_f64(),
+            "bytes": bytes,
+        })
+    };
     let Clocks { fetch, decode, deliver, .. } = clocks;
     report["requests"] = clocks.requests.into();
     report["max_depth"] = clocks.max_depth.into();
@@ -43,7 +51,7 @@ pub(crate) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
     });
 }
 
-/// Adds to a report which program made it, and how that was built.
+/// Adds to a report the program's version and how it was built.
 pub(crate) fn with_build(mut report: Value) -> Value {
     report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
     report["build"] = json!({

@@ -10,24 +10,18 @@ use thalweg::{ArrayFile, Identified, Options};
 use thalweg_gauge::cache::Residency;
 
 use crate::chart::Panel;
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 use crate::timing::Started;
 
-/// `thalweg read`: no options for arrays.
+/// A group of arguments without arguments: what has options for arrays has none in this build.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ArrayArgs {}
+#[group(skip)]
+pub(crate) struct NoArgs {}
 
-/// `thalweg read`: no options for events.
-#[derive(Debug, clap::Args)]
-pub(crate) struct EventArgs {}
-
-/// `thalweg index`: no options for arrays.
-#[derive(Debug, clap::Args)]
-pub(crate) struct KerchunkArgs {}
-
-/// `thalweg convert`: no options for arrays.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RepackArgs {}
+pub(crate) use NoArgs as ArrayArgs;
+pub(crate) use NoArgs as EventArgs;
+pub(crate) use NoArgs as KerchunkArgs;
+pub(crate) use NoArgs as RepackArgs;
 
 /// What `thalweg read` is asked to do with a file of arrays.
 #[expect(dead_code, reason = "no file of arrays is ever read")]
@@ -55,27 +49,19 @@ pub(crate) struct RepackJob<'a> {
     pub(crate) options: Options,
 }
 
-impl EventArgs {
+impl NoArgs {
     pub(crate) fn asked(&self) -> bool {
         false
     }
-}
 
-impl KerchunkArgs {
     pub(crate) fn output(&self) -> Option<&Path> {
         None
     }
 }
 
-impl RepackArgs {
-    pub(crate) fn asked(&self) -> bool {
-        false
-    }
-}
-
 pub(crate) fn inspect_first(_options: &Options) {}
 
-pub(crate) fn inspect_as_child(_paths: &[PathBuf], _options: Options) -> Outcome {
+pub(crate) fn inspect_as_child(_paths: &[PathBuf], _options: Options) -> VerbResult {
     Ok(())
 }
 
@@ -84,7 +70,7 @@ pub(crate) fn read(identified: Identified, job: ReadJob<'_>) -> Result<Option<Re
     Ok(Some(identified.open(job.options.clone())?.into_reads()?))
 }
 
-pub(crate) fn repack(_args: &RepackArgs, _job: RepackJob<'_>) -> Outcome {
+pub(crate) fn repack(_args: &RepackArgs, _job: RepackJob<'_>) -> VerbResult {
     Ok(())
 }
 
@@ -105,15 +91,15 @@ pub(crate) fn event_panels(
     match *file {}
 }
 
-pub(crate) fn write_index(_path: &Path, file: &ArrayFile, _out: Option<&Path>) -> Outcome {
+pub(crate) fn write_index(_path: &Path, file: &ArrayFile, _out: Option<&Path>) -> VerbResult {
     match *file {}
 }
 
-pub(crate) fn write_references(_path: &Path, file: &ArrayFile, _out: &Path) -> Outcome {
+pub(crate) fn write_references(_path: &Path, file: &ArrayFile, _out: &Path) -> VerbResult {
     match *file {}
 }
 
 /// Refuses to write FAST5.
-pub(crate) fn check_fast5() -> Outcome {
+pub(crate) fn check_fast5() -> VerbResult {
     Err(Failure::Usage("this build has no FAST5: build it with the feature hdf5".into()))
 }

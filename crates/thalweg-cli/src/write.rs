@@ -11,9 +11,9 @@ use thalweg::convert::{Conversion, Lost, Output, Part, Report, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
-use crate::common::{Failure, Outcome, complain, print_json};
+use crate::common::{Failure, VerbResult, complain, print_json};
 use crate::open::{ReadArgs, open_set};
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use coding::CodingArgs;
 
 /// How files of reads are written.
@@ -21,10 +21,10 @@ use coding::CodingArgs;
 pub(crate) struct WriteArgs {
     #[command(flatten)]
     coding: CodingArgs,
-    /// Go on where the format cannot hold all there is, and list what was lost
+    /// Continue if the format cannot hold everything, and list what was lost
     #[arg(long)]
     lossy: bool,
-    /// Read what was written, and compare every read, before the file gets its name
+    /// Read the new file, and compare every read, before the file gets its name
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print what was done as JSON, a line for each file written
@@ -34,7 +34,7 @@ pub(crate) struct WriteArgs {
 
 /// The arguments of verbs that read any number of files and write one.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct IntoOne {
+pub(crate) struct ManyToOneArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -42,7 +42,7 @@ pub(crate) struct IntoOne {
     /// .fast5
     #[arg(long, value_name = "OUT")]
     to: PathBuf,
-    /// The format, where the name of OUT does not tell
+    /// The format, if the name of OUT does not say it
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     format: Option<Format>,
     #[command(flatten)]
@@ -56,7 +56,8 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::extension)).try_map(|name| name.parse())
 }
 
-/// The format to write: the one that was asked for, or else that of the file's name.
+/// The format to write: the given one, or else the format that the file's name stands for.
+/// `option`: the option that gives a format, for the message.
 pub(crate) fn format_of(
     asked: Option<Format>,
     option: &str,
@@ -86,12 +87,12 @@ impl WriteArgs {
     }
 
     /// Prints what was lost, and with --json what was written. `more` is added to the JSON.
-    pub(crate) fn tell(
+    pub(crate) fn print_report(
         &self,
         path: &Path,
         report: &Report,
         more: Option<(&str, Value)>,
-    ) -> Outcome {
+    ) -> VerbResult {
         for Lost { what, reads, first } in &report.lost {
             let reads = reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
             let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
@@ -116,29 +117,29 @@ impl WriteArgs {
     }
 }
 
-impl IntoOne {
-    /// Opens the files, and writes what `choose` takes of each.
+impl ManyToOneArgs {
+    /// Opens the files, and writes the reads that `choose` takes from them.
     pub(crate) fn run(
         &self,
         choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>,
-    ) -> Outcome {
+    ) -> VerbResult {
         let options = self.read.options();
         let control = options.control.clone();
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
-        let here = fs::canonicalize(&self.to).ok();
-        if here.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == here) {
+        let target = fs::canonicalize(&self.to).ok();
+        if target.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == target) {
             return Err(Failure::Usage(format!(
                 "{}: is one of the files to read; name another",
                 self.to.display()
             )));
         }
-        let _progress = Progress::watch(&control, set.bytes());
+        let _progress = FetchProgress::watch(&control, set.bytes());
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };
         for made in make(&set, parts, vec![output], &conversion)? {
-            self.write.tell(&self.to, &made.publish()?, None)?;
+            self.write.print_report(&self.to, &made.publish()?, None)?;
         }
         Ok(())
     }

@@ -64,10 +64,8 @@ impl Decompressor {
             ));
         };
         let [n0, n1, n2, n3, b0, b1, b2, b3] = a;
-        let (bytes, block) = (
-            u32::from_le_bytes([n0, n1, n2, n3]) as usize,
-            u32::from_le_bytes([b0, b1, b2, b3]) as usize,
-        );
+        let bytes = u32::from_le_bytes([n0, n1, n2, n3]) as usize;
+        let block = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
         if !VERSIONS.contains(&version) {
             return Err(Fault::new(0, format!("version {version} of Blosc"), "1 or 2"));
         }

@@ -114,7 +114,8 @@ impl Decompressor {
         let streaming = self.streaming.get_or_insert_with(|| Decompress::new(true));
         streaming.reset(true);
         while out.len() < n {
-            let (read, had) = (streaming.total_in() as usize, out.len());
+            let read = streaming.total_in() as usize;
+            let had = out.len();
             match streaming.decompress_vec(&coded[read..], out, FlushDecompress::None) {
                 Ok(Status::StreamEnd) => break,
                 Ok(_) if streaming.total_in() as usize == read && out.len() == had => {
@@ -144,7 +145,8 @@ impl Decompressor {
         streaming.reset(true);
         let mut window = vec![0; 32 * 1024];
         loop {
-            let (read, had) = (streaming.total_in() as usize, streaming.total_out());
+            let read = streaming.total_in() as usize;
+            let had = streaming.total_out();
             match streaming.decompress(&coded[read..], &mut window, FlushDecompress::None) {
                 Ok(Status::StreamEnd) => {
                     return Fault::new(read, "a stream that libdeflate refuses", STREAM);

@@ -121,7 +121,7 @@ pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(
     for chunk in differences.chunks_mut(CHUNK) {
         let words = exceptions.fill(at.samples, chunk.len(), samples - 1)?;
         let from = at.samples;
-        at = kernel.ex_zd(&exceptions.flags, &exceptions.words, data, chunk, at);
+        at = kernel.decode_ex_zd(&exceptions.flags, &exceptions.words, data, chunk, at);
         sum_scalar(&exceptions, words, data, chunk, from, &mut at)
             .map_err(|fault| fault.shifted(coded.len() - data.len()))?;
     }

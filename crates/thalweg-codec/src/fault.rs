@@ -27,7 +27,7 @@ impl Fault {
         Self { at: at as u64, found: found.into(), expected: expected.into() }
     }
 
-    /// The same defect, seen from `base` bytes further out.
+    /// This defect, counted from `base` bytes further out.
     #[must_use]
     pub fn shifted(mut self, base: usize) -> Self {
         self.at = self.at.saturating_add(base as u64);

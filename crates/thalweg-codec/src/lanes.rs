@@ -11,11 +11,12 @@
 //!
 //! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the
 //! codec's scalar twin, which also finds the defects.
-#![allow(unsafe_code)] // SIMD: intrinsics, loads past the bytes consumed (never past the slice), uninitialised output.
+// SIMD: intrinsics, loads past the bytes consumed (never past the slice), uninitialised output.
+#![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
 
-use super::Kernel;
+use crate::kernel::Kernel;
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -68,7 +69,8 @@ unsafe trait Lanes {
     /// bytes.
     unsafe fn widen(flags: u32, data: *const u8) -> Self::Zigzag;
 
-    /// The same, with the flags in the even bits of `codes` and the odd ones clear.
+    /// Lane i is two bytes where bit 2i of `codes` is set, else one; the odd bits are clear. `data`
+    /// must be readable for [`REACH`] bytes.
     #[inline(always)]
     unsafe fn widen_codes(codes: u64, data: *const u8) -> Self::Zigzag {
         // SAFETY: the same contract.
@@ -93,7 +95,7 @@ unsafe trait Lanes {
 /// # Safety
 /// `L`'s instruction set must be available.
 #[inline(always)]
-unsafe fn svb_zd<L: Lanes>(
+unsafe fn decode_svb_zd<L: Lanes>(
     keys: &[u8],
     data: &[u8],
     out: &mut [MaybeUninit<i16>],
@@ -127,7 +129,7 @@ unsafe fn svb_zd<L: Lanes>(
 /// # Safety
 /// `L`'s instruction set must be available.
 #[inline(always)]
-unsafe fn svb16<L: Lanes>(
+unsafe fn decode_svb16<L: Lanes>(
     keys: &[u8],
     data: &[u8],
     out: &mut [MaybeUninit<i16>],
@@ -158,7 +160,7 @@ unsafe fn svb16<L: Lanes>(
 /// # Safety
 /// `L`'s instruction set must be available.
 #[inline(always)]
-unsafe fn ex_zd<L: Lanes>(
+unsafe fn decode_ex_zd<L: Lanes>(
     flags: &[u32],
     words: &[u16],
     data: &[u8],
@@ -235,29 +237,29 @@ macro_rules! compile {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(super) fn svb_zd(
+            pub(super) fn decode_svb_zd(
                 k: &[u8],
                 d: &[u8],
                 o: &mut [MaybeUninit<i16>],
                 from: Progress,
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
-                unsafe { super::svb_zd::<$lanes>(k, d, o, from) }
+                unsafe { super::decode_svb_zd::<$lanes>(k, d, o, from) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) fn svb16(
+            pub(super) fn decode_svb16(
                 k: &[u8],
                 d: &[u8],
                 o: &mut [MaybeUninit<i16>],
                 from: Progress,
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
-                unsafe { super::svb16::<$lanes>(k, d, o, from) }
+                unsafe { super::decode_svb16::<$lanes>(k, d, o, from) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) fn ex_zd(
+            pub(super) fn decode_ex_zd(
                 f: &[u32],
                 w: &[u16],
                 d: &[u8],
@@ -265,7 +267,7 @@ macro_rules! compile {
                 from: Progress,
             ) -> Progress {
                 // SAFETY: this function enables the instruction set.
-                unsafe { super::ex_zd::<$lanes>(f, w, d, o, from) }
+                unsafe { super::decode_ex_zd::<$lanes>(f, w, d, o, from) }
             }
 
             #[target_feature(enable = $features)]
@@ -329,31 +331,31 @@ impl Kernel {
     /// Decodes blocks of StreamVByte-1234 zigzag differences from `from` on, up to the first block
     /// that has a value above two bytes or lies too close to the end. All samples up to the
     /// returned place are initialised.
-    pub(crate) fn svb_zd(
+    pub(crate) fn decode_svb_zd(
         self,
         keys: &[u8],
         data: &[u8],
         out: &mut [MaybeUninit<i16>],
         from: Progress,
     ) -> Progress {
-        run!(self, svb_zd(keys, data, out), from)
+        run!(self, decode_svb_zd(keys, data, out), from)
     }
 
-    /// Decodes blocks of StreamVByte16 zigzag differences; see [`Kernel::svb_zd`].
-    pub(crate) fn svb16(
+    /// Decodes blocks of StreamVByte16 zigzag differences; see [`Kernel::decode_svb_zd`].
+    pub(crate) fn decode_svb16(
         self,
         keys: &[u8],
         data: &[u8],
         out: &mut [MaybeUninit<i16>],
         from: Progress,
     ) -> Progress {
-        run!(self, svb16(keys, data, out), from)
+        run!(self, decode_svb16(keys, data, out), from)
     }
 
-    /// Decodes blocks of bytes with exceptions into `out`: bit i of `flags[b]` says that sample
+    /// Decodes blocks of bytes with exceptions into `out`. Bit i of `flags[b]` says that sample
     /// `32 * b + i` is the next of `words`. `from.bytes` is a place in `data`; `from.samples` is
     /// only counted on.
-    pub(crate) fn ex_zd(
+    pub(crate) fn decode_ex_zd(
         self,
         flags: &[u32],
         words: &[u16],
@@ -361,7 +363,7 @@ impl Kernel {
         out: &mut [MaybeUninit<i16>],
         from: Progress,
     ) -> Progress {
-        run!(self, ex_zd(flags, words, data, out), from)
+        run!(self, decode_ex_zd(flags, words, data, out), from)
     }
 
     /// Encodes blocks of samples as StreamVByte16 zigzag differences, from the second block on:

@@ -1,11 +1,26 @@
-//! Stored bytes to values: pure functions, no I/O, no threads.
+//! Turns stored bytes into values and back: pure functions, no I/O, no threads.
+//!
+//! The codecs are those of nanopore signal ([`svb`], [`svb16`], [`ex_zd`], [`vbz`]), the filters of
+//! HDF5 ([`shuffle`], [`bitshuffle`], [`blosc`], [`lz4`], [`lzf`], [`szip`]), and general byte
+//! codecs ([`zstd`], [`deflate`]).
+//!
+//! ```
+//! use thalweg_codec::svb::zd;
+//!
+//! // Three samples as a BLOW5 file stores them: their number, the keys, the zigzag differences.
+//! let stored = [3, 0, 0, 0, 0b000001, 0xe8, 0x03, 6, 9];
+//! let mut samples: Vec<i16> = Vec::new();
+//! zd::decode(&stored, &mut samples)?;
+//! assert_eq!(samples, [500, 503, 498]);
+//! # Ok::<(), thalweg_codec::Fault>(())
+//! ```
 //!
 //! Signal codecs *append* decoded samples to a `Vec<i16>`, so that many reads share one buffer, and
 //! never allocate more than the coded bytes can hold. A defect is a [`Fault`] with
 //! the offset inside the coded bytes, and leaves the buffer as it was. Byte codecs ([`zstd`],
 //! [`deflate`], HDF5's filters) *replace* the contents of their output and obey a limit.
 //!
-//! The SIMD kernels of the signal codecs stand in one place, `lanes`; each codec has a scalar twin
+//! The SIMD kernels of the signal codecs are in one module, `lanes`; each codec has a scalar twin
 //! that decides alone what is a defect, so that every machine accepts and refuses the same bytes.
 
 pub mod bitshuffle;

@@ -24,7 +24,7 @@ pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     }
 }
 
-/// The same for a size known when this is compiled, which becomes SIMD.
+/// Undoes the shuffle for a size of elements known when this is compiled, which becomes SIMD.
 fn interleave<const N: usize>(sorted: &[u8], elements: &mut [u8]) {
     let count = sorted.len() / N;
     let planes: [&[u8]; N] =
@@ -58,7 +58,7 @@ pub fn sort(plain: &[u8], size: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The same for a size known when this is compiled.
+/// Shuffles for a size of elements known when this is compiled.
 fn spread<const N: usize>(elements: &[u8], sorted: &mut [u8]) {
     let elements = elements.as_chunks::<N>().0;
     for (plane, bytes) in sorted.chunks_exact_mut(elements.len()).enumerate() {
@@ -73,10 +73,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_come_back(plain in prop::collection::vec(any::<u8>(), 0..300), size in 1..18_usize) {
+        fn bytes_come_back(
+            plain in prop::collection::vec(any::<u8>(), 0..300), size in 1..18_usize,
+        ) {
             let count = plain.len() / size;
-            let mut sorted: Vec<u8> =
-                (0..size * count).map(|i| plain[i % count.max(1) * size + i / count.max(1)]).collect();
+            let place = |i| i % count.max(1) * size + i / count.max(1);
+            let mut sorted: Vec<u8> = (0..size * count).map(|i| plain[place(i)]).collect();
             sorted.extend_from_slice(&plain[size * count..]);
             let mut out = vec![7; plain.len()];
             undo(&sorted, size, &mut out);

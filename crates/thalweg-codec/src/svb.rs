@@ -146,7 +146,8 @@ fn sum_scalar(
     at: &mut Progress,
     until: usize,
 ) -> Result<(), Fault> {
-    let (from, out_len) = (at.samples, out.len());
+    let from = at.samples;
+    let out_len = out.len();
     for (i, out) in out.iter_mut().enumerate().take(until).skip(from) {
         let code = code(keys, i);
         let Some(value) = value(data, at.bytes, code) else {

@@ -14,7 +14,8 @@
 //! ```
 //! use thalweg_codec::svb16;
 //!
-//! let (mut coded, mut samples) = (Vec::new(), Vec::new());
+//! let mut coded = Vec::new();
+//! let mut samples = Vec::new();
 //! svb16::encode(&[500, 503, 498], &mut coded);
 //! assert_eq!(coded, [0b001, 0xe8, 0x03, 6, 9]);
 //! svb16::decode(&coded, 3, &mut samples)?;
@@ -55,7 +56,7 @@ pub fn decode_with(
     };
     out.reserve(samples);
     let spare = &mut out.spare_capacity_mut()[..samples];
-    let mut at = kernel.svb16(keys, data, spare, Progress::default());
+    let mut at = kernel.decode_svb16(keys, data, spare, Progress::default());
     sum_scalar(keys, data, spare, &mut at)?;
     if at.bytes < data.len() {
         return Err(leftover(keys.len() + at.bytes, data.len() - at.bytes, samples));

@@ -104,7 +104,8 @@ impl Decompressor {
         let mut input = InBuffer::around(coded);
         out.reserve(coded.len().saturating_mul(GUESS_BYTES_PER_BYTE).min(limit));
         loop {
-            let (read, had) = (input.pos(), out.len());
+            let read = input.pos();
+            let had = out.len();
             let pending = self.step(&mut input, out, limit)?;
             if input.pos() == coded.len() && pending == 0 {
                 return Ok(());
@@ -149,7 +150,8 @@ impl Decompressor {
         self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
         let mut input = InBuffer::around(coded);
         while out.len() < n.min(out.capacity()) {
-            let (read, had) = (input.pos(), out.len());
+            let read = input.pos();
+            let had = out.len();
             let pending = self.step(&mut input, out, n)?;
             if pending == 0 && input.pos() == coded.len() {
                 break;

@@ -6,6 +6,7 @@
 
 mod tail;
 
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
+use thalweg_io::pool;
 
 use crate::workload::{Workload, WorkloadReport};
 use crate::{Error, Result, procfs, syscalls};
@@ -109,13 +111,9 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     let own_device_bytes = procfs::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
     let accounts = procfs::Accounts::of(child.id());
-    let stdout = Tail::of(child.stdout.take(), STDOUT_KEPT);
-    let stderr = Tail::of(child.stderr.take(), STDERR_KEPT);
     // A limit beyond what a clock can count is no limit.
     let timeout = workload.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let watched = watch(&child, start, timeout, stop);
-    let wall = watched.ended.unwrap_or_else(Instant::now) - start;
-
+    let observed = observe(&mut child, workload, start, timeout, stop);
     // The zombie still has its accounts; reaping adds them to ours, which is the second best place
     // to look.
     let zombie_bytes = accounts.and_then(|a| a.device_bytes());
@@ -126,6 +124,8 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     }
     let ended = syscalls::wait4(child.id())
         .map_err(|e| Error::io(program(workload), "waiting for it", e))?;
+    let Observed { stdout, stderr, watched } = observed?;
+    let wall = watched.ended.unwrap_or_else(Instant::now) - start;
     let device_read_bytes =
         zombie_bytes.or_else(|| procfs::own_device_bytes()?.checked_sub(own_device_bytes?));
     let load =
@@ -238,21 +238,51 @@ struct Watched {
     samples: u64,
 }
 
+/// What a child wrote, and what was seen of it.
+struct Observed {
+    stdout: Tail,
+    stderr: Tail,
+    watched: Watched,
+}
+
+/// Reads the child's output and samples the child until it has ended.
+fn observe(
+    child: &mut Child,
+    workload: &Workload,
+    start: Instant,
+    timeout: Option<Duration>,
+    stop: &AtomicBool,
+) -> Result<Observed> {
+    let name = program(workload).to_string_lossy().into();
+    let stdout = Tail::of(&name, child.stdout.take(), STDOUT_KEPT)?;
+    let stderr = Tail::of(&name, child.stderr.take(), STDERR_KEPT)?;
+    let watched = watch(child, start, timeout, stop)
+        .map_err(|e| Error::io(program(workload), "starting a thread to watch", e))?;
+    Ok(Observed { stdout, stderr, watched })
+}
+
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// Samples the child until it has ended, but does not reap it.
-fn watch(child: &Child, start: Instant, timeout: Option<Duration>, stop: &AtomicBool) -> Watched {
-    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return Watched::default() };
+fn watch(
+    child: &Child,
+    start: Instant,
+    timeout: Option<Duration>,
+    stop: &AtomicBool,
+) -> io::Result<Watched> {
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else {
+        return Ok(Watched::default());
+    };
     let (end_sender, end_receiver) = channel();
-    std::thread::scope(|scope| {
-        let sampler = scope.spawn(move || sample(pid, start, timeout, stop, &end_receiver));
+    pool::scope(|threads| {
+        let sampler = threads
+            .start("thalweg-watch", move || sample(pid, start, timeout, stop, &end_receiver))?;
         // A signal that the caller handles interrupts the wait.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
         let ended = Instant::now();
         let _ = end_sender.send(());
-        let watched = sampler.join().unwrap_or_default();
-        Watched { ended: Some(ended), ..watched }
+        Ok(Watched { ended: Some(ended), ..sampler.join() })
     })
 }
 

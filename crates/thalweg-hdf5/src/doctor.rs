@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use thalweg_io::Result;
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::Load;
+use thalweg_io::plan::{self, Load};
 
 use crate::arrays::{ArrayFile, Dataset, Requests};
 use crate::libhdf5::Found;
@@ -112,19 +112,11 @@ impl Predicted {
     /// assert!(least < 1.2 && most > 4.0);
     /// ```
     pub fn range_s(&self, factor: f64) -> (f64, f64) {
-        let total =
-            |store_s| self.index_s + side_by_side(store_s, self.cpu_s / self.threads.max(1) as f64);
+        let total = |store_s| {
+            self.index_s + plan::overlapped(store_s, self.cpu_s / self.threads.max(1) as f64)
+        };
         (total(self.store_s / factor), total(self.store_s * factor))
     }
-}
-
-/// The part of the shorter of store and processor that is seen in the time: threads wait for each
-/// other at the start, at the end, and between.
-const NOT_HIDDEN: f64 = 0.125;
-
-/// How long two stages take that work at the same time.
-fn side_by_side(a: f64, b: f64) -> f64 {
-    a.max(b) + a.min(b) * NOT_HIDDEN
 }
 
 /// Diagnoses arrays of a file. `index` is the time that it took to find them.
@@ -188,7 +180,7 @@ fn overlapped(
     index: Duration,
 ) -> Predicted {
     let index_s = index.as_secs_f64();
-    let total_s = index_s + side_by_side(store_s, cpu_s / threads.max(1) as f64);
+    let total_s = index_s + plan::overlapped(store_s, cpu_s / threads.max(1) as f64);
     Predicted {
         requests: load.requests,
         bytes: load.bytes,
@@ -210,7 +202,7 @@ fn of_thalweg(
     costs: &Costs,
     threads: usize,
 ) -> Predicted {
-    let store_s = if load.requests == 0 { 0.0 } else { model.latency_s + load.seconds(model) };
+    let store_s = load.predicted(model).as_secs_f64();
     overlapped(load, jumps, store_s, costs.thalweg(layouts, load), threads, index)
 }
 
@@ -222,12 +214,12 @@ fn of_libhdf5(layouts: &[Layout], model: &StoreModel, index: Duration, costs: &C
         bytes: layouts.iter().map(|l| l.stored).sum(),
     };
     let jumps: u64 = layouts.iter().map(|l| l.pieces.min(1) + l.pairs - l.followed).sum();
-    let waits = jumps as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0));
-    let transfer = load.bytes as f64 / model.bandwidth.max(1.0);
-    let store_s = (waits + transfer).max(load.seconds(model));
+    let transfer = load.transfer_s(model);
+    let in_flight = plan::overlapped(transfer, load.requests_s(model));
+    let store_s = (plan::in_turn(jumps, model) + transfer).max(in_flight);
     let cpu_s = costs.libhdf5(layouts);
     let index_s = index.as_secs_f64();
-    let total_s = index_s + (store_s - transfer) + side_by_side(transfer, cpu_s);
+    let total_s = index_s + (store_s - transfer) + plan::overlapped(transfer, cpu_s);
     let Load { requests, bytes } = load;
     Predicted { requests, bytes, jumps, store_s, cpu_s, threads: 1, index_s, total_s }
 }

@@ -35,11 +35,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
     fn open(&self, file: &str) -> Result<Arc<dyn Store>>;
 
-    /// The same, to bring bytes into the page cache by: never a map, whose faults read one page at
-    /// a time or what nobody wants.
+    /// Opens a file to bring its bytes into the page cache by: never a map, whose faults read one
+    /// page at a time or what nobody wants.
     ///
     /// # Errors
-    /// As [`Disk::open`].
+    /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
     fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
         self.open(file)
     }

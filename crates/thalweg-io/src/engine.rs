@@ -5,6 +5,13 @@
 //! as they come, or not at all (the decoder may hand values to a visitor on the worker, while they
 //! are in its cache). All buffers are pooled.
 //!
+//! Three bounds hold the memory: block buffers ([`Shape::buffers`]), batches ([`Shape::batches`]),
+//! and, for decoders that fill memory which outlives a batch, a horizon ([`Run::start_below`]): an
+//! ordinal from which on nothing is decoded until the caller has used what came before. Arrays put
+//! many groups into one window of values this way, and have two windows in memory. Ordinals of such
+//! a source grow from window to window, and no fetch belongs to two windows: the first extent of a
+//! group decides for all of it.
+//!
 //! Deadlock is impossible by construction: requests and groups are taken in order, a block's buffer
 //! is freed once its groups are decoded, and the group at the head of the line may always make a
 //! batch beyond the pool's bound.
@@ -135,7 +142,23 @@ impl<D: Decoder> Run<D> {
         shape: Shape,
         control: Control,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(store, source, decoder, shape, control));
+        Self::start_below(store, source, decoder, shape, control, u64::MAX)
+    }
+
+    /// Starts fetching and decoding; extents with the ordinal `horizon` and greater ones are
+    /// fetched, but not decoded before [`Run::extend`] allows it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system gives no thread.
+    pub fn start_below(
+        store: Arc<dyn Store>,
+        source: Source,
+        decoder: D,
+        shape: Shape,
+        control: Control,
+        horizon: u64,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared::new(store, source, decoder, shape, control, horizon));
         let mut run = Self {
             shared: shared.clone(),
             workers: Vec::with_capacity(shape.threads),
@@ -156,6 +179,11 @@ impl<D: Decoder> Run<D> {
             run.workers.push(worker.map_err(failed)?);
         }
         Ok(run)
+    }
+
+    /// Allows extents with ordinals below `horizon` to be decoded. A horizon never moves back.
+    pub fn extend(&self, horizon: u64) {
+        self.shared.extend(horizon);
     }
 
     /// Gives a batch back for reuse.
@@ -291,7 +319,7 @@ pub(crate) fn blocks_alive(depth: usize, threads: usize) -> usize {
     depth * 2 + threads
 }
 
-/// As many workers as this process may use at once: affinity and cgroup quota count.
+/// The number of workers that this process may use at once: affinity and cgroup quota count.
 pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

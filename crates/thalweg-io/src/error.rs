@@ -61,7 +61,8 @@ pub enum Error {
     },
     /// The file ends before its contents do.
     #[error(
-        "{file}: the file ends at byte {size}, inside {what} at byte {offset}; it is truncated{advice}"
+        "{file}: the file ends at byte {size}, inside {what} at byte {offset}; it is \
+         truncated{advice}"
     )]
     Truncated {
         /// The file.

@@ -1,13 +1,78 @@
-//! Moves stored bytes to whoever decodes them, as fast as the machine allows and in bounded memory.
+//! Moves stored bytes to the code that decodes them, as fast as the machine allows and in bounded
+//! memory.
 //!
-//! Nothing here knows a file format. A format says which runs of bytes it wants ([`extent`]); a
-//! *plan* turns them into requests ([`plan`]); a *store* answers these ([`store`]), and what a
-//! store can do is told by a [`model`]; the [`engine`] keeps requests in flight and has what
-//! arrives decoded by all threads.
+//! Nothing here knows a file format. A format says which runs of bytes it wants ([`extent`]). The
+//! planner ([`plan`]) turns them into requests, with sizes that suit the store's [`model`] and the
+//! memory budget. A [`store`] answers the requests, and the [`engine`] keeps them in flight while
+//! threads decode what arrived. All threads start in this crate: in the engine, in stores, and in
+//! the [`pool`] that other crates borrow from.
+//!
+//! Reading three ranges of a file at once, in one pass:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use thalweg_io::control::Control;
+//! use thalweg_io::engine::{Decoder, Delivery, Run};
+//! use thalweg_io::extent::{Group, Source};
+//! use thalweg_io::plan::{Budget, GapRule, gather, shape};
+//! use thalweg_io::store::{FileStore, Store};
+//! use thalweg_io::{Result, model::StoreModel};
+//!
+//! /// Sums the bytes of each extent.
+//! struct Sums;
+//!
+//! impl Decoder for Sums {
+//!     type Worker = u64;
+//!     type Batch = Vec<(u64, u64)>;
+//!
+//!     fn worker(&self) -> u64 {
+//!         0
+//!     }
+//!
+//!     fn batch(&self) -> Self::Batch {
+//!         Vec::new()
+//!     }
+//!
+//!     fn decode(
+//!         &self, bytes: &mut u64, group: &Group, next: &mut usize, batch: &mut Self::Batch,
+//!     ) -> Result<()> {
+//!         batch.clear();
+//!         while let Some(extent) = group.get(*next) {
+//!             let sum = extent.bytes.iter().map(|&byte| u64::from(byte)).sum();
+//!             batch.push((extent.ordinal, sum));
+//!             *bytes += extent.bytes.len() as u64;
+//!             *next += 1;
+//!         }
+//!         Ok(())
+//!     }
+//!
+//!     fn decoded_bytes(bytes: &u64) -> u64 {
+//!         *bytes
+//!     }
+//! }
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("bytes");
+//! std::fs::write(&path, [1; 10_000])?;
+//! let store: Arc<dyn Store> = Arc::new(FileStore::open(&path)?);
+//! let model = StoreModel::LOCAL;
+//! let shape = shape(&model, Budget::default(), Delivery::Ordered);
+//! let ranges = [9_000..9_100, 0..10, 20..40];
+//! let fetches = gather(ranges, GapRule::new(&model), shape.block, u64::MAX);
+//! let source = Source::Planned(Box::new(fetches));
+//! let run = Run::start(store, source, Sums, shape, Control::new())?;
+//! let mut sums = Vec::new();
+//! for batch in run {
+//!     sums.extend(batch?);
+//! }
+//! // In the order of the file; ordinals say which range was meant.
+//! assert_eq!(sums, [(1, 10), (2, 20), (0, 100)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod arrow_ipc;
 pub mod cells;
-pub mod chance;
 pub mod condition;
 pub mod control;
 pub mod disk;
@@ -18,6 +83,8 @@ pub mod model;
 pub mod new_file;
 pub mod open;
 pub mod plan;
+pub mod pool;
+pub mod random;
 pub mod residency;
 pub mod sidecar;
 pub mod store;

@@ -1,13 +1,13 @@
 //! The store model: four numbers that tell what a store is good at.
 //!
 //! It starts from a prior by kind of file system and is replaced by what a probe measured, when the
-//! user asked for that. The planner derives its merging gap and depth from it, the predictor its
-//! times.
+//! user asked for that. The planner ([`plan`](crate::plan)) derives gaps, depths and
+//! predicted times from it.
 
 pub mod saved;
 
 use std::fs::File;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +23,6 @@ pub enum Origin {
 }
 
 /// What a store can do.
-///
-/// ```
-/// use thalweg_io::model::StoreModel;
-/// let model = StoreModel { bandwidth: 2e9, request_rate: 40e3, ..StoreModel::LOCAL };
-/// assert_eq!(model.gap_bytes(), 50_000);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StoreModel {
     /// Seconds from a request on an idle store to its first byte.
@@ -113,18 +107,6 @@ impl StoreModel {
             _ => Self::LOCAL,
         }
     }
-
-    /// What one more request costs, in bytes: gaps smaller than this are read rather than skipped.
-    pub fn gap_bytes(&self) -> u64 {
-        (self.bandwidth / self.request_rate.max(1.0)) as u64
-    }
-
-    /// How long a plan of `requests` that transfer `bytes` takes here.
-    pub fn predict(&self, requests: u64, bytes: u64) -> Duration {
-        let transfer = bytes as f64 / self.bandwidth.max(1.0);
-        let rate = requests as f64 / self.request_rate.max(1.0);
-        Duration::from_secs_f64(self.latency_s + transfer.max(rate))
-    }
 }
 
 #[cfg(test)]
@@ -136,13 +118,5 @@ mod tests {
         assert_eq!(StoreModel::of_magic(0x6969), StoreModel::NETWORK);
         assert_eq!(StoreModel::of_magic(0xef53), StoreModel::LOCAL);
         assert_eq!(StoreModel::of_magic(0x0bd0_0bd0), StoreModel::PARALLEL);
-    }
-
-    #[test]
-    fn prediction_is_the_larger_of_transfer_and_requests() {
-        let model =
-            StoreModel { latency_s: 0.0, bandwidth: 1e9, request_rate: 1e3, depth: 1, block: 1 };
-        assert_eq!(model.predict(1, 2_000_000_000), Duration::from_secs(2));
-        assert_eq!(model.predict(5_000, 1), Duration::from_secs(5));
     }
 }

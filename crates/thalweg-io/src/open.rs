@@ -46,7 +46,7 @@ pub enum StoreKind {
     /// Past the page cache.
     Direct,
     /// Past the page cache with io_uring: many requests in flight from one thread. Where that is
-    /// forbidden, as [`StoreKind::Buffered`], and `note` says why.
+    /// forbidden, as [`StoreKind::Buffered`], and [`OpenedStore::note`] says why.
     Uring,
     /// Through a map of the file. Only for files that nothing changes meanwhile: see
     /// [`MmapStore`].

@@ -187,7 +187,8 @@ impl AlignedBuf {
         Self { bytes, start, len }
     }
 
-    /// The same, or nothing where there is no memory for it: for lengths that came from a file.
+    /// `len` zero bytes at a multiple of the page size, or `None` where there is no memory for
+    /// them: for lengths that came from a file.
     pub fn try_new(len: usize) -> Option<Self> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len.checked_add(PAGE)?).ok()?;

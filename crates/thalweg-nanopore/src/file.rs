@@ -25,6 +25,7 @@ use thalweg_io::engine::{Decoder, Delivery, Run, Shape};
 use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::Options;
+use thalweg_io::plan::GapRule;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result, plan};
 
@@ -314,7 +315,7 @@ impl OpenFile {
         shape: &Shape,
     ) -> plan::Gather<I::IntoIter> {
         let block = shape.block - self.store.alignment();
-        plan::gather(places, self.model.gap_bytes(), block, self.window())
+        plan::gather(places, GapRule::new(&self.model), block, self.window())
     }
 
     /// Stored bytes of an id list that are put into offset order at a time.

@@ -19,22 +19,9 @@ const CYCLES: &[&str] = &[];
 /// `user -> used` that the table of crates does not allow yet.
 const DEPENDENCIES: &[&str] = &[];
 /// Crates that still have lines wider than 100 characters.
-const WIDE_LINES: &[&str] =
-    &["thalweg", "thalweg-cli", "thalweg-codec", "thalweg-hdf5", "thalweg-io", "thalweg-nanopore"];
+const WIDE_LINES: &[&str] = &["thalweg", "thalweg-hdf5", "thalweg-nanopore"];
 /// Files that still start threads of their own.
-const THREADS: &[&str] = &[
-    "crates/thalweg-cli/src/graph/neighbors.rs",
-    "crates/thalweg-cli/src/progress.rs",
-    "crates/thalweg-cli/src/synth.rs",
-    "crates/thalweg-gauge/src/limit/probe.rs",
-    "crates/thalweg-gauge/src/trial.rs",
-    "crates/thalweg-gauge/src/trial/tail.rs",
-    "crates/thalweg-graph/src/read/neighbours.rs",
-    "crates/thalweg-graph/src/write/flush.rs",
-    "crates/thalweg-hdf5/src/nexus/read.rs",
-    "crates/thalweg-nanopore/src/fast5/file/open.rs",
-    "crates/thalweg-nanopore/src/pod5/file/look_ahead.rs",
-];
+const THREADS: &[&str] = &[];
 /// Files that still ask for the feature in a function's body, or deep in a module folder.
 const FEATURES: &[&str] = &[
     "crates/thalweg-cli/src/main.rs",

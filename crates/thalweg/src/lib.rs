@@ -194,7 +194,7 @@ pub use thalweg_graph as graph;
 pub use thalweg_codec as codec;
 #[doc(inline)]
 pub use thalweg_io::{
-    condition, control, disk, engine, extent, model, new_file, plan, residency, store,
+    condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store,
 };
 
 /// The formats of reads: what their files say about themselves, and where their records lie.

@@ -1,21 +1,21 @@
 //! The checksum of arrays that benchmarks compare.
 
 /// An array's checksum in benchmarks: the wrapping sum of the little-endian 64-bit words of its
-/// bytes, each times twice its place plus one. A last word that is not full is filled with zeros.
+/// bytes, where word `i` counts `2 * i + 1` times. An incomplete last word is padded with zeros.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WordSum {
     sum: u64,
-    /// Bytes so far.
+    /// The offset of the next byte in the array.
     at: u64,
 }
 
 impl WordSum {
-    /// The checksum of the bytes of an array from byte `at` on.
+    /// The empty checksum of a part of an array that starts at byte `at`.
     pub(crate) fn from(at: u64) -> Self {
         Self { sum: 0, at }
     }
 
-    /// What these bytes add to the array's checksum.
+    /// The contribution of the bytes so far to the array's checksum.
     pub(crate) fn value(&self) -> u64 {
         self.sum
     }
@@ -35,6 +35,7 @@ impl WordSum {
         self.single(tail);
     }
 
+    /// Adds bytes of an incomplete word.
     fn single(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             let word = u64::from(byte) << (self.at % 8 * 8);
@@ -43,7 +44,7 @@ impl WordSum {
         }
     }
 
-    /// The plain sum of the words: what a consumer does that looks at every value.
+    /// The plain sum of the words: the work of a consumer that looks at every value.
     pub(crate) fn sum(bytes: &[u8]) -> u64 {
         let (words, tail) = bytes.as_chunks::<8>();
         let rest = tail.iter().rev().fold(0, |rest, &byte| rest << 8 | u64::from(byte));

@@ -14,18 +14,18 @@ use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Summary, Wanted
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
-use crate::common::{Failure, Outcome, complain, output, print_json};
-use crate::progress::Progress;
-use crate::table_sink::{Sink, TableKind};
+use crate::common::{Failure, VerbResult, complain, output, print_json};
+use crate::progress::FetchProgress;
+use crate::table_sink::{TableKind, TableSink};
 use crate::timing::Started;
 
 /// Which events are read, or which logs.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
 pub(crate) struct EventArgs {
-    /// Read the events of neutron detectors: with --to as a table with the columns bank, event_id,
-    /// event_time_offset, event_weight where there are weights, pulse_time and pulse, else to count
-    /// them
+    /// Read the events of neutron detectors. With --to, write a table with the columns bank,
+    /// event_id, event_time_offset, event_weight (if there are weights), pulse_time and pulse;
+    /// otherwise count them
     #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa"])]
     events: bool,
     /// Only banks whose name, or path in the file, matches this pattern; may be given more than
@@ -40,12 +40,12 @@ pub(crate) struct EventArgs {
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_time)]
     #[arg(allow_hyphen_values = true)]
     time: Option<(Option<Moment>, Option<Moment>)>,
-    /// Only events of these times of flight, in us, or with ns, us, ms or s behind the number
+    /// Only events of these times of flight, in us, or with ns, us, ms or s after the number
     #[arg(long, value_name = "A..B", requires = "events", value_parser = parse_flight)]
     #[arg(allow_hyphen_values = true)]
     tof: Option<Range<f64>>,
-    /// In which order a table has its rows; arrays and counts, which do not show it, are always
-    /// read as the file has them
+    /// The order of the rows of a table; arrays and counts do not depend on it, and are always read
+    /// in the order of the file
     #[arg(long, value_enum, default_value_t, requires = "events")]
     order: RowOrder,
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the
@@ -57,11 +57,11 @@ pub(crate) struct EventArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum RowOrder {
-    /// Bank by bank: a file whose banks lie scattered is gone through several times
+    /// Bank by bank: a file whose banks are interleaved is read several times
     #[default]
     Banks,
-    /// Banks in turns, as they lie in the file, which is gone through once; how long a turn is
-    /// depends on --memory
+    /// Banks in turns, in the order of the file, which is read once; the length of a turn depends
+    /// on --memory
     File,
 }
 
@@ -81,7 +81,7 @@ impl EventArgs {
     }
 }
 
-/// The texts before and behind the dots; `None` where there is none.
+/// The texts before and after the two dots of a range; `None` for an end that is left out.
 fn ends(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
     let (from, to) = text.split_once("..").ok_or("expected A..B, A.. or ..B")?;
     let some = |end: &'static str, text: &'_ str| -> Result<bool, String> {
@@ -127,14 +127,20 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
     Ok(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
 }
 
-/// Findings that are printed one by one.
-const TOLD: usize = 20;
+/// Findings that are printed one by one; the others are only counted.
+const SHOWN_FINDINGS: usize = 20;
 
-/// Prints what is wrong with a file's events.
+/// Prints warnings about a file's events.
 pub(super) fn print_findings(path: &str, findings: &[Finding]) {
-    findings.iter().take(TOLD).for_each(|finding| complain(&format!("{path}: {finding}")));
-    if findings.len() > TOLD {
-        complain(&format!("{path}: {} more findings; --json lists all", findings.len() - TOLD));
+    findings
+        .iter()
+        .take(SHOWN_FINDINGS)
+        .for_each(|finding| complain(&format!("{path}: {finding}")));
+    if findings.len() > SHOWN_FINDINGS {
+        complain(&format!(
+            "{path}: {} more findings; --json lists all",
+            findings.len() - SHOWN_FINDINGS
+        ));
     }
 }
 
@@ -147,21 +153,22 @@ pub(super) fn finding_as_json(finding: &Finding) -> Value {
     })
 }
 
-/// Where events go.
-enum Out {
-    Table(Box<(Sink, Events)>),
+/// Where events are written to.
+enum EventSink {
+    Table(Box<(TableSink, Events)>),
     Arrays(Arrays),
-    Nowhere,
+    /// Events are only counted.
+    Counted,
 }
 
-impl Out {
+impl EventSink {
     fn create(
         to: Option<&Path>,
         banks: &[&Bank],
         order: Order,
         file: &str,
     ) -> Result<Self, Failure> {
-        let Some(to) = to else { return Ok(Self::Nowhere) };
+        let Some(to) = to else { return Ok(Self::Counted) };
         if is_npy(to) {
             return Ok(Self::Arrays(Arrays::create(
                 to,
@@ -170,26 +177,26 @@ impl Out {
         }
         let (path, kind) = table(to)?;
         let events = Events::new(banks, file)?;
-        Ok(Self::Table(Box::new((Sink::create(&path, kind, events.schema())?, events))))
+        Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
-    fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> Outcome {
+    fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> VerbResult {
         match self {
             Self::Table(table) => {
                 let (sink, events) = &mut **table;
                 sink.push(&events.batch(bank, batch)?)
             }
             Self::Arrays(arrays) => Ok(arrays.push(bank, batch)?),
-            Self::Nowhere => Ok(()),
+            Self::Counted => Ok(()),
         }
     }
 
-    /// Finishes the files. Banks without events get theirs, too.
-    fn finish(self, banks: &[&Bank]) -> Outcome {
+    /// Finishes the files. Banks without events get files, too.
+    fn finish(self, banks: &[&Bank]) -> VerbResult {
         match self {
             Self::Table(table) => table.0.finish(),
             Self::Arrays(arrays) => Ok(arrays.finish(banks)?),
-            Self::Nowhere => Ok(()),
+            Self::Counted => Ok(()),
         }
     }
 }
@@ -206,7 +213,7 @@ pub(super) fn table(path: &Path) -> Result<(PathBuf, TableKind), Failure> {
     TableKind::parse_path(&path.to_string_lossy()).map_err(usage)
 }
 
-/// Reads events or logs. Paths in the file stand for banks.
+/// Reads events or logs. `within`: paths in the file, which choose banks.
 pub(super) fn run(
     file: &ArrayFile,
     within: &[PathBuf],
@@ -214,7 +221,7 @@ pub(super) fn run(
     to: Option<&Path>,
     json: bool,
     started: &Started,
-) -> Outcome {
+) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -229,14 +236,10 @@ pub(super) fn run(
         time: args.time,
         flight: args.tof.clone(),
     };
-    let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
-    let banks: Vec<&Bank> = nexus
-        .banks()
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| places.contains(at))
-        .map(|(_, bank)| bank)
-        .collect();
+    let numbers = wanted.banks(&nexus).map_err(Failure::of_argument)?;
+    let banks = nexus.banks().iter().enumerate();
+    let banks: Vec<&Bank> =
+        banks.filter(|(number, _)| numbers.contains(number)).map(|(_, bank)| bank).collect();
     let name = file.store().name();
     if banks.is_empty() {
         return Err(Failure::Said(format!(
@@ -245,27 +248,37 @@ pub(super) fn run(
         )));
     }
     let order = args.order(to, banks.len());
-    let mut out = Out::create(to, &banks, order, name)?;
-    let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
-    // The library stops with `Cancelled` where a sink fails; the failure is kept here.
-    let mut refused = None;
-    let summary = nexus.events_in(order, &wanted, &mut |batch| {
-        let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
-        out.push(bank, batch).map_err(|failure| {
-            refused = Some(failure);
-            thalweg::Error::Cancelled
-        })
-    });
-    if let Some(failure) = refused {
-        return Err(failure);
-    }
-    let summary = summary?;
-    out.finish(&banks)?;
+    let mut sink = EventSink::create(to, &banks, order, name)?;
+    let _progress = FetchProgress::watch(&file.options().control, nexus.stored_bytes(&numbers));
+    let summary = write_events(&nexus, &wanted, order, &mut sink)?;
+    sink.finish(&banks)?;
     print_findings(name, &summary.findings);
     if json {
         print_json(&in_json(&nexus, &summary, name, to, started))
     } else {
         print_in_words(&summary, banks.len(), started)
+    }
+}
+
+/// Reads the wanted events into a sink.
+fn write_events(
+    nexus: &Nexus<'_>,
+    wanted: &Wanted,
+    order: Order,
+    sink: &mut EventSink,
+) -> Result<Summary, Failure> {
+    // The library stops with `Cancelled` if the sink fails; the failure is kept here.
+    let mut sink_failure = None;
+    let summary = nexus.events_in(order, wanted, &mut |batch| {
+        let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
+        sink.push(bank, batch).map_err(|failure| {
+            sink_failure = Some(failure);
+            thalweg::Error::Cancelled
+        })
+    });
+    match sink_failure {
+        Some(failure) => Err(failure),
+        None => Ok(summary?),
     }
 }
 
@@ -296,7 +309,7 @@ fn in_json(
     })
 }
 
-fn print_in_words(summary: &Summary, banks: usize, started: &Started) -> Outcome {
+fn print_in_words(summary: &Summary, banks: usize, started: &Started) -> VerbResult {
     let events = event_count(summary);
     let (seconds, _) = started.seconds();
     let rate = events as f64 / 1e6 / seconds.max(1e-9);

@@ -8,26 +8,26 @@ use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
 use thalweg::reads::index_path;
 
-use crate::common::{Outcome, complain, output};
+use crate::common::{VerbResult, complain, output};
 
-/// Where chunks lie, in the form of another program.
+/// The option to write references for kerchunk.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KerchunkArgs {
-    /// Of an HDF5 file of arrays: write where its chunks lie as a kerchunk reference set, which
-    /// opens it as a Zarr store (version 2)
+    /// HDF5: write a kerchunk reference set of where the chunks of the file's arrays lie, through
+    /// which programs open the file as a Zarr store (version 2)
     #[arg(long, value_name = "OUT.json", conflicts_with = "output")]
     kerchunk: Option<PathBuf>,
 }
 
 impl KerchunkArgs {
-    /// The reference set to write, if one is asked for.
+    /// The reference set to write, if --kerchunk is given.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.kerchunk.as_deref()
     }
 }
 
 /// Writes a file's arrays as references to it, and prints which arrays are left out.
-pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Outcome {
+pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> VerbResult {
     let full = path
         .canonicalize()
         .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
@@ -43,7 +43,7 @@ pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Out
 }
 
 /// Saves where the chunks of a file lie: at `out`, or else beside the file, or in the cache folder.
-pub(crate) fn write_index(path: &Path, file: &ArrayFile, out: Option<&Path>) -> Outcome {
+pub(crate) fn write_index(path: &Path, file: &ArrayFile, out: Option<&Path>) -> VerbResult {
     let (place, _) = file.write_index(out)?;
     if out.is_none() && place != index_path(path) {
         complain(&format!(

@@ -16,10 +16,10 @@ use crate::common::{Failure, complain, shortened};
 use crate::evict;
 
 /// How many strings of a dataset are shown.
-const FEW: u64 = 8;
+const SHOWN_STRINGS: u64 = 8;
 
-/// The share of chunks that lie behind the chunk before them: 1 for an array that is read in one
-/// sweep.
+/// The share of chunks that lie after their predecessor in the file: 1 for an array that can be
+/// read from front to back.
 fn in_order(array: &Array) -> Option<f64> {
     let Place::Chunked(_, chunks) = &array.place else { return None };
     let pairs = chunks.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
@@ -64,35 +64,36 @@ fn layout(array: &Array) -> String {
     words
 }
 
-/// Strings or lists of any length, of which the first few are shown.
-struct Few {
+/// A dataset of strings or lists of variable length: its shape, and its first strings.
+struct VariableSample {
     shape: Vec<u64>,
+    /// The type of the items of lists; `None` for strings.
     item: Option<String>,
     shown: Vec<String>,
-    /// Why none are shown.
+    /// Why no strings are shown.
     refused: Option<String>,
 }
 
-impl Few {
+impl VariableSample {
     fn of(file: &ArrayFile, dataset: &Dataset) -> Result<Option<Self>, Failure> {
         let Some(Variable { shape, item }) = file.variable(dataset)? else { return Ok(None) };
-        let mut few = Self {
+        let mut sample = Self {
             shape,
             item: item.map(|item| item.to_string()),
             shown: Vec::new(),
             refused: None,
         };
-        if few.item.is_none() {
-            let read = file.first_strings(dataset, FEW, &mut |text| {
-                few.shown.push(String::from_utf8_lossy(text).into_owned());
+        if sample.item.is_none() {
+            let read = file.first_strings(dataset, SHOWN_STRINGS, &mut |text| {
+                sample.shown.push(String::from_utf8_lossy(text).into_owned());
                 Ok(())
             });
             match read {
                 Err(thalweg::Error::Cancelled) => return Err(thalweg::Error::Cancelled.into()),
-                read => few.refused = read.err().map(|error| error.to_string()),
+                read => sample.refused = read.err().map(|error| error.to_string()),
             }
         }
-        Ok(Some(few))
+        Ok(Some(sample))
     }
 
     fn words(&self) -> String {
@@ -108,7 +109,7 @@ impl Few {
         };
         let shown: Vec<String> =
             self.shown.iter().map(|text| format!("{:?}", shortened(text))).collect();
-        let more = if self.shape.iter().product::<u64>() > FEW { ", ..." } else { "" };
+        let more = if self.shape.iter().product::<u64>() > SHOWN_STRINGS { ", ..." } else { "" };
         format!("{count} {what} of any length: {}{more}", shown.join(", "))
             .trim_end_matches(": ")
             .to_owned()
@@ -128,17 +129,17 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
         file.elsewhere(dataset).iter().map(|piece| piece.path.display().to_string()).collect();
     Ok(match &dataset.found {
         Found::Other(what) => {
-            let few = Few::of(file, dataset)?;
-            let few = few.as_ref();
+            let sample = VariableSample::of(file, dataset)?;
+            let sample = sample.as_ref();
             json!({
                 "path": dataset.path(),
                 "not_read": what,
-                "shape": few.map(|few| &few.shape),
-                "items": few.and_then(|few| few.item.as_ref()),
-                "strings": few
-                    .filter(|few| few.item.is_none() && few.refused.is_none())
-                    .map(|few| &few.shown),
-                "refused": few.and_then(|few| few.refused.as_ref()),
+                "shape": sample.map(|sample| &sample.shape),
+                "items": sample.and_then(|sample| sample.item.as_ref()),
+                "strings": sample
+                    .filter(|sample| sample.item.is_none() && sample.refused.is_none())
+                    .map(|sample| &sample.shown),
+                "refused": sample.and_then(|sample| sample.refused.as_ref()),
             })
         }
         Found::Array(array) => json!({
@@ -168,27 +169,16 @@ pub(crate) fn describe(
         complain(&note);
     }
     let datasets = file.datasets()?;
-    let size = file.store().size();
     let events = events::look(file)?;
     if as_json {
-        let rows =
-            datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
-        let index = file.index().map(|index| index.display().to_string());
-        let file = path.display().to_string();
-        let line = json!({
-            "schema": "thalweg.info/1", "file": file, "format": "HDF5", "size_bytes": size,
-            "cached_share": cached.fraction(), "datasets": rows,
-            "index": index,
-            "nexus": events.map(|events| events.json),
-        });
-        return Ok(format!("{line}\n"));
+        return in_json(path, file, cached, &datasets, events);
     }
     let mut words = format!("{}\n", path.display());
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(words, "  {name:<12} {value}");
     };
     line("format", "HDF5");
-    line("size", &decimal_bytes(size as f64));
+    line("size", &decimal_bytes(file.store().size() as f64));
     line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
     events.iter().flat_map(|events| &events.lines).for_each(|(name, value)| line(name, value));
     if let Some(index) = file.index() {
@@ -196,27 +186,48 @@ pub(crate) fn describe(
     }
     line("datasets", &datasets.len().to_string());
     for dataset in &datasets {
-        let what = match &dataset.found {
-            Found::Array(array) => {
-                let count = if array.shape.is_empty() {
-                    "one".to_owned()
-                } else {
-                    shape_in_words(&array.shape)
-                };
-                let other = file.elsewhere(dataset).len();
-                let place = if other > 0 {
-                    format!("in {other} pieces of other files")
-                } else {
-                    layout(array)
-                };
-                format!("{count} {}, {place}", array.dtype)
-            }
-            Found::Other(what) => match Few::of(file, dataset)? {
-                Some(few) => few.words(),
-                None => format!("not read: {what}"),
-            },
-        };
-        line("", &format!("{}: {what}", dataset.path()));
+        line("", &format!("{}: {}", dataset.path(), dataset_in_words(file, dataset)?));
     }
     Ok(words)
+}
+
+fn in_json(
+    path: &Path,
+    file: &ArrayFile,
+    cached: &Residency,
+    datasets: &[Dataset],
+    events: Option<events::EventSummary>,
+) -> Result<String, Failure> {
+    let rows =
+        datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
+    let line = json!({
+        "schema": "thalweg.info/1",
+        "file": path.display().to_string(),
+        "format": "HDF5",
+        "size_bytes": file.store().size(),
+        "cached_share": cached.fraction(),
+        "datasets": rows,
+        "index": file.index().map(|index| index.display().to_string()),
+        "nexus": events.map(|events| events.json),
+    });
+    Ok(format!("{line}\n"))
+}
+
+fn dataset_in_words(file: &ArrayFile, dataset: &Dataset) -> Result<String, Failure> {
+    let array = match &dataset.found {
+        Found::Array(array) => array,
+        Found::Other(what) => {
+            let sample = VariableSample::of(file, dataset)?;
+            return Ok(sample.map_or_else(|| format!("not read: {what}"), |known| known.words()));
+        }
+    };
+    let count =
+        if array.shape.is_empty() { "one".to_owned() } else { shape_in_words(&array.shape) };
+    let other_files = file.elsewhere(dataset).len();
+    let place = if other_files > 0 {
+        format!("in {other_files} pieces of other files")
+    } else {
+        layout(array)
+    };
+    Ok(format!("{count} {}, {place}", array.dtype))
 }

@@ -1,5 +1,5 @@
-//! A child process that opens an HDF5 file before this one does: libhdf5 may crash on a malformed
-//! file, and then only the child ends.
+//! A child process that opens an HDF5 file before this process does: if libhdf5 crashes on a
+//! malformed file, only the child ends.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use thalweg::control::Control;
 use thalweg::format::fast5::try_reads;
 use thalweg::inspector::{Inspector, look};
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// The command that inspects a file. `own_index`: it finds chunks through the file's own indexes,
 /// even if there is an index beside the file.
@@ -17,23 +17,23 @@ fn inspector(program: PathBuf, own_index: bool) -> Inspector {
     Inspector::new(program, arguments.into_iter().take(if own_index { 3 } else { 2 }))
 }
 
-/// Has each file inspected that libhdf5 is going to open under these options.
+/// Makes a child process inspect each file that libhdf5 is going to open under these options.
 pub(crate) fn inspect_first(options: &Options) {
     if let Ok(program) = std::env::current_exe() {
         inspector(program, options.own_index).watch(&options.control);
     }
 }
 
-/// Has a whole file inspected now.
-pub(super) fn inspect_now(path: &Path, control: &Control) -> Outcome {
+/// Makes a child process inspect a whole file now.
+pub(super) fn inspect_now(path: &Path, control: &Control) -> VerbResult {
     let program =
         std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
     Ok(inspector(program, true).check(path, None, control)?)
 }
 
-/// `thalweg read --vet FILE [DATASET..]`: what the child process does. It opens the file, and reads
+/// `thalweg read --vet FILE [DATASET..]`, the work of the child process: opens the file, and reads
 /// the datasets.
-pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> Outcome {
+pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> VerbResult {
     let [path, datasets @ ..] = paths else { return Ok(()) };
     let datasets: Vec<String> =
         datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();

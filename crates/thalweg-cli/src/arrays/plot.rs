@@ -5,21 +5,21 @@ use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
 
 use super::events::print_findings;
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
-use crate::common::{Failure, Outcome, complain};
-use crate::progress::Progress;
+use crate::common::{Failure, VerbResult, complain};
+use crate::progress::FetchProgress;
 
-/// Times further from the first pulse than a year are errors, and so are times of flight of more
-/// than 100 s: they are not drawn.
+/// Times more than a year from the first pulse, and times of flight of more than 100 s, are errors
+/// in the file, and are not drawn.
 const MOST_TIME_NS: f64 = 366.0 * 86_400.0 * NS;
 const MOST_FLIGHT_NS: f64 = 100.0 * NS;
 /// Larger ids are not drawn.
 const MOST_ID: f64 = u32::MAX as f64;
 
-/// Banks that are drawn; the last bar stands for all others.
+/// The number of bars for banks; the last bar stands for all others.
 const BANKS: usize = 16;
 
-/// The least mean number of pulses of a bar over time: of bars of few pulses, some are higher only
-/// because they have one more pulse.
+/// The least mean number of pulses of a bar over time. Among bars of few pulses, some are higher
+/// only because they happen to have one more pulse.
 const PULSES_A_BAR: f64 = 20.0;
 
 const NS: f64 = 1e9;
@@ -30,7 +30,7 @@ struct EventHistograms {
     times: Histogram,
     /// Pulses that have a time.
     pulses: u64,
-    /// The earliest and the latest time.
+    /// The earliest and the latest of the times.
     ends: Option<(f64, f64)>,
     /// Events of pulses without a time.
     timeless: u64,
@@ -58,7 +58,7 @@ pub(crate) fn event_panels(
         )));
     }
     let banks: Vec<&Bank> = places.iter().filter_map(|&at| nexus.banks().get(at)).collect();
-    let _progress = Progress::watch(&file.options().control, nexus.stored_bytes(&places));
+    let _progress = FetchProgress::watch(&file.options().control, nexus.stored_bytes(&places));
     let mut tally = EventHistograms::new();
     let findings = tally.count_pulses(&nexus, &banks)?;
     tally.count_events(file, &banks)?;
@@ -113,7 +113,7 @@ impl EventHistograms {
     }
 
     /// Counts events by their times of flight and their ids.
-    fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> Outcome {
+    fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> VerbResult {
         // All datasets are read together: the chunks of live files lie in the order in which they
         // were full, not bank by bank.
         let columns: Vec<(&Bank, Column, &Dataset)> = banks

@@ -1,4 +1,4 @@
-//! Several processes that read the same arrays, each its slice: started by this one, or by MPI.
+//! Several processes that read a slice each of the same arrays. This process or MPI starts them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -7,9 +7,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thalweg::arrays::Summary;
 
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
-/// The number of a slice among how many, as in `0/4`; also the rank of the process that reads it.
+/// A slice, and the rank of the process that reads it, as in `0/4`: the first of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SliceNumber {
     pub(super) rank: usize,
@@ -35,21 +35,20 @@ impl FromStr for SliceNumber {
 pub(super) struct ReadTally {
     /// Seconds from the start to the last value.
     pub(super) seconds: f64,
-    /// Seconds between the barriers: from when all processes know what they read to when all have
-    /// read it.
+    /// Seconds between the barriers: from the moment when all processes know their slices to the
+    /// moment when all have read them.
     pub(super) between: f64,
     pub(super) cpu: f64,
     pub(super) bytes: u64,
     pub(super) stored: u64,
     pub(super) fetched: u64,
     pub(super) requests: u64,
-    /// What the values add to each array's checksum.
+    /// The contribution of the values to each array's checksum.
     pub(super) sums: Vec<u64>,
 }
 
 impl ReadTally {
-    /// The tally of a read that took so many seconds: on the clock, of CPU, and between the
-    /// barriers.
+    /// The tally of a read that took these seconds: wall time, CPU time, and between the barriers.
     pub(super) fn new(
         summary: &Summary,
         sums: Vec<u64>,
@@ -68,7 +67,7 @@ impl ReadTally {
         }
     }
 
-    /// What two processes have read together.
+    /// The sum of two tallies; of the seconds, the maximum.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.seconds = self.seconds.max(other.seconds);
         self.between = self.between.max(other.between);
@@ -80,7 +79,7 @@ impl ReadTally {
         self.sums
             .iter_mut()
             .zip(&other.sums)
-            .for_each(|(mine, its)| *mine = mine.wrapping_add(*its));
+            .for_each(|(own, other)| *own = own.wrapping_add(*other));
         self
     }
 }
@@ -97,7 +96,7 @@ pub(super) enum Ranks {
 }
 
 impl Ranks {
-    /// The processes that MPI has started with this one, or that [`lead`] has; else this one
+    /// The processes that MPI, or [`lead`], has started together with this one; or this process
     /// alone.
     pub(super) fn find(slice: Option<SliceNumber>, is_member: bool) -> Result<Self, Failure> {
         match (slice, is_member) {
@@ -118,7 +117,8 @@ impl Ranks {
         })
     }
 
-    /// Refuses several processes in a build without MPI: each would read everything, unnoticed.
+    /// Refuses several processes of MPI in a build without MPI: each would read everything, and
+    /// nobody would notice.
     #[cfg(not(feature = "mpi"))]
     fn world() -> Result<Self, Failure> {
         match crate::common::ranks() {
@@ -157,8 +157,8 @@ impl Ranks {
         }
     }
 
-    /// Waits for rank 0, outside of what is measured. Processes that [`lead`] has started need not
-    /// wait: it has had the file inspected before.
+    /// Waits for rank 0 before the measurement starts. Processes that [`lead`] has started need not
+    /// wait: the leading process has inspected the file before it started them.
     pub(super) fn meet(&self) {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
@@ -167,13 +167,13 @@ impl Ranks {
         }
     }
 
-    /// Ends the other processes too, which would wait for this one.
+    /// Ends the other processes too: they would wait for this one forever.
     pub(super) fn abort(&self, failure: Failure) -> Failure {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
             use mpi::traits::Communicator;
             crate::common::exit(Err(failure));
-            // Aborting ends the launcher too, which may not have passed on the message yet.
+            // Aborting ends the launcher too, which may need a moment to pass on the message.
             std::thread::sleep(std::time::Duration::from_millis(300));
             universe.world().abort(1)
         }
@@ -181,7 +181,7 @@ impl Ranks {
     }
 
     /// Waits for the other processes.
-    pub(super) fn barrier(&self) -> Outcome {
+    pub(super) fn barrier(&self) -> VerbResult {
         match self {
             Self::Alone(_) => Ok(()),
             Self::Member(_) => {
@@ -202,7 +202,7 @@ impl Ranks {
         }
     }
 
-    /// What all processes have read together. `None` in all but the one that reports it.
+    /// The tally of all processes. `None` except in the process that reports it.
     pub(super) fn together(&self, tally: ReadTally) -> Result<Option<ReadTally>, Failure> {
         match self {
             Self::Alone(_) => Ok(Some(tally)),
@@ -250,28 +250,29 @@ fn gathered(world: &mpi::topology::SimpleCommunicator, tally: &ReadTally) -> Opt
     })
 }
 
-fn println_now(line: &str) -> Outcome {
+/// Prints a line, and flushes it.
+fn println_now(line: &str) -> VerbResult {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()?;
     Ok(())
 }
 
-/// A process that this one has started.
-struct Member {
+/// A process that this one has started, with its standard input and output.
+struct MemberProcess {
     child: Child,
-    tell: ChildStdin,
-    hear: BufReader<std::process::ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<std::process::ChildStdout>,
 }
 
-impl Drop for Member {
+impl Drop for MemberProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Member {
+impl MemberProcess {
     fn start(place: SliceNumber) -> Result<Self, Failure> {
         let failed =
             |e| Failure::Failed(thalweg::Error::io(&"thalweg".into(), "starting a process of", e));
@@ -284,37 +285,41 @@ impl Member {
             .spawn()
             .map_err(failed)?;
         match (child.stdin.take(), child.stdout.take()) {
-            (Some(tell), Some(hear)) => Ok(Self { child, tell, hear: BufReader::new(hear) }),
+            (Some(stdin), Some(stdout)) => {
+                Ok(Self { child, stdin, stdout: BufReader::new(stdout) })
+            }
             _ => Err(Failure::Said("a process without pipes".into())),
         }
     }
 
+    /// Waits for a line that the process prints.
     fn line(&mut self) -> Result<String, Failure> {
         let mut line = String::new();
-        let read = self.hear.read_line(&mut line);
+        let read = self.stdout.read_line(&mut line);
         match (read, line.is_empty()) {
             (Ok(_), false) => Ok(line),
-            // It has printed why.
+            // The process has printed the reason.
             _ => Err(Failure::Said(String::new())),
         }
     }
 
-    fn go(&mut self) -> Outcome {
-        self.tell.write_all(b"go\n").map_err(|_| Failure::Said(String::new()))
+    /// Lets a process continue that waits at a barrier.
+    fn go(&mut self) -> VerbResult {
+        self.stdin.write_all(b"go\n").map_err(|_| Failure::Said(String::new()))
     }
 }
 
-/// Starts processes that read a slice each, and adds up what they have read.
+/// Starts processes that read a slice each, and returns the tally of all.
 pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
     let mut members = (0..size)
-        .map(|rank| Member::start(SliceNumber { rank, size }))
+        .map(|rank| MemberProcess::start(SliceNumber { rank, size }))
         .collect::<Result<Vec<_>, _>>()?;
     // The two barriers: before the clock starts, and before it is read.
     for _ in 0..2 {
         for member in &mut members {
             member.line()?;
         }
-        members.iter_mut().try_for_each(Member::go)?;
+        members.iter_mut().try_for_each(MemberProcess::go)?;
     }
     let mut tallies = members.iter_mut().map(|member| {
         let line = member.line()?;

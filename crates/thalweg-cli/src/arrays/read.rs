@@ -19,8 +19,8 @@ use super::inspect::inspect_first;
 use super::ranks::{Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
-use crate::common::{Failure, Outcome, alone, complain, output};
-use crate::progress::Progress;
+use crate::common::{Failure, VerbResult, alone, complain, output};
+use crate::progress::FetchProgress;
 use crate::timing::Started;
 
 /// Which parts of arrays are read, and by which processes.
@@ -31,21 +31,20 @@ pub(crate) struct ArrayArgs {
     #[arg(long, value_name = "SELECTION")]
     #[arg(conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
     select: Option<Select>,
-    /// HDF5: read in so many processes, each its slice, as `mpiexec -n N thalweg read` does with
-    /// MPI
+    /// HDF5: read in N processes, each a slice, as `mpiexec -n N thalweg read` does with MPI
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
     ranks: Option<u16>,
-    /// HDF5: read this slice of how many, counted from 0, as in 0/4; the digests of all add up to
+    /// HDF5: read one slice of SIZE, counted from 0, as in 0/4; the digests of all slices add up to
     /// that of the whole
     #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
     slice: Option<SliceNumber>,
-    /// HDF5: print what so many processes would read of each dataset, a line of JSON for each, and
-    /// read nothing
+    /// HDF5: print what each of N processes would read of each dataset, a line of JSON for each,
+    /// and read nothing
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
     slices: Option<u16>,
-    /// Follow the process that started this one for --ranks
+    /// Take part in a read of the process that started this one with --ranks
     #[arg(long, hide = true, requires = "slice")]
     member: bool,
 }
@@ -69,7 +68,7 @@ pub(crate) struct ReadJob<'a> {
     pub(crate) started: Started,
 }
 
-/// Reads a file of arrays. Gives the file back if it turns out to be one of reads.
+/// Reads a file of arrays. Returns the open file if it turns out to be a file of reads.
 pub(crate) fn read(
     identified: Identified,
     mut job: ReadJob<'_>,
@@ -78,9 +77,9 @@ pub(crate) fn read(
         return by_one_process(identified, &job);
     }
     let leads = job.arrays.ranks.filter(|_| !job.arrays.member).map(usize::from);
-    // What MPI takes to start is no part of reading, as little as an interpreter's start is.
+    // The time that MPI takes to start is not counted, just as an interpreter's start is not.
     let args = job.arrays;
-    let ranks = leaving_out(&mut job.started, || Ranks::find(args.slice, args.member))?;
+    let ranks = without_counting(&mut job.started, || Ranks::find(args.slice, args.member))?;
     let processes = ranks.on_this_machine().max(leads.unwrap_or(1));
     let threads = job.threads.unwrap_or_else(|| (default_threads() / processes).max(1));
     let budget = Budget { threads, ..job.options.budget };
@@ -88,8 +87,8 @@ pub(crate) fn read(
     by_ranks(identified, &job, &ranks, leads, options).map_err(|failure| ranks.abort(failure))
 }
 
-/// Does some work whose time does not count.
-fn leaving_out<T>(started: &mut Started, work: impl FnOnce() -> T) -> T {
+/// Does some work, and moves the start of the measurement by the time that it took.
+fn without_counting<T>(started: &mut Started, work: impl FnOnce() -> T) -> T {
     let before = Started::now();
     let done = work();
     let after = Started::now();
@@ -120,8 +119,8 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
     Ok(None)
 }
 
-/// Reads as one of several processes, or as the only one. `leads`: starts so many processes, which
-/// read.
+/// Reads as one of several processes, or as the only one. `leads`: the number of processes to
+/// start, which read instead of this one.
 fn by_ranks(
     identified: Identified,
     job: &ReadJob<'_>,
@@ -129,7 +128,7 @@ fn by_ranks(
     leads: Option<usize>,
     options: Options,
 ) -> Result<Option<ReadFile>, Failure> {
-    // One process has the file inspected for all.
+    // Rank 0 inspects the file for all.
     let opened = if ranks.own().rank == 0 {
         if !job.is_trusted {
             inspect_first(&options);
@@ -152,8 +151,8 @@ fn by_ranks(
     Ok(None)
 }
 
-/// The arrays among the datasets at or below the paths and patterns, or among all datasets. Prints
-/// what the other datasets are.
+/// The arrays at or below the paths and patterns; without paths, all arrays. Prints what the other
+/// datasets are.
 pub(super) fn arrays_at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
@@ -180,7 +179,7 @@ fn array(dataset: &Dataset) -> Option<&Array> {
 }
 
 /// Reads datasets, and prints a digest of each or figures about all.
-fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
+fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -190,7 +189,7 @@ fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
     }
     let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
     let size = ranks.own().size;
-    let _progress = Progress::watch(&file.options().control, total / size as u64);
+    let _progress = FetchProgress::watch(&file.options().control, total / size as u64);
     if let Some(select) = &job.arrays.select {
         alone()?;
         return digests::selected(file, &datasets, select, job);
@@ -205,7 +204,7 @@ fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> Outcome {
 }
 
 /// Prints what each of `count` processes would read.
-fn print_slices(file: &ArrayFile, datasets: &[Dataset], count: usize) -> Outcome {
+fn print_slices(file: &ArrayFile, datasets: &[Dataset], count: usize) -> VerbResult {
     let mut out = output();
     for slice in file.slices(&datasets.iter().collect::<Vec<_>>(), count)? {
         writeln!(out, "{}", json!(slice))?;

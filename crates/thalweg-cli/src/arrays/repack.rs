@@ -1,4 +1,4 @@
-//! `thalweg convert --repack`: makes an HDF5 file anew, with other chunks or filters.
+//! `thalweg convert --repack`: rewrites an HDF5 file with other chunks or filters.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,37 +13,37 @@ use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use super::inspect::inspect_now;
 use super::shape_in_words;
-use crate::common::{Failure, Outcome, complain, output as standard_output, print_json};
-use crate::progress::Progress;
+use crate::common::{Failure, VerbResult, complain, output as standard_output, print_json};
+use crate::progress::FetchProgress;
 
-/// How to make an HDF5 file anew.
+/// How to rewrite an HDF5 file.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HDF5")]
 pub(crate) struct RepackArgs {
-    /// Make an HDF5 file anew: chunks of a dataset beside each other, in other shapes, with other
-    /// filters; all else as it was
+    /// Rewrite an HDF5 file: the chunks of a dataset next to each other, in other shapes, with
+    /// other filters; everything else as it was
     #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to"])]
     repack: bool,
     /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or
-    /// keep; for one dataset or group with PATH= before it. Without a path it counts for numbers of
-    /// 64 KiB and more
+    /// keep; for one dataset or group with PATH= before it. Without a path it applies to datasets
+    /// of numbers of 64 KiB and more
     #[arg(long, value_name = "[PATH=]SHAPE", requires = "repack")]
-    chunk: Vec<ForPath<Kept<Chunking>>>,
+    chunk: Vec<ForPath<KeepOr<Chunking>>>,
     /// Filters: none, gzip[:LEVEL], shuffle+gzip, zstd[:LEVEL], shuffle+zstd, lz4, fletcher32, or
     /// keep; with PATH= as for --chunk
     // The text is what `--help` shows, without backslashes before the brackets.
     #[allow(rustdoc::broken_intra_doc_links)]
     #[arg(long, value_name = "[PATH=]FILTER", requires = "repack")]
     filter: Vec<ForPath<Filters>>,
-    /// Of which of libhdf5's structures the file is made: chunks are found faster in those of 1.10
+    /// The oldest libhdf5 that can read the file: chunks are found faster in the structures of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
-    libver: Libver,
-    /// HDF5: take the file for harmless; see `thalweg read --help`
+    libver: LibverChoice,
+    /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long, requires = "repack")]
     trusted: bool,
 }
 
-/// A value for a dataset or group; for all where there is no path.
+/// A value for the dataset or group with this path; without a path, for all.
 #[derive(Debug, Clone)]
 struct ForPath<T>(Option<String>, T);
 
@@ -51,7 +51,7 @@ impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A path may have an equals sign in it, a value has none.
+        // A path may contain an equals sign; a value does not.
         match text.rsplit_once('=') {
             None => Ok(Self(None, text.parse()?)),
             Some((path, value)) => Ok(Self(Some(path.to_owned()), value.parse()?)),
@@ -59,11 +59,11 @@ impl<T: FromStr<Err = String>> FromStr for ForPath<T> {
     }
 }
 
-/// A value, or nothing for `keep`.
+/// A value; `None` for `keep`.
 #[derive(Debug, Clone)]
-struct Kept<T>(Option<T>);
+struct KeepOr<T>(Option<T>);
 
-impl<T: FromStr<Err = String>> FromStr for Kept<T> {
+impl<T: FromStr<Err = String>> FromStr for KeepOr<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -71,6 +71,7 @@ impl<T: FromStr<Err = String>> FromStr for Kept<T> {
     }
 }
 
+/// The filters of a dataset; `None` for `keep`.
 #[derive(Debug, Clone)]
 struct Filters(Option<Vec<Coder>>);
 
@@ -83,7 +84,7 @@ impl FromStr for Filters {
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Libver {
+enum LibverChoice {
     /// As the original
     #[default]
     Keep,
@@ -96,33 +97,34 @@ enum Libver {
 }
 
 impl RepackArgs {
-    fn how(&self, verify: bool) -> Repack {
-        let mut wish = TargetLayout::default();
+    /// The options of the library.
+    fn options(&self, verify: bool) -> Repack {
+        let mut layout = TargetLayout::default();
         let mut paths: Vec<(String, TargetLayout)> = Vec::new();
-        let mut wish_of = |path: &Option<String>, set: &dyn Fn(&mut TargetLayout)| {
-            let Some(path) = path else { return set(&mut wish) };
+        let mut set_layout = |path: &Option<String>, set: &dyn Fn(&mut TargetLayout)| {
+            let Some(path) = path else { return set(&mut layout) };
             match paths.iter_mut().find(|(known, _)| known == path) {
-                Some((_, wish)) => set(wish),
+                Some((_, layout)) => set(layout),
                 None => {
-                    let mut wish = TargetLayout::default();
-                    set(&mut wish);
-                    paths.push((path.clone(), wish));
+                    let mut layout = TargetLayout::default();
+                    set(&mut layout);
+                    paths.push((path.clone(), layout));
                 }
             }
         };
-        for ForPath(path, Kept(chunk)) in &self.chunk {
-            wish_of(path, &|wish| wish.chunk.clone_from(chunk));
+        for ForPath(path, KeepOr(chunk)) in &self.chunk {
+            set_layout(path, &|layout| layout.chunk.clone_from(chunk));
         }
         for ForPath(path, Filters(coders)) in &self.filter {
-            wish_of(path, &|wish| wish.coders.clone_from(coders));
+            set_layout(path, &|layout| layout.coders.clone_from(coders));
         }
         let version = match self.libver {
-            Libver::Keep => Version::Keep,
-            Libver::Earliest => Version::Earliest,
-            Libver::V18 => Version::V18,
-            Libver::V110 => Version::V110,
+            LibverChoice::Keep => Version::Keep,
+            LibverChoice::Earliest => Version::Earliest,
+            LibverChoice::V18 => Version::V18,
+            LibverChoice::V110 => Version::V110,
         };
-        Repack { layout: wish, paths, version, verify }
+        Repack { layout, paths, version, verify }
     }
 }
 
@@ -136,14 +138,14 @@ pub(crate) struct RepackJob<'a> {
 }
 
 impl RepackArgs {
-    /// Whether a file is to be made anew.
+    /// Whether --repack is given.
     pub(crate) fn asked(&self) -> bool {
         self.repack
     }
 }
 
-/// Makes a file anew, and prints what was changed.
-pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
+/// Rewrites a file, and prints what was changed.
+pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
     let RepackJob { inputs, output, verify, as_json, options } = job;
     let [input] = inputs else {
         return Err(Failure::Usage(format!(
@@ -155,9 +157,9 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
         inspect_now(input, &options.control)?;
     }
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
-    let progress = Progress::watch(&options.control, bytes);
+    let progress = FetchProgress::watch(&options.control, bytes);
     let started = Instant::now();
-    let report = thalweg::repack::repack(input, output, options, &args.how(verify))
+    let report = thalweg::repack::repack(input, output, options, &args.options(verify))
         .map_err(Failure::of_argument)?;
     drop(progress);
     let took = started.elapsed().as_secs_f64();
@@ -171,7 +173,7 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> Outcome {
     Ok(())
 }
 
-/// Prints what was not made anew.
+/// Prints what was kept as it is.
 fn print_kept(report: &Report) {
     for (path, why) in &report.kept {
         complain(&format!("{path}: kept as it is: {why}"));
@@ -184,13 +186,13 @@ fn print_kept(report: &Report) {
     }
 }
 
-/// Filling is mentioned if it is more than one part in so many of the file.
-const WORTH: u64 = 50;
+/// The padding of last chunks is mentioned if it is more than one part in so many of the file.
+const MENTIONED_PADDING: u64 = 50;
 
 fn in_words(output: &Path, report: &Report, took: f64) -> String {
     let verified =
         if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
-    let filling = if report.bytes_filling * WORTH > report.bytes_after {
+    let filling = if report.bytes_filling * MENTIONED_PADDING > report.bytes_after {
         format!(
             ", {} of it to fill up last chunks: shorter chunks, or a filter, would take less",
             decimal_bytes(report.bytes_filling as f64)

@@ -1,4 +1,4 @@
-//! `--select`: parts of arrays as users of h5py write them: `0:100:2,:,5`, or single elements.
+//! `--select`: parts of arrays in the notation of h5py, as in `0:100:2,:,5`, or single elements.
 
 use std::str::FromStr;
 
@@ -9,16 +9,16 @@ use crate::common::Failure;
 /// The part of each array that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Select {
-    /// Slices of the first dimensions; of the other dimensions everything.
-    Slices(Vec<Slice>),
+    /// Slices of the first dimensions; the other dimensions are read completely.
+    Slices(Vec<DimensionSlice>),
     /// These elements.
     Points(Vec<Vec<u64>>),
 }
 
 /// The part of one dimension that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slice {
-    /// One index: the result does not have this dimension.
+pub(super) enum DimensionSlice {
+    /// One index. The result lacks this dimension.
     At(u64),
     /// From, to (`None`: the end), step.
     Range(u64, Option<u64>, u64),
@@ -48,13 +48,13 @@ impl FromStr for Select {
             };
             let parts: Vec<&str> = text.split(':').collect();
             match parts.len() {
-                1 => Ok(Slice::At(number(text)?)),
+                1 => Ok(DimensionSlice::At(number(text)?)),
                 2 | 3 => {
                     let from = or(parts.first(), Some(0))?;
                     let to = or(parts.get(1), None)?;
                     let step = or(parts.get(2), Some(1))?;
                     match step {
-                        Some(step @ 1..) => Ok(Slice::Range(from.unwrap_or(0), to, step)),
+                        Some(step @ 1..) => Ok(DimensionSlice::Range(from.unwrap_or(0), to, step)),
                         _ => Err("a step is at least 1".into()),
                     }
                 }
@@ -75,11 +75,11 @@ impl Select {
                 return Err(wrong(format!("{} dimensions of {}", slices.len(), shape.len())));
             }
             Self::Slices(slices) => {
-                let all = std::iter::repeat(&Slice::Range(0, None, 1));
+                let all = std::iter::repeat(&DimensionSlice::Range(0, None, 1));
                 let mut kept = Vec::new();
-                let slab = |(slice, &length): (&Slice, &u64)| match *slice {
-                    Slice::At(at) => Slab::from(at..at.saturating_add(1)),
-                    Slice::Range(from, to, step) => {
+                let slab = |(slice, &length): (&DimensionSlice, &u64)| match *slice {
+                    DimensionSlice::At(at) => Slab::from(at..at.saturating_add(1)),
+                    DimensionSlice::Range(from, to, step) => {
                         // As in numpy, what lies beyond the end is left out.
                         let to = to.unwrap_or(length).min(length);
                         let count = to.saturating_sub(from).div_ceil(step);

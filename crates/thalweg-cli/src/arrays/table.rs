@@ -1,4 +1,4 @@
-//! `thalweg read --to` of datasets: as the columns of a table, or as numpy's arrays.
+//! `thalweg read --to` of datasets: writes them as the columns of a table, or as numpy's arrays.
 
 pub(super) mod numbers;
 
@@ -19,16 +19,16 @@ use self::numbers::Element;
 use super::events::{is_npy, table};
 use super::read::arrays_at;
 use super::shape_in_words;
-use crate::common::{Failure, Outcome, complain, output};
-use crate::progress::Progress;
-use crate::table_sink::Sink;
+use crate::common::{Failure, VerbResult, complain, output};
+use crate::progress::FetchProgress;
+use crate::table_sink::TableSink;
 use crate::timing::Started;
 
-/// What is read at a time is this part of the memory budget: it is in memory twice, as bytes and as
-/// columns.
-const SHARE: usize = 8;
+/// The rows that are read at a time take one part in so many of the memory budget: they are in
+/// memory twice, as bytes and as columns.
+const BUDGET_PARTS: usize = 8;
 
-/// A dataset that has values.
+/// A dataset that becomes a column, and its array.
 type Column<'a> = (&'a Dataset, &'a Array);
 
 /// Writes the datasets at or below the paths.
@@ -38,7 +38,7 @@ pub(super) fn run(
     to: &Path,
     as_json: bool,
     started: &Started,
-) -> Outcome {
+) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
@@ -57,7 +57,7 @@ pub(super) fn run(
     }
     let bytes: u64 = columns.iter().map(|(_, array)| array.bytes()).sum();
     {
-        let _progress = Progress::watch(&file.options().control, bytes);
+        let _progress = FetchProgress::watch(&file.options().control, bytes);
         if is_npy(to) {
             arrays(file, &columns, to)?;
         } else {
@@ -79,8 +79,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// A folder with a file for each dataset, at its path.
-fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
+/// Writes a folder with a file for each dataset, at its path.
+fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> VerbResult {
     let folder = NpyFolder::create(to)?;
     let create = |(dataset, array): &Column<'_>| {
         let inner = array.shape.get(1..).unwrap_or_default();
@@ -97,7 +97,7 @@ fn arrays(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
 }
 
 /// Writes a table with a column for each dataset.
-fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
+fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> VerbResult {
     let (path, kind) = table(to)?;
     let length = columns.iter().find_map(|(_, array)| array.shape.first().copied()).unwrap_or(1);
     let name = file.store().name();
@@ -109,7 +109,7 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
         .collect();
     let step = rows_at_a_time(file, columns, length)?;
     let schema = Arc::new(Schema::new(fields));
-    let mut sink = Sink::create(&path, kind, &schema)?;
+    let mut sink = TableSink::create(&path, kind, &schema)?;
     let mut from = 0;
     while from < length {
         let count = step.min(length - from);
@@ -126,7 +126,7 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Outcome {
     sink.finish()
 }
 
-/// Why a dataset is no column of the table.
+/// The failure for a dataset that cannot be a column of the table.
 fn refused(name: &str, dataset: &Dataset, found: &str, expected: &str) -> Failure {
     Failure::Said(format!(
         "{name}: {}: found {found}, expected {expected}; name the datasets, or write .npy",
@@ -134,7 +134,7 @@ fn refused(name: &str, dataset: &Dataset, found: &str, expected: &str) -> Failur
     ))
 }
 
-/// What the elements of each column are. All columns have `length` rows.
+/// The type of the elements of each column. Fails if a column does not have `length` rows.
 fn elements(name: &str, columns: &[Column<'_>], length: u64) -> Result<Vec<Element>, Failure> {
     let element = |(dataset, array): &Column<'_>| {
         if array.shape.first() != Some(&length) {
@@ -172,7 +172,7 @@ fn rows_at_a_time(file: &ArrayFile, columns: &[Column<'_>], length: u64) -> Resu
         _ => None,
     });
     let chunk = chunk.max().unwrap_or(1).max(1);
-    let room = file.options().budget.memory as u64 / SHARE as u64;
+    let room = file.options().budget.memory as u64 / BUDGET_PARTS as u64;
     if row > room {
         let (dataset, _) = columns[0];
         let found = format!("{row} bytes a row");

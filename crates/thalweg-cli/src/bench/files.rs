@@ -7,10 +7,10 @@ use thalweg::reads::{Options, ReadFile};
 use thalweg_gauge::suite::{Make, NeededFile};
 use thalweg_gauge::trial;
 
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// Makes the file `needed` if it is absent. A partly written file has another name.
-pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> Outcome {
+pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
     let path = &needed.path;
     match &needed.make {
         Make::Given => {}
@@ -47,7 +47,7 @@ pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> Outcome {
 }
 
 /// Makes the folder of `path`.
-fn folder(path: &Path) -> Outcome {
+fn folder(path: &Path) -> VerbResult {
     let folder = path.parent().unwrap_or(Path::new("."));
     Ok(std::fs::create_dir_all(folder).map_err(|e| io(folder, "creating", e))?)
 }

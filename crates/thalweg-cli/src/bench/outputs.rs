@@ -9,7 +9,7 @@ use thalweg_gauge::report::{html, markdown};
 use thalweg_gauge::suite::SuiteRecord;
 
 use super::files::io;
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
 /// The files that a run writes.
 pub(super) struct Outputs {
@@ -100,8 +100,8 @@ impl Outputs {
 
     /// Writes the reports. It is called after each comparison, so that an interruption later leaves
     /// a report.
-    pub(super) fn report(&self, done: &[Comparison]) -> Outcome {
-        let write = |path: &Option<PathBuf>, page: &dyn Fn() -> String| -> Outcome {
+    pub(super) fn report(&self, done: &[Comparison]) -> VerbResult {
+        let write = |path: &Option<PathBuf>, page: &dyn Fn() -> String| -> VerbResult {
             match path {
                 Some(path) => Ok(fs::write(path, page()).map_err(|e| io(path, "writing", e))?),
                 None => Ok(()),

@@ -15,7 +15,7 @@ use super::PlannedSuite;
 use super::files::{io, make};
 use super::outputs::Outputs;
 use super::remaining::{Display, RemainingWork};
-use crate::common::{Failure, Outcome, complain, flag_on_interrupt, output};
+use crate::common::{Failure, VerbResult, complain, flag_on_interrupt, output};
 
 pub(super) fn run(
     work: PlannedSuite,
@@ -23,7 +23,7 @@ pub(super) fn run(
     earlier: Vec<Earlier>,
     outputs: &Outputs,
     as_markdown: bool,
-) -> Outcome {
+) -> VerbResult {
     // The first Ctrl-C ends the measurement and still writes the report.
     let stop = flag_on_interrupt();
     let started = Instant::now();
@@ -41,7 +41,7 @@ pub(super) fn run(
         make(needed, &stop)?;
     }
     let display = Display::new(RemainingWork::new(jobs.iter().map(|job| job.guess)));
-    let mut session = Session {
+    let mut session = SuiteRun {
         started,
         budget: work.budget,
         stop: &stop,
@@ -76,7 +76,7 @@ fn is_finished(job: &ComparisonJob) -> bool {
 }
 
 /// The comparisons of a suite while they run.
-struct Session<'a> {
+struct SuiteRun<'a> {
     started: Instant,
     budget: Option<Duration>,
     stop: &'a AtomicBool,
@@ -87,7 +87,7 @@ struct Session<'a> {
     done: Vec<Comparison>,
 }
 
-impl Session<'_> {
+impl SuiteRun<'_> {
     /// Runs job `number`, or takes over its earlier results. False if the budget is spent.
     fn job(&mut self, number: usize, job: &ComparisonJob) -> Result<bool, Failure> {
         if let Some(earlier) = job.plan.resume.as_ref().filter(|_| is_finished(job)) {
@@ -111,7 +111,7 @@ impl Session<'_> {
             }
         };
         let report = if self.as_markdown { markdown(&comparison) } else { text(&comparison) };
-        self.display.aside(|| -> Outcome {
+        self.display.aside(|| -> VerbResult {
             let mut out = output();
             writeln!(out, "{report}")?;
             Ok(out.flush()?)
@@ -165,7 +165,7 @@ fn with_setup_and_cleanup(
     for folder in &job.folders {
         std::fs::create_dir_all(folder).map_err(|e| io(folder, "creating", e))?;
     }
-    let setup: Outcome = job.setup.iter().try_for_each(|command| {
+    let setup: VerbResult = job.setup.iter().try_for_each(|command| {
         trial::run(command, stop)?;
         Ok(())
     });
@@ -184,7 +184,7 @@ fn with_setup_and_cleanup(
 /// The time limit of a clean-up command.
 const CLEANUP: Duration = Duration::from_secs(60);
 
-fn finish(done: &[Comparison], outputs: &Outputs, as_markdown: bool, stopped: bool) -> Outcome {
+fn finish(done: &[Comparison], outputs: &Outputs, as_markdown: bool, stopped: bool) -> VerbResult {
     // The report is written here, too, for runs without a remaining comparison.
     outputs.report(done)?;
     let mut out = output();

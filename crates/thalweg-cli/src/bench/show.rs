@@ -8,11 +8,11 @@ use thalweg_gauge::units::decimal_bytes;
 
 use super::remaining::in_words;
 use super::shipped::SHIPPED;
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 use crate::synth::SyntheticFiles;
 
 /// Prints the suites inside the program.
-pub(super) fn shipped() -> Outcome {
+pub(super) fn shipped() -> VerbResult {
     let mut out = output();
     for (name, text) in SHIPPED {
         let suite = Suite::parse(&format!("{name}.toml"), text, &SyntheticFiles)?;
@@ -22,7 +22,7 @@ pub(super) fn shipped() -> Outcome {
 }
 
 /// Prints the comparisons of a suite, one a line.
-pub(super) fn comparisons(jobs: &[ComparisonJob]) -> Outcome {
+pub(super) fn comparisons(jobs: &[ComparisonJob]) -> VerbResult {
     let mut out = output();
     for job in jobs {
         let arms = job.plan.arms.iter().map(|arm| arm.name.clone());
@@ -33,7 +33,7 @@ pub(super) fn comparisons(jobs: &[ComparisonJob]) -> Outcome {
 }
 
 /// Prints everything that would run, and about how long it takes.
-pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> Outcome {
+pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> VerbResult {
     let mut out = output();
     let seconds: f64 = jobs.iter().map(|job| job.guess.total().as_secs_f64()).sum();
     let trials: usize = jobs.iter().map(|job| job.guess.trials).sum();

@@ -8,7 +8,7 @@ const BINS: i64 = 8192;
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
     width: f64,
-    /// Whether bins were last put together by fives, or never: twos and fives in turn keep the
+    /// Whether bins were last merged by fives, or never: merging by two and five in turn keeps the
     /// widths round.
     by_fives: bool,
     counts: Vec<u64>,
@@ -25,7 +25,7 @@ impl Histogram {
         Self { width: 1.0, by_fives: true, counts: vec![0; 2 * BINS as usize], most, outside: 0 }
     }
 
-    /// Counts a value so many times.
+    /// Counts a value `count` times.
     pub(crate) fn add(&mut self, value: f64, count: u64) {
         if value.is_nan() || value.abs() > self.most {
             self.outside += count;
@@ -71,7 +71,7 @@ impl Histogram {
     }
 }
 
-/// Puts `factor` bins together to one, from zero on to either side.
+/// Merges each `factor` bins into one, starting from zero on either side.
 fn coarser(counts: &[u64], factor: usize) -> Vec<u64> {
     let half = counts.len() / 2;
     let bins = half.div_ceil(factor).max(1);
@@ -99,7 +99,7 @@ mod tests {
         for most in [1, 2, 7, 100, 1000] {
             let bars = forth.bars(most, 0.0);
             assert_eq!(bars, back.bars(most, 0.0));
-            // Zero is an edge, so that what is on either side stays apart.
+            // Zero is an edge, so that the two sides stay separate.
             assert!(bars.len() <= most.max(2), "{} bars of {most}", bars.len());
             for &(left, right, count) in &bars {
                 let inside = values.iter().filter(|value| (left..right).contains(value)).count();

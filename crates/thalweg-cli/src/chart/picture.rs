@@ -14,6 +14,7 @@ use crate::common::Failure;
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 const FAMILY: &str = "sans-serif";
 
+// Colours: text, labels, lines of the grid, data, the ends of the colour scale, empty cells.
 const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 const SOFT: RGBColor = RGBColor(0x57, 0x60, 0x6a);
 const RULE: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
@@ -22,11 +23,11 @@ const PALE: RGBColor = RGBColor(0xe4, 0xef, 0xf7);
 const DARK: RGBColor = RGBColor(0x05, 0x3a, 0x5f);
 const EMPTY: RGBColor = RGBColor(0xf1, 0xf3, 0xf5);
 
-/// Sizes are those of a picture this wide; others are scaled.
+/// Sizes are given for a picture of this width in pixels; other widths scale them.
 const NORMAL_WIDTH: f64 = 1400.0;
 
 pub(super) fn png(title: &str, panels: &[Panel], width: u32) -> Result<Vec<u8>, Failure> {
-    let page = Layout::new(panels.len(), width);
+    let page = PictureLayout::new(panels.len(), width);
     let mut pixels = vec![0; page.width as usize * page.height as usize * 3];
     {
         let root =
@@ -44,7 +45,7 @@ pub(super) fn png(title: &str, panels: &[Panel], width: u32) -> Result<Vec<u8>, 
 }
 
 pub(super) fn svg(title: &str, panels: &[Panel], width: u32) -> Result<String, Failure> {
-    let page = Layout::new(panels.len(), width);
+    let page = PictureLayout::new(panels.len(), width);
     let mut text = String::new();
     {
         let root =
@@ -58,8 +59,8 @@ fn failed(error: impl Display) -> Failure {
     Failure::Said(format!("drawing: {error}"))
 }
 
-/// How panels share a picture.
-struct Layout {
+/// The size of a picture, and how its panels are arranged.
+struct PictureLayout {
     width: u32,
     height: u32,
     columns: usize,
@@ -67,7 +68,7 @@ struct Layout {
     scale: f64,
 }
 
-impl Layout {
+impl PictureLayout {
     fn new(panels: usize, width: u32) -> Self {
         let scale = f64::from(width) / NORMAL_WIDTH;
         let columns = if panels > 1 { 2 } else { 1 };
@@ -204,7 +205,8 @@ impl Layout {
         DB::ErrorType: 'static,
     {
         let (width, height) = area.dim_in_pixel();
-        let (left, room) = (self.px(24.0) as i32, f64::from(width) - f64::from(self.px(70.0)));
+        let left = self.px(24.0) as i32;
+        let room = f64::from(width) - f64::from(self.px(70.0));
         let total: f64 = rows.iter().map(|row| row.1).sum();
         let step = (f64::from(height) / rows.len().max(1) as f64).min(f64::from(self.px(56.0)));
         for (i, (name, value)) in rows.iter().enumerate() {
@@ -213,10 +215,9 @@ impl Layout {
                 format!("{name}: {} ({:.1} %)", rounded(*value), value * 100.0 / total.max(1.0));
             let size = (step * 0.36 / self.scale).min(15.0);
             area.draw(&Text::new(words, (left, top), self.font(size, &INK))).map_err(failed)?;
-            let (above, below) = (top + (step * 0.42) as i32, top + (step * 0.78) as i32);
             let end = left + (room * value / to.max(1.0)).round().max(1.0) as i32;
-            area.draw(&Rectangle::new([(left, above), (end, below)], BLUE.filled()))
-                .map_err(failed)?;
+            let bar = [(left, top + (step * 0.42) as i32), (end, top + (step * 0.78) as i32)];
+            area.draw(&Rectangle::new(bar, BLUE.filled())).map_err(failed)?;
         }
         Ok(())
     }
@@ -231,7 +232,9 @@ impl Layout {
         DB::ErrorType: 'static,
     {
         let (width, height) = area.dim_in_pixel();
-        let (left, top, foot) = (self.px(24.0), self.px(6.0), self.px(40.0));
+        let left = self.px(24.0);
+        let top = self.px(6.0);
+        let foot = self.px(40.0);
         let rows = cells.len().div_ceil(columns.max(1)).max(1);
         let side = (f64::from(width.saturating_sub(left * 2)) / columns.max(1) as f64)
             .min(f64::from(height.saturating_sub(top + foot)) / rows as f64);
@@ -239,7 +242,8 @@ impl Layout {
         let gap = if side > 6.0 { 1 } else { 0 };
         let place = |n: usize, start: u32| f64::from(start) + side * n as f64;
         for (i, cell) in cells.iter().enumerate() {
-            let (row, column) = (i / columns.max(1), i % columns.max(1));
+            let row = i / columns.max(1);
+            let column = i % columns.max(1);
             let from = (place(column, left) as i32, place(row, top) as i32);
             let to = (place(column + 1, left) as i32 - gap, place(row + 1, top) as i32 - gap);
             let colour = cell.as_ref().map_or(EMPTY, |cell| shade(cell.1 / most));
@@ -255,10 +259,10 @@ impl Layout {
     }
 }
 
-/// Labels of a vertical axis.
+/// The number of labels of a vertical axis.
 const LABELS: usize = 6;
 
-/// Height of the title.
+/// The height of the title in pixels.
 const TITLE: f64 = 56.0;
 
 /// A colour from pale to dark, by the square root of the share: small shares are then visible.

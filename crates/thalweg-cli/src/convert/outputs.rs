@@ -1,4 +1,4 @@
-//! The files that `thalweg convert` writes, and the inputs of each.
+//! Decides which files `thalweg convert` writes, and the inputs of each.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,13 +9,13 @@ use thalweg::format::slow5::{Encoding, Framing};
 use thalweg::format::{Format, pod5};
 use thalweg::reads::{Options, ReadFile, ReadSet};
 
-use super::Args;
+use super::ConvertArgs;
 use crate::common::Failure;
 use crate::write::format_of;
 
 /// A file to write.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Output {
+pub(super) struct PlannedOutput {
     pub(super) path: PathBuf,
     pub(super) format: Format,
     /// The files of the set that go into it.
@@ -23,7 +23,7 @@ pub(super) struct Output {
 }
 
 /// The files to write, in the order of the set.
-pub(super) fn outputs(args: &Args, set: &ReadSet) -> Result<Vec<Output>, Failure> {
+pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOutput>, Failure> {
     let format = match args.to {
         None if args.per_file => {
             return Err(Failure::Usage(
@@ -34,25 +34,25 @@ pub(super) fn outputs(args: &Args, set: &ReadSet) -> Result<Vec<Output>, Failure
     };
     let inputs: Vec<&Path> = set.paths().collect();
     let outputs = if args.per_file {
-        let place = |(i, input): (usize, &&Path)| {
+        let output = |(i, input): (usize, &&Path)| {
             let below = args.inputs.iter().find_map(|folder| {
                 input.strip_prefix(folder).ok().filter(|p| !p.as_os_str().is_empty())
             });
             let below = below.or_else(|| input.file_name().map(Path::new)).unwrap_or(input);
             let path = args.output.join(below).with_extension(format.extension());
-            Output { path, format, files: i..i + 1 }
+            PlannedOutput { path, format, files: i..i + 1 }
         };
-        inputs.iter().enumerate().map(place).collect()
+        inputs.iter().enumerate().map(output).collect()
     } else {
-        vec![Output { path: args.output.clone(), format, files: 0..inputs.len() }]
+        vec![PlannedOutput { path: args.output.clone(), format, files: 0..inputs.len() }]
     };
     check(&outputs, &inputs)?;
     Ok(outputs)
 }
 
-/// Refuses an output that is written twice, or that is an input of another output: it would be
-/// overwritten before it is read.
-fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
+/// Refuses an output that would be written twice, and an output that is an input of another one: it
+/// would be overwritten before it is read.
+fn check(outputs: &[PlannedOutput], inputs: &[&Path]) -> Result<(), Failure> {
     let mut from: HashMap<&Path, usize> = HashMap::new();
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.path.as_path()) {
@@ -80,7 +80,7 @@ fn check(outputs: &[Output], inputs: &[&Path]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a file was finished after its inputs were last changed, and has been whole since.
+/// Whether a file is complete, and newer than its inputs.
 pub(super) fn is_whole<'a>(
     path: &Path,
     mut inputs: impl Iterator<Item = &'a Path>,
@@ -92,7 +92,7 @@ pub(super) fn is_whole<'a>(
         return false;
     }
     let Ok(file) = ReadFile::open(path, options.clone()) else { return false };
-    // A file that was cut short may still open: POD5's tables are found without its footer, too.
+    // A truncated file may still open: the tables of POD5 are found even without its footer.
     let end: &[u8] = match file.format() {
         Format::Slow5 => b"\n",
         Format::Blow5 => Framing::new(Encoding::Binary).end_marker(),

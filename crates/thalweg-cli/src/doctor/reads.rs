@@ -1,5 +1,5 @@
-//! `thalweg doctor` of a file of reads: what reading all of it asks of the store, and what its
-//! layout costs.
+//! `thalweg doctor` of a file of reads: the requests of reading all of it, and what in its layout
+//! costs time.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,11 +9,11 @@ use thalweg::engine::Delivery;
 use thalweg::reads::{ReadFile, Selection};
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 use crate::info::findings::{known_reads, record_findings};
 use crate::open::print_note;
 
-pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> Outcome {
+pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
     print_note(path, file);
     let (reads, mut findings) = known_reads(file)?;
     findings.extend(record_findings(file, reads)?);

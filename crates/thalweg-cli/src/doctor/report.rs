@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thalweg::doctor::{Diagnosis, Finding, Gain, Layout, Predicted};
 use thalweg_gauge::units::{bandwidth, decimal_bytes, digits, seconds};
 
-use super::Report;
+use super::DoctorReport;
 use super::stripes::Stripes;
 use crate::arrays::shape_in_words;
 
@@ -17,7 +17,7 @@ const SHOWN: usize = 6;
 /// Prints a line: a name, which may be empty, and a value.
 type Line<'a> = &'a mut dyn FnMut(&str, &str);
 
-pub(super) fn in_words(report: &Report<'_>) -> String {
+pub(super) fn in_words(report: &DoctorReport<'_>) -> String {
     let mut words = format!("{}\n", report.path.display());
     let line: Line<'_> = &mut |name, value| {
         let _ = writeln!(words, "  {name:<10} {value}");
@@ -33,7 +33,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// How the arrays are stored.
-fn array_lines(report: &Report<'_>, line: Line<'_>) {
+fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     let diagnosis = &report.diagnosis;
     let layouts = &diagnosis.layouts;
     let words = format!(
@@ -70,7 +70,7 @@ fn array_lines(report: &Report<'_>, line: Line<'_>) {
 }
 
 /// The store, and how long reading takes there.
-fn time_lines(report: &Report<'_>, line: Line<'_>) {
+fn time_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     let Diagnosis { model, requests, thalweg, libhdf5, .. } = &report.diagnosis;
     let words = format!(
         "latency {}, {}, {} requests/s: {}",
@@ -81,7 +81,8 @@ fn time_lines(report: &Report<'_>, line: Line<'_>) {
     );
     line("store", &words);
     let range = report.range().map_or_else(String::new, |(least, most)| {
-        let (least, most) = (seconds(least), seconds(most));
+        let least = seconds(least);
+        let most = seconds(most);
         format!("; {least} to {most}, for how fast the store is, is assumed")
     });
     let longest = if thalweg.is_bound_by_processor() { "processor" } else { "store" };
@@ -107,7 +108,7 @@ fn time_lines(report: &Report<'_>, line: Line<'_>) {
 }
 
 /// What would make the file faster to read, and what that gains.
-fn finding_lines(report: &Report<'_>, line: Line<'_>) {
+fn finding_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     let Diagnosis { thalweg, libhdf5, findings, stored, .. } = &report.diagnosis;
     if findings.is_empty() {
         line("finding", "nothing that would make it faster");
@@ -187,7 +188,7 @@ fn predicted(time: &Predicted, range: Option<(f64, f64)>) -> Value {
     })
 }
 
-pub(super) fn in_json(report: &Report<'_>) -> Value {
+pub(super) fn in_json(report: &DoctorReport<'_>) -> Value {
     let Diagnosis { layouts, model, requests, thalweg, libhdf5, findings, .. } = &report.diagnosis;
     let layout = |layout: &Layout| {
         json!({

@@ -1,4 +1,4 @@
-//! `thalweg graph add`: vertices and edges, one change of the network.
+//! `thalweg graph add`: adds vertices and edges, in one change of the network.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use thalweg::graph::{Change, Committed, Population, Writer};
 
 use super::open::OpenArgs;
 use super::vertices::{parse_ids, parse_pairs};
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 
-/// Add vertices and edges to a store, all of them or none; they are there for good when it returns
+/// Add vertices and edges to a store, all of them or none; they are durable when it returns
 ///
-/// Vertices at the ends of edges are made where they are missing. An edge that is there already is
-/// left as it is, unless its population knows several between two vertices.
+/// Missing vertices at the ends of edges are added too. An edge that exists already is left as it
+/// is, unless its population may have several edges between two vertices.
 ///
 /// Example: thalweg graph add network --vertices Neuron:1000,1001 --edges
 /// Astrocyte-Neuron:0-1000,0-1001
 ///
 /// Example: thalweg graph add network --edges gap:1-2,2-3 --between Neuron,Neuron
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphAddArgs {
     /// The store, which is made if there is none
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -35,69 +35,77 @@ pub(super) struct Args {
     /// The types that a new population connects
     #[arg(long, value_name = "FROM,TO", requires = "edges")]
     between: Option<String>,
-    /// Edges of a new population can be followed in their direction only, unless asked for
+    /// Edges of a new population can be followed in their direction only, unless a query says
     /// otherwise
     #[arg(long, requires = "between")]
     directed: bool,
-    /// There may be several edges of a new population between two vertices
+    /// A new population may have several edges between two vertices
     #[arg(long, requires = "between")]
     several: bool,
-    /// Print a JSON line about it
+    /// Print a JSON line about the change
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
     let mut writer = Writer::open(&args.store, args.open.options())?;
-    let none = Arc::new(Schema::empty());
     let mut changes = Vec::new();
     for text in &args.vertices {
-        let (name, ids) = split(text, "TYPE:IDS")?;
+        let (name, ids) = split_form(text, "TYPE:IDS")?;
         let ids = parse_ids(ids)?;
         let vertex_type = match writer.network().type_of(name) {
             Ok(number) => number,
-            Err(_) => writer.vertex_type(name, &none)?,
+            Err(_) => writer.vertex_type(name, &Arc::new(Schema::empty()))?,
         };
         changes.push(Change::AddVertices { vertex_type, ids, attributes: None });
     }
     for text in &args.edges {
-        let (name, pairs) = split(text, "POPULATION:PAIRS")?;
+        let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
         let edges = parse_pairs(pairs)?;
-        let population = match (&args.between, writer.network().population_of(name)) {
-            (None, known) => known?,
-            (Some(between), _) => {
-                let Some((source, target)) = between.split_once(',') else {
-                    return Err(Failure::Usage(format!(
-                        "--between {between:?} is no pair of types, as in Neuron,Synapse"
-                    )));
-                };
-                writer.population(&Population {
-                    name: name.into(),
-                    source: source.into(),
-                    target: target.into(),
-                    is_directed: args.directed,
-                    is_multi: args.several,
-                    attributes: none.clone(),
-                })?
-            }
+        let population = match &args.between {
+            Some(between) => new_population(args, &mut writer, name, between)?,
+            None => writer.network().population_of(name)?,
         };
         changes.push(Change::AddEdges { population, edges, attributes: None });
     }
-    let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    tell(&done, args.json)?;
+    let committed = writer.commit(changes).map_err(Failure::of_argument)?;
+    print_changes(&committed, args.json)?;
     Ok(writer.finish()?)
 }
 
-pub(super) fn split<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
+/// Adds a population without attributes between two types.
+fn new_population(
+    args: &GraphAddArgs,
+    writer: &mut Writer,
+    name: &str,
+    between: &str,
+) -> Result<usize, Failure> {
+    let Some((source, target)) = between.split_once(',') else {
+        return Err(Failure::Usage(format!(
+            "--between {between:?} is no pair of types, as in Neuron,Synapse"
+        )));
+    };
+    Ok(writer.population(&Population {
+        name: name.into(),
+        source: source.into(),
+        target: target.into(),
+        is_directed: args.directed,
+        is_multi: args.several,
+        attributes: Arc::new(Schema::empty()),
+    })?)
+}
+
+/// Splits `NAME:REST` at the last colon. `form` is for the message.
+pub(super) fn split_form<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
     text.rsplit_once(':')
         .ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
 }
 
 /// Prints what a change has added and removed.
-pub(super) fn tell(done: &Committed, as_json: bool) -> Outcome {
-    let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = done;
+pub(super) fn print_changes(committed: &Committed, as_json: bool) -> VerbResult {
+    let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = committed;
     let mut out = output();
     if as_json {
         let report = json!({

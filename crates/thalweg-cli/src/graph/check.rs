@@ -1,52 +1,44 @@
-//! `thalweg graph check`: is it what was written?
+//! `thalweg graph check`: checks that a store is undamaged, and repairs it into a new one.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use serde_json::json;
+use thalweg::graph::{Checked, Network};
 
 use super::open::OpenArgs;
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
-/// Check a store: every page against its checksum, and whether lists and counts make sense
+/// Check a store: every page against its checksum, and whether lists and counts are consistent
 ///
-/// With --repair, what is left of a damaged store is written to a new one, and what is lost is
-/// told. A list of neighbours that cannot be read is made out of those of the vertices at the other
-/// ends. The damaged store is left as it is. The exit code is 0 if nothing is lost.
+/// With --repair, what is intact in a damaged store is written to a new one, and what is lost is
+/// listed. A list of neighbours that cannot be read is restored from the lists of the vertices at
+/// the other ends. The damaged store is not changed. The exit code is 0 if nothing is lost.
 ///
 /// Example: thalweg graph check network
 ///
 /// Example: thalweg graph check damaged --repair mended
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphCheckArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
-    /// Write what is left to a new store: a folder that is empty or not there
+    /// Write what is intact to a new store: a folder that is empty or does not exist
     #[arg(long, value_name = "OUT")]
     repair: Option<PathBuf>,
-    /// Print a JSON line about it
+    /// Print a JSON line about the result
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
     if let Some(out) = &args.repair {
         return super::repair::run(&args.store, out, args.json, &args.open.options());
     }
     let network = args.open.read(&args.store)?;
-    let bar = std::io::IsTerminal::is_terminal(&std::io::stderr())
-        .then(|| crate::progress::bar(network.storage().bytes));
-    let checked = network.check(&mut |bytes| {
-        if let Some(bar) = &bar {
-            bar.set_position(bytes);
-        }
-    })?;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    let checked = check(&network)?;
     let mut out = output();
     let damaged = !checked.defects.is_empty();
     if args.json {
@@ -77,4 +69,19 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     out.flush()?;
     if damaged { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+/// Checks a network, with a progress bar on a terminal.
+fn check(network: &Network) -> thalweg::Result<Checked> {
+    let bar =
+        std::io::stderr().is_terminal().then(|| crate::progress::bar(network.storage().bytes));
+    let checked = network.check(&mut |bytes| {
+        if let Some(bar) = &bar {
+            bar.set_position(bytes);
+        }
+    })?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok(checked)
 }

@@ -1,4 +1,4 @@
-//! `thalweg graph compact`: one segment of all.
+//! `thalweg graph compact`: writes all segments and the log of a store into one segment.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,27 +6,27 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::open::{CodingChoice, OpenArgs};
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 
-/// Make one segment of all that is in a store, and of its log: smaller, and quicker to read
+/// Write all that is in a store, and in its log, into one segment: smaller, and faster to read
 ///
 /// Example: thalweg graph compact network
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphCompactArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
-    /// How ids are kept
+    /// How ids are stored
     #[arg(long, value_enum, default_value_t)]
     ids: CodingChoice,
-    /// Print a JSON line about it
+    /// Print a JSON line about the sizes
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphCompactArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let before = writer.network().storage();
     writer.set_coding(args.ids.into());
@@ -34,13 +34,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     let after = writer.network().storage();
     let mut out = output();
     if args.json {
-        let of = |storage: thalweg::graph::StorageUse| {
+        let as_json = |storage: thalweg::graph::StorageUse| {
             json!({
                 "segments": storage.segments, "bytes": storage.bytes,
                 "changes_in_log": storage.changes_in_log,
             })
         };
-        writeln!(out, "{}", json!({ "before": of(before), "after": of(after) }))?;
+        writeln!(out, "{}", json!({ "before": as_json(before), "after": as_json(after) }))?;
     } else {
         writeln!(
             out,

@@ -4,17 +4,18 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::json;
+use thalweg::graph::Network;
 
 use super::neighbors::DirectionChoice;
 use super::open::OpenArgs;
-use super::vertices;
-use crate::common::{Failure, Outcome, output};
+use super::vertices::{self, ChosenVertices};
+use crate::common::{Failure, VerbResult, output};
 
-/// Print how many neighbours vertices have, a line each; no list is read
+/// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
 ///
 /// Example: thalweg graph degree network --from Astrocyte --to Synapse --plot degrees.png
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphDegreeArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -27,40 +28,41 @@ pub(super) struct Args {
     /// Which edges to follow
     #[arg(long, value_enum, default_value_t)]
     direction: DirectionChoice,
-    /// Only the least, the mean and the greatest
+    /// Print only the least, the mean and the greatest
     #[arg(long)]
     summary: bool,
-    /// Print JSON: a line each, or one with --summary
+    /// Print JSON: a line for each vertex, or one line with --summary
     #[arg(long)]
     json: bool,
-    /// Draw their distribution; the name ends in .png, .svg or .html
+    /// Draw the distribution to a file whose name ends in .png, .svg or .html
     #[arg(long, value_name = "OUT")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-/// Vertices that are looked up together.
-const TOGETHER: usize = 1 << 14;
+/// Vertices whose degrees are looked up in one call.
+const VERTICES_AT_ONCE: usize = 1 << 14;
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
-    let ways = network.adjacencies(from.vertex_type, to, args.direction.into());
-    if ways.is_empty() {
+    let adjacencies = network.adjacencies(from.vertex_type, to, args.direction.into());
+    if adjacencies.is_empty() {
         return Err(Failure::Usage(format!(
             "{}: no population connects these; `thalweg graph info` lists them",
             args.store.display()
         )));
     }
+    let is_summary = args.summary || args.plot.is_some();
     let mut out = output();
     let mut tally = DegreeTally::default();
-    let mut show = |ids: &[u64]| -> Outcome {
-        for ids in ids.chunks(TOGETHER) {
-            for (id, degree) in ids.iter().zip(network.degrees(&ways, ids)?) {
+    each_vertex(&network, from, |ids| {
+        for ids in ids.chunks(VERTICES_AT_ONCE) {
+            for (id, degree) in ids.iter().zip(network.degrees(&adjacencies, ids)?) {
                 tally.add(degree);
-                match (args.summary || args.plot.is_some(), args.json) {
+                match (is_summary, args.json) {
                     (true, _) => {}
                     (false, true) => {
                         writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?;
@@ -70,49 +72,50 @@ pub(super) fn run(args: &Args) -> Outcome {
             }
         }
         Ok(())
-    };
-    match from.ids {
-        Some(mut ids) => {
-            ids.sort_unstable();
-            ids.dedup();
-            show(&ids)?;
-        }
-        None => {
-            let mut failed = None;
-            network
-                .vertices(from.vertex_type, 0..=u64::MAX, &mut |ids| {
-                    show(ids).map_err(|failure| {
-                        failed = Some(failure);
-                        thalweg::Error::Cancelled
-                    })
-                })
-                .or_else(|error| failed.take().map_or(Err(Failure::Failed(error)), Err))?;
-        }
-    }
-    if args.summary || args.plot.is_some() {
+    })?;
+    if is_summary {
         tally.print(args.json, &mut out)?;
     }
     out.flush()?;
     if let Some(path) = &args.plot {
-        let title = format!(
-            "{}: neighbours of {}{}",
-            args.store.display(),
-            args.from,
-            args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"))
-        );
+        let among = args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"));
+        let title = format!("{}: neighbours of {}{among}", args.store.display(), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
     }
     Ok(())
 }
 
-/// How many neighbours the vertices have.
+/// Shows the ids of the chosen vertices in ascending order, each once, many in a call.
+fn each_vertex(
+    network: &Network,
+    chosen: ChosenVertices,
+    mut show: impl FnMut(&[u64]) -> VerbResult,
+) -> VerbResult {
+    if let Some(mut ids) = chosen.ids {
+        ids.sort_unstable();
+        ids.dedup();
+        return show(&ids);
+    }
+    // The library stops with `Cancelled` if `show` fails; the failure is kept here.
+    let mut failed = None;
+    network
+        .vertices(chosen.vertex_type, 0..=u64::MAX, &mut |ids| {
+            show(ids).map_err(|failure| {
+                failed = Some(failure);
+                thalweg::Error::Cancelled
+            })
+        })
+        .or_else(|error| failed.take().map_or(Err(Failure::Failed(error)), Err))
+}
+
+/// Statistics of the degrees.
 #[derive(Debug, Default)]
 struct DegreeTally {
     count: u64,
     sum: u64,
     least: Option<u64>,
     most: Option<u64>,
-    /// How many have each degree.
+    /// The number of vertices with each degree.
     values: std::collections::BTreeMap<u64, u64>,
 }
 

@@ -16,7 +16,7 @@ use thalweg::graph::{EdgeBatch, EdgeSource, Input, Population};
 
 use crate::common::Failure;
 
-/// What a list of edges does not say itself.
+/// What the file of a list of edges does not say.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "For lists of edges")]
 pub(super) struct EdgeListArgs {
@@ -29,13 +29,13 @@ pub(super) struct EdgeListArgs {
     /// The type of the vertices that edges lead to
     #[arg(long, value_name = "TYPE", default_value = "vertex")]
     to_type: String,
-    /// Edges can be followed in their direction only, unless asked for otherwise: the default
+    /// Edges can be followed in their direction only, unless a query says otherwise (the default)
     #[arg(long, overrides_with = "undirected")]
     directed: bool,
     /// Edges can be followed from either end
     #[arg(long, overrides_with = "directed")]
     undirected: bool,
-    /// There may be several edges between two vertices; else only the first is kept
+    /// Keep several edges between two vertices; otherwise only the first is kept
     #[arg(long)]
     several: bool,
 }
@@ -55,15 +55,15 @@ impl EdgeListArgs {
     }
 }
 
-/// The kinds of lists, by how the file's name ends.
+/// The format of a list of edges, by the ending of the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Values with this byte between them.
+pub(super) enum ListFormat {
+    /// Text with this byte between values.
     Text(u8),
     Parquet,
 }
 
-impl Form {
+impl ListFormat {
     pub(super) fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "csv" => Some(Self::Text(b',')),
@@ -77,7 +77,7 @@ impl Form {
 /// The edges of a list.
 pub(super) fn open(
     path: &Path,
-    form: Form,
+    format: ListFormat,
     options: &InputOptions,
     args: &EdgeListArgs,
 ) -> Result<Input, Failure> {
@@ -88,15 +88,18 @@ pub(super) fn open(
         let what = "a list of edges from a folder, pipe or device".into();
         return Err(Error::Unsupported { file: name, what, advice }.into());
     }
-    let edges: Box<dyn EdgeSource> = match form {
-        Form::Text(comma) => Box::new(text::TextEdges::open(path, &name, comma, options, args)?),
-        Form::Parquet => Box::new(parquet::ParquetEdges::open(path, &name, options, args)?),
+    let edges: Box<dyn EdgeSource> = match format {
+        ListFormat::Text(delimiter) => {
+            Box::new(text::TextEdges::open(path, &name, delimiter, options, args)?)
+        }
+        ListFormat::Parquet => Box::new(parquet::ParquetEdges::open(path, &name, options, args)?),
     };
     Ok(Input { edges: vec![edges], ..Input::default() })
 }
 
-/// The places of the ends' columns: by name, or else the first two.
-fn ends(names: &[&str]) -> [usize; 2] {
+/// The numbers of the columns of sources and targets: those with these names, or else the first
+/// two.
+fn end_columns(names: &[&str]) -> [usize; 2] {
     let at = |end: &str| names.iter().position(|name| name.trim().eq_ignore_ascii_case(end));
     match (at("source"), at("target")) {
         (Some(source), Some(target)) => [source, target],
@@ -104,13 +107,13 @@ fn ends(names: &[&str]) -> [usize; 2] {
     }
 }
 
-/// A name that comes twice.
-fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
+/// The first name that is repeated.
+fn repeated_name<'a>(names: &[&'a str]) -> Option<&'a str> {
     let mut seen = std::collections::HashSet::new();
     names.iter().copied().find(|name| !seen.insert(*name))
 }
 
-/// Fills the runs: vertices, and how many edges in a row leave from each.
-fn runs(sources: &[u64], edges: &mut EdgeBatch) {
-    edges.runs.extend(sources.chunk_by(|one, two| one == two).map(|same| (same[0], same.len())));
+/// Adds the runs: each is a source, and the number of consecutive edges that leave it.
+fn push_runs(sources: &[u64], edges: &mut EdgeBatch) {
+    edges.runs.extend(sources.chunk_by(|one, next| one == next).map(|run| (run[0], run.len())));
 }

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use thalweg::graph::{Network, Population, PopulationEntry, VertexType};
 
 use super::open::OpenArgs;
-use crate::common::{Outcome, output, print_json};
+use crate::common::{VerbResult, output, print_json};
 
-/// Show what is in a store: types of vertices, populations of edges, how many there are, and what
-/// they take
+/// Show what is in a store: types of vertices, populations of edges, their counts, and the bytes on
+/// disk
 ///
 /// Example: thalweg graph info network
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphInfoArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Args {
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphInfoArgs) -> VerbResult {
     let network = args.open.read(&args.store)?;
     if args.json {
         print_json(&as_json(&args.store, &network))
@@ -78,7 +78,7 @@ fn with_attributes(attributes: &SchemaRef) -> String {
     if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) }
 }
 
-fn print_in_words(store: &Path, network: &Network) -> Outcome {
+fn print_in_words(store: &Path, network: &Network) -> VerbResult {
     let storage = network.storage();
     let mut out = output();
     writeln!(

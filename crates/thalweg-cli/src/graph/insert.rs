@@ -1,4 +1,4 @@
-//! `thalweg graph insert`: what adding edges takes.
+//! `thalweg graph insert`: measures how long it takes to add edges.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,91 +8,100 @@ use std::time::Instant;
 use serde_json::json;
 use thalweg::graph::{Adjacency, Change, Side};
 
+use super::neighbors::digest;
 use super::open::OpenArgs;
-use crate::common::{MEASURING, Outcome, output};
+use crate::common::{MEASURING, VerbResult, output};
+use crate::timing::{Started, with_build};
 
 /// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a
 /// time
 ///
-/// The edges are those that the other stores are given (peers/common/graph_peer.py).
+/// The programs for other stores (peers/common/graph_peer.py) insert the same edges.
 ///
 /// Example: thalweg graph insert network --edges 1000
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphInsertArgs {
     /// The store, which has a population Astrocyte-Synapse
     #[arg(value_name = "STORE")]
     store: PathBuf,
-    /// How many
+    /// How many edges to add
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     edges: u64,
-    /// How many at a time
+    /// How many edges to add in one commit
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = MEASURING)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
     /// After each commit, print how many edges are durable
     #[arg(long, conflicts_with = "json", help_heading = MEASURING)]
     tell: bool,
-    /// Print a JSON line about it
+    /// Print a JSON line about the insertions
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-/// Where no synapse is: they are inserted from here on.
-const NEW: u64 = 1 << 40;
-/// Knuth's multiplicative hash: astrocytes in an order without a pattern.
-const SCATTER: u64 = 2_654_435_761;
+/// The id of the first new synapse: far above the ids of a real network.
+const FIRST_NEW_SYNAPSE: u64 = 1 << 40;
+/// The multiplier of Knuth's multiplicative hash (TAOCP, volume 3, section 6.4): it takes the
+/// astrocytes in an order without a pattern.
+const HASH_MULTIPLIER: u64 = 2_654_435_761;
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphInsertArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let population = writer.network().population_of("Astrocyte-Synapse")?;
     let astrocytes = writer.network().vertex_count(writer.network().type_of("Astrocyte")?).max(1);
-    let mut times = Vec::new();
-    let (began, cpu) = (Instant::now(), super::neighbors::cpu_s());
+    let mut seconds_per_edge = Vec::new();
+    let started = Started::now();
     for first in (0..args.edges).step_by(args.batch as usize) {
         let last = (first + args.batch).min(args.edges);
         let edges: Vec<(u64, u64)> =
-            (first..last).map(|i| (i.wrapping_mul(SCATTER) % astrocytes, NEW + i)).collect();
-        let asked = Instant::now();
+            (first..last).map(|i| (source(i, astrocytes), FIRST_NEW_SYNAPSE + i)).collect();
+        let commit_began = Instant::now();
         writer.commit(vec![Change::AddEdges { population, edges, attributes: None }])?;
         if args.tell {
             let mut out = output();
             writeln!(out, "durable\t{last}")?;
             out.flush()?;
         }
-        times.push(asked.elapsed().as_secs_f64() / (last - first) as f64);
+        seconds_per_edge.push(commit_began.elapsed().as_secs_f64() / (last - first) as f64);
     }
     writer.finish()?;
-    let (seconds, cpu) = (began.elapsed().as_secs_f64(), super::neighbors::cpu_s() - cpu);
-    times.sort_by(f64::total_cmp);
-    let quantile = |q: f64| times.get((times.len() as f64 * q) as usize).or(times.last()).copied();
+    let (seconds, cpu) = started.seconds();
     let mut out = output();
     if args.json {
-        let touched: BTreeSet<u64> =
-            (0..args.edges).map(|i| i.wrapping_mul(SCATTER) % astrocytes).collect();
+        seconds_per_edge.sort_by(f64::total_cmp);
+        let touched: BTreeSet<u64> = (0..args.edges).map(|i| source(i, astrocytes)).collect();
         let touched: Vec<u64> = touched.into_iter().collect();
-        let ways = [Adjacency { population, side: Side::Out }];
+        let adjacencies = [Adjacency { population, side: Side::Out }];
         let report = json!({
             "workload": "thalweg-graph-insert",
             "open_to_last_s": seconds,
             "cpu_s": cpu,
             "edges": args.edges,
             "batch": args.batch,
-            "seconds_an_insert": { "p50": quantile(0.5), "p99": quantile(0.99) },
-            "digest": super::neighbors::digest_of(writer.network(), &ways, &touched)?,
+            "seconds_an_insert": {
+                "p50": quantile(&seconds_per_edge, 0.5), "p99": quantile(&seconds_per_edge, 0.99),
+            },
+            "digest": digest::of_vertices(writer.network(), &adjacencies, &touched)?,
             "stages": {},
             "bytes_stored": writer.network().storage().bytes,
         });
-        writeln!(out, "{}", crate::timing::with_build(report))?;
+        writeln!(out, "{}", with_build(report))?;
     } else {
-        writeln!(
-            out,
-            "{} edges in {seconds:.3} s ({:.0} a second)",
-            args.edges,
-            args.edges as f64 / seconds
-        )?;
+        let rate = args.edges as f64 / seconds;
+        writeln!(out, "{} edges in {seconds:.3} s ({rate:.0} a second)", args.edges)?;
     }
     out.flush()?;
     Ok(())
+}
+
+/// The astrocyte that new edge `i` leaves.
+fn source(i: u64, astrocytes: u64) -> u64 {
+    i.wrapping_mul(HASH_MULTIPLIER) % astrocytes
+}
+
+/// The value below which a share `q` of the sorted values lies.
+fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    sorted.get((sorted.len() as f64 * q) as usize).or(sorted.last()).copied()
 }

@@ -18,8 +18,8 @@ pub(super) struct OpenArgs {
     /// Memory for buffers and for sorting, as in 64MiB or 1GB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,
-    /// Read the store's files rather than map them: for file systems where somebody else may
-    /// shorten them
+    /// Read the store's files instead of mapping them: for file systems where another program may
+    /// truncate them
     #[arg(long)]
     no_map: bool,
 }
@@ -35,6 +35,7 @@ impl OpenArgs {
         }
     }
 
+    /// Opens an existing network for reading.
     pub(super) fn read(&self, store: &Path) -> Result<Network, Failure> {
         Ok(Network::open(store, self.options())?)
     }

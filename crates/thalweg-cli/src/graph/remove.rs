@@ -1,19 +1,19 @@
-//! `thalweg graph remove`: vertices and edges, one change of the network.
+//! `thalweg graph remove`: removes vertices and edges, in one change of the network.
 
 use std::path::PathBuf;
 
 use thalweg::graph::Change;
 
-use super::add::{split, tell};
+use super::add::{print_changes, split_form};
 use super::open::OpenArgs;
 use super::vertices;
-use crate::common::{Failure, Outcome};
+use crate::common::{Failure, VerbResult};
 
 /// Remove vertices (with all edges from and to them) and edges from a store, all of them or none
 ///
 /// Example: thalweg graph remove network --vertices Neuron:17 --edges Astrocyte-Neuron:0-18,0-19
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GraphRemoveArgs {
     /// The store
     #[arg(value_name = "STORE")]
     store: PathBuf,
@@ -23,35 +23,35 @@ pub(super) struct Args {
     /// Edges: POPULATION:1-2,3-4 or POPULATION:FILE, or POPULATION for all of them
     #[arg(long, value_name = "POPULATION[:PAIRS]")]
     edges: Vec<String>,
-    /// Print a JSON line about it
+    /// Print a JSON line about the change
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let mut changes = Vec::new();
     for text in &args.edges {
         changes.push(match writer.network().population_of(text) {
             Ok(population) => Change::ClearEdges { population },
             Err(_) => {
-                let (name, pairs) = split(text, "POPULATION or POPULATION:PAIRS")?;
+                let (name, pairs) = split_form(text, "POPULATION or POPULATION:PAIRS")?;
                 let population = writer.network().population_of(name)?;
                 Change::RemoveEdges { population, edges: vertices::parse_pairs(pairs)? }
             }
         });
     }
     for text in &args.vertices {
-        let some = vertices::parse(writer.network(), text)?;
-        let vertex_type = some.vertex_type;
-        changes.push(match some.ids {
+        let chosen = vertices::parse(writer.network(), text)?;
+        let vertex_type = chosen.vertex_type;
+        changes.push(match chosen.ids {
             Some(ids) => Change::RemoveVertices { vertex_type, ids },
             None => Change::ClearVertices { vertex_type },
         });
     }
-    let done = writer.commit(changes).map_err(Failure::of_argument)?;
-    tell(&done, args.json)?;
+    let committed = writer.commit(changes).map_err(Failure::of_argument)?;
+    print_changes(&committed, args.json)?;
     Ok(writer.finish()?)
 }

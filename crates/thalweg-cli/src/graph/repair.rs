@@ -1,4 +1,4 @@
-//! `thalweg graph check --repair`: what is left of a store, in a new one.
+//! `thalweg graph check --repair`: writes what is intact in a store to a new one.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -6,120 +6,124 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use thalweg::graph::{NetworkOptions, RepairReport, RepairSummary};
+use thalweg::graph::{LostRecords, NetworkOptions, RepairReport, RepairSummary};
 
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 
-pub(super) fn run(store: &Path, to: &Path, json: bool, options: &NetworkOptions) -> Outcome {
-    let done = thalweg::graph::repair(store, to, options).map_err(Failure::of_argument)?;
+/// Ranges of ids that are listed in words; JSON has all of them.
+const SHOWN_RANGES: usize = 8;
+
+pub(super) fn run(store: &Path, to: &Path, as_json: bool, options: &NetworkOptions) -> VerbResult {
+    let report = thalweg::graph::repair(store, to, options).map_err(Failure::of_argument)?;
     let mut out = output();
-    if json {
-        writeln!(out, "{}", told(to, &done))?;
+    if as_json {
+        writeln!(out, "{}", in_json(to, &report))?;
     } else {
-        done.defects.iter().for_each(|defect| complain(&defect.error));
-        for (kept, what) in kinds(&done) {
-            write!(out, "{}", lines(kept, what))?;
+        report.defects.iter().for_each(|defect| complain(&defect.error));
+        for summary in &report.vertices {
+            write!(out, "{}", in_words(summary, "vertices"))?;
         }
-        let outcome = if done.is_complete() { "nothing is lost" } else { "not all is there" };
+        for summary in &report.edges {
+            write!(out, "{}", in_words(summary, "edges"))?;
+        }
+        let outcome = if report.is_complete() { "nothing is lost" } else { "not all is there" };
         writeln!(out, "{}: {outcome}", to.display())?;
     }
     out.flush()?;
-    if done.is_complete() { Ok(()) } else { Err(Failure::Said(String::new())) }
+    if report.is_complete() { Ok(()) } else { Err(Failure::Said(String::new())) }
 }
 
-fn kinds(done: &RepairReport) -> impl Iterator<Item = (&RepairSummary, &'static str)> {
-    done.vertices
-        .iter()
-        .map(|kept| (kept, "vertices"))
-        .chain(done.edges.iter().map(|kept| (kept, "edges")))
-}
-
-fn told(to: &Path, done: &RepairReport) -> Value {
-    let kept = |kept: &RepairSummary| {
-        let lost = kept.lost.iter().map(|lost| {
+fn in_json(to: &Path, report: &RepairReport) -> Value {
+    let summary = |summary: &RepairSummary| {
+        let lost = summary.lost.iter().map(|lost| {
             json!({
                 "file": lost.file, "count": lost.count, "sources": pairs(&lost.sources),
                 "targets": pairs(&lost.targets),
             })
         });
         json!({
-            "name": kept.name,
-            "kept": kept.kept,
-            "expected": kept.expected,
-            "restored": kept.restored,
-            "attributes_lost": kept.attributes_lost,
+            "name": summary.name,
+            "kept": summary.kept,
+            "expected": summary.expected,
+            "restored": summary.restored,
+            "attributes_lost": summary.attributes_lost,
             "lost": lost.collect::<Vec<_>>(),
-            "in_doubt": kept.is_in_doubt,
+            "in_doubt": summary.is_in_doubt,
         })
     };
-    let defects = done.defects.iter();
+    let defects = report.defects.iter();
     let defects =
         defects.map(|defect| json!({ "file": defect.file, "error": defect.error.to_string() }));
+    let log_bytes_lost: Vec<[u64; 2]> =
+        report.log.iter().map(|bytes| [bytes.start, bytes.end]).collect();
     json!({
         "repaired": to.display().to_string(),
-        "complete": done.is_complete(),
+        "complete": report.is_complete(),
         "defects": defects.collect::<Vec<_>>(),
-        "log_bytes_lost": done.log.iter().map(|bytes| [bytes.start, bytes.end]).collect::<Vec<_>>(),
-        "types": done.vertices.iter().map(kept).collect::<Vec<_>>(),
-        "populations": done.edges.iter().map(kept).collect::<Vec<_>>(),
+        "log_bytes_lost": log_bytes_lost,
+        "types": report.vertices.iter().map(summary).collect::<Vec<_>>(),
+        "populations": report.edges.iter().map(summary).collect::<Vec<_>>(),
     })
 }
 
+/// The first and the last id of each range.
 fn pairs(ranges: &[RangeInclusive<u64>]) -> Vec<[u64; 2]> {
     ranges.iter().map(|range| [*range.start(), *range.end()]).collect()
 }
 
-/// What is left of a type or population, in words.
-fn lines(kept: &RepairSummary, what: &str) -> String {
-    let mut out = format!("{}: {}", kept.name, kept.kept);
-    if let Some(expected) = kept.expected.filter(|expected| *expected != kept.kept) {
-        let _ = write!(out, " of {expected}");
+/// What was kept and lost of a type or population. `what`: "vertices" or "edges".
+fn in_words(summary: &RepairSummary, what: &str) -> String {
+    let mut text = format!("{}: {}", summary.name, summary.kept);
+    if let Some(expected) = summary.expected.filter(|expected| *expected != summary.kept) {
+        let _ = write!(text, " of {expected}");
     }
-    let _ = write!(out, " {what}");
-    if kept.restored > 0 {
+    let _ = write!(text, " {what}");
+    if summary.restored > 0 {
         let by = if what == "edges" { "the lists of their other ends" } else { "their edges" };
-        let _ = write!(out, ", {} of them known by {by} only", kept.restored);
+        let _ = write!(text, ", {} of them known by {by} only", summary.restored);
     }
-    out.push('\n');
-    for lost in &kept.lost {
-        let count = lost.count.map_or_else(
-            || format!("{what}, how many is not known"),
-            |count| format!("{count} {what}"),
-        );
-        let _ = write!(out, "  lost with {}: {count}", lost.file);
-        if !lost.sources.is_empty() {
-            let _ = write!(
-                out,
-                ", {}{}",
-                if what == "edges" { "from " } else { "" },
-                some(&lost.sources)
-            );
-        }
-        if !lost.targets.is_empty() {
-            let _ = write!(out, " to {}", some(&lost.targets));
-        }
-        out.push('\n');
+    text.push('\n');
+    for lost in &summary.lost {
+        text.push_str(&lost_in_words(lost, what));
     }
-    if kept.attributes_lost > 0 {
-        let _ = writeln!(out, "  attributes of {} are lost", kept.attributes_lost);
+    if summary.attributes_lost > 0 {
+        let _ = writeln!(text, "  attributes of {} are lost", summary.attributes_lost);
     }
-    if kept.is_in_doubt {
+    if summary.is_in_doubt {
         let _ = writeln!(
-            out,
+            text,
             "  what took {what} away cannot all be read: some that were removed may be back"
         );
     }
-    out
+    text
 }
 
-/// The first of some ranges.
-fn some(ranges: &[RangeInclusive<u64>]) -> String {
+/// What was lost with a file.
+fn lost_in_words(lost: &LostRecords, what: &str) -> String {
+    let count = lost.count.map_or_else(
+        || format!("{what}, how many is not known"),
+        |count| format!("{count} {what}"),
+    );
+    let mut text = format!("  lost with {}: {count}", lost.file);
+    if !lost.sources.is_empty() {
+        let from = if what == "edges" { "from " } else { "" };
+        let _ = write!(text, ", {from}{}", ranges_in_words(&lost.sources));
+    }
+    if !lost.targets.is_empty() {
+        let _ = write!(text, " to {}", ranges_in_words(&lost.targets));
+    }
+    text.push('\n');
+    text
+}
+
+/// The first ranges, and how many more there are.
+fn ranges_in_words(ranges: &[RangeInclusive<u64>]) -> String {
     let text = |range: &RangeInclusive<u64>| match range.end() {
         end if end == range.start() => end.to_string(),
         &u64::MAX => format!("{} and above", range.start()),
         end => format!("{}-{end}", range.start()),
     };
-    let mut words: Vec<String> = ranges.iter().take(8).map(text).collect();
+    let mut words: Vec<String> = ranges.iter().take(SHOWN_RANGES).map(text).collect();
     if ranges.len() > words.len() {
         words.push(format!("and {} more ranges", ranges.len() - words.len()));
     }

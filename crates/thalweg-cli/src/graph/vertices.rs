@@ -1,4 +1,4 @@
-//! Vertices and edges as they are named on the command line.
+//! Parses vertices and edges that are named on the command line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +7,19 @@ use thalweg::graph::Network;
 
 use crate::common::Failure;
 
-/// Vertices of a type: all of them, or some.
+/// The vertices of a type that are named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Some {
+pub(super) struct ChosenVertices {
     pub(super) vertex_type: usize,
+    /// Their ids as they were given; `None` for all vertices of the type.
     pub(super) ids: Option<Vec<u64>>,
 }
 
-/// `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. A type's own name may have a colon in
-/// it.
-pub(super) fn parse(network: &Network, text: &str) -> Result<Some, Failure> {
+/// Parses `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. The name of a type may contain
+/// a colon.
+pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Failure> {
     if let Ok(vertex_type) = network.type_of(text) {
-        return Ok(Some { vertex_type, ids: None });
+        return Ok(ChosenVertices { vertex_type, ids: None });
     }
     let Some((name, ids)) = text
         .rsplit_once(':')
@@ -27,26 +28,26 @@ pub(super) fn parse(network: &Network, text: &str) -> Result<Some, Failure> {
     else {
         return network
             .type_of(text)
-            .map(|vertex_type| Some { vertex_type, ids: None })
+            .map(|vertex_type| ChosenVertices { vertex_type, ids: None })
             .map_err(Failure::from);
     };
-    Ok(Some { vertex_type: network.type_of(name)?, ids: Option::Some(parse_ids(ids)?) })
+    Ok(ChosenVertices { vertex_type: network.type_of(name)?, ids: Some(parse_ids(ids)?) })
 }
 
-/// `0-9,17`, or a file with ids one a line.
+/// Parses `0-9,17`, or reads a file with ids one a line.
 pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
-    let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
-    if text.is_empty() || !is_list || Path::new(text).is_file() {
+    if names_file(text) {
         return lines(text)?.iter().map(|line| number(line, text)).collect();
     }
     let mut ids = Vec::new();
     for part in text.split(',') {
         match part.split_once('-') {
-            Option::Some((first, last)) => {
-                let (first, last) = (number(first, text)?, number(last, text)?);
-                if last < first || last - first >= MOST {
+            Some((first, last)) => {
+                let first = number(first, text)?;
+                let last = number(last, text)?;
+                if last < first || last - first >= MAX_RANGE {
                     return Err(Failure::Usage(format!(
-                        "{part:?} in {text:?} is no range of at most {MOST} ids"
+                        "{part:?} in {text:?} is no range of at most {MAX_RANGE} ids"
                     )));
                 }
                 ids.extend(first..=last);
@@ -57,12 +58,11 @@ pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
     Ok(ids)
 }
 
-/// The most ids of a range: more are most likely a mistake.
-const MOST: u64 = 1 << 32;
+/// The most ids of a range: a longer one is most likely a mistake.
+const MAX_RANGE: u64 = 1 << 32;
 
-/// `1-2,3-4`, or a file with two ids a line.
+/// Parses `1-2,3-4`, or reads a file with two ids a line.
 pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
-    let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
     let pair = |part: &str, of: &str| {
         let ends =
             part.split(['-', ',', '\t', ' ']).filter(|end| !end.is_empty()).collect::<Vec<_>>();
@@ -71,12 +71,19 @@ pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
             _ => Err(Failure::Usage(format!("{part:?} in {of:?} is no pair of ids, as in 1-2"))),
         }
     };
-    if text.is_empty() || !is_list || Path::new(text).is_file() {
+    if names_file(text) {
         return lines(text)?.iter().map(|line| pair(line, text)).collect();
     }
     text.split(',').map(|part| pair(part, text)).collect()
 }
 
+/// Whether a text names a file, and is no list of ids.
+fn names_file(text: &str) -> bool {
+    let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
+    text.is_empty() || !is_list || Path::new(text).is_file()
+}
+
+/// The lines of a file that are not empty.
 fn lines(path: &str) -> Result<Vec<String>, Failure> {
     let name: Arc<str> = path.into();
     let text = if path == "-" {
@@ -88,6 +95,7 @@ fn lines(path: &str) -> Result<Vec<String>, Failure> {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
+/// Parses an id in the argument `of`.
 fn number(text: &str, of: &str) -> Result<u64, Failure> {
     text.trim().parse().map_err(|_| {
         Failure::Usage(format!("{text:?} in {of:?} is no id: a whole number below 2^64"))

@@ -1,8 +1,10 @@
-//! What about the layout of a file of reads costs time: a short code for programs, and words.
+//! Findings about the layout of a file of reads that costs time: a short code for programs, and
+//! words.
 
 use thalweg::format::Format;
 use thalweg::format::slow5::{Encoding, Framing, Header, RecordPress, SignalPress};
 use thalweg::model::StoreModel;
+use thalweg::plan::GapRule;
 use thalweg::reads::ReadFile;
 use thalweg_gauge::units::decimal_bytes;
 
@@ -26,8 +28,8 @@ pub(super) fn mean_record_bytes(file: &ReadFile, reads: Option<u64>) -> Option<f
     reads.filter(|&reads| reads > 0).map(|reads| data as f64 / reads as f64)
 }
 
-/// How many reads a file has, as far as that is known without reading it, and what is wrong with
-/// what tells it.
+/// The number of reads of a file, if it is known without reading the file, and findings about the
+/// index or table that has the number.
 pub(crate) fn known_reads(file: &ReadFile) -> Result<(Option<u64>, Vec<LayoutFinding>), Failure> {
     let no_index =
         "there is no index: the first read by id reads the whole file; run `thalweg index`";
@@ -51,7 +53,7 @@ pub(crate) fn known_reads(file: &ReadFile) -> Result<(Option<u64>, Vec<LayoutFin
 /// Whether the last bytes are those of a file that was finished.
 fn ends_properly(file: &ReadFile, end: &[u8]) -> Result<bool, Failure> {
     let size = file.store().size();
-    // Rows end with a newline, whichever is the last.
+    // A text file ends with the newline of its last row.
     let end = if end.is_empty() { b"\n" } else { end };
     let mut last = vec![0; end.len()];
     let at = size.checked_sub(end.len() as u64).filter(|&at| at + 1 >= file.header().data_offset);
@@ -60,8 +62,7 @@ fn ends_properly(file: &ReadFile, end: &[u8]) -> Result<bool, Failure> {
     Ok(last == end)
 }
 
-/// What about the layout of a file's records costs time. `reads`: how many there are, if that is
-/// known.
+/// Findings about the layout of a file's records. `reads`: the number of reads, if it is known.
 pub(crate) fn record_findings(
     file: &ReadFile,
     reads: Option<u64>,
@@ -90,7 +91,7 @@ pub(crate) fn record_findings(
     Ok(findings)
 }
 
-/// What about the compression of records costs time or readers.
+/// Findings about the compression of records: what costs time, or what other programs cannot read.
 fn press_findings(header: &Header) -> Vec<LayoutFinding> {
     let mut findings = Vec::new();
     let record = header.record_press;
@@ -114,9 +115,9 @@ fn press_findings(header: &Header) -> Vec<LayoutFinding> {
     findings
 }
 
-/// Records that are smaller than the gap that the store reads rather than skips.
+/// The finding about records that are smaller than a gap that is read instead of skipped.
 fn small_records(mean: f64, model: &StoreModel) -> Option<LayoutFinding> {
-    let gap = model.gap_bytes() as f64;
+    let gap = GapRule::new(model).break_even() as f64;
     (mean < gap).then(|| {
         let words = format!(
             "records of {} are cheaper to read than to skip here (below {}): dense lists of ids \

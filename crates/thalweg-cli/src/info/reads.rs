@@ -12,12 +12,12 @@ use thalweg::reads::{Pod5Info, ReadFile};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::{decimal_bytes, digits};
 
-use super::Args;
+use super::InfoArgs;
 use super::findings::{LayoutFinding, known_reads, mean_record_bytes, record_findings};
 use crate::common::{Failure, shortened};
 use crate::evict;
 use crate::open::print_note;
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// What is known of a file of reads.
 struct ReadsInfo {
@@ -38,7 +38,7 @@ pub(super) fn describe(
     path: &Path,
     file: ReadFile,
     cached: Residency,
-    args: &Args,
+    args: &InfoArgs,
     control: &Control,
 ) -> Result<String, Failure> {
     print_note(path, &file);
@@ -62,7 +62,7 @@ fn look(
     };
     let is_wrong = findings.iter().any(|(code, _)| *code != "no_index");
     if count && reads.is_none() && !is_wrong {
-        let _progress = Progress::watch(control, file.store().size());
+        let _progress = FetchProgress::watch(control, file.store().size());
         reads = Some(file.build_index()?.len() as u64);
         reads_from = "count";
     }

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use thalweg::reads::{Options, RunSummary};
 use thalweg_gauge::units::{decimal_bytes, digits};
 
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 use crate::open::open_set;
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 
 /// More acquisitions and reasons than these are summed up in text; JSON has all of them.
 const SHOWN: usize = 12;
 
-pub(super) fn run(paths: &[PathBuf], as_json: bool, options: Options) -> Outcome {
+pub(super) fn run(paths: &[PathBuf], as_json: bool, options: Options) -> VerbResult {
     let control = options.control.clone();
     let set = open_set(paths, options)?;
-    let progress = Progress::watch(&control, set.bytes());
+    let progress = FetchProgress::watch(&control, set.bytes());
     let summary = set.summary()?;
     drop(progress);
     let mut out = output();

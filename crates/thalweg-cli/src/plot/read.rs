@@ -15,7 +15,7 @@ pub(super) fn panels(
     let selection = Selection::Ids(vec![id.to_owned()].into());
     let mut drawn = set.map(&selection, move |read| {
         let rate = read.record.sampling_rate;
-        // Without a rate that makes sense, time is counted in samples.
+        // Without a valid rate, time is counted in samples.
         let rate = if rate.is_finite() && rate > 0.0 { Some(rate) } else { None };
         let seconds = |at: usize| at as f64 / rate.unwrap_or(1.0);
         let values = if pa {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
 use thalweg::store::throttled::Limits;
 
-use crate::common::{Outcome, output};
+use crate::common::{VerbResult, output};
 use crate::digest;
-use crate::progress::Progress;
+use crate::progress::FetchProgress;
 use crate::timing::{Started, stages, with_build};
 
-/// How the reads are read, as far as the report repeats it.
+/// The options of a timed read; the report repeats some of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimedJob {
     pub(super) threads: usize,
@@ -21,21 +21,24 @@ pub(super) struct TimedJob {
     pub(super) throttle: Option<Limits>,
 }
 
-/// Sums every sample, as each arm of a benchmark does.
+/// Sums every sample: the work of the consumer in every arm of a benchmark.
 #[derive(Debug, Default)]
 struct Sums {
     sum: i64,
     digest: u64,
     /// Nanoseconds that the consumer waits for each sample.
     delay_ns: u32,
+    /// How long the consumer has worked.
     busy: Duration,
 }
 
 impl Sums {
+    /// Sums of a consumer that takes `delay_ns` longer for each sample.
     fn slow(delay_ns: u32) -> Self {
         Self { delay_ns, ..Self::default() }
     }
 
+    /// The sums of two threads together.
     fn and(self, other: &Self) -> Self {
         Self {
             sum: self.sum.wrapping_add(other.sum),
@@ -55,7 +58,7 @@ impl Visitor for Sums {
             self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
         let delay = Duration::from_nanos(u64::from(self.delay_ns) * read.samples.len() as u64);
         if !delay.is_zero() {
-            // A busy wait, as a consumer that computes would be busy.
+            // A busy wait, because a slow consumer would be computing.
             let until = Instant::now() + delay;
             while Instant::now() < until {
                 std::hint::spin_loop();
@@ -73,8 +76,8 @@ pub(super) fn whole(
     job: TimedJob,
     as_json: bool,
     started: Started,
-    progress: Progress,
-) -> Outcome {
+    progress: FetchProgress,
+) -> VerbResult {
     let (sums, summary) = if job.decode {
         let (sums, summary) = set.visit(selection, move || Sums::slow(job.consumer_ns))?;
         (Some(sums.iter().fold(Sums::default(), Sums::and)), summary)
@@ -150,7 +153,7 @@ pub(super) fn one_by_one(
     selection: &Selection,
     job: TimedJob,
     started: Started,
-) -> Outcome {
+) -> VerbResult {
     let Selection::Ids(ids) = selection else { return Ok(()) };
     let mut getter = file.getter()?;
     let mut sums = Sums::slow(job.consumer_ns);
@@ -169,7 +172,7 @@ pub(super) fn one_by_one(
         } else {
             getter.fetch(id)?;
         }
-        // The sum is part of it, as it is for peers.
+        // Summing is part of the latency, as it is for peers.
         latencies.push(before.elapsed().as_secs_f64() * 1e6);
         let size = getter.stored_bytes();
         stored += size;
@@ -190,7 +193,7 @@ pub(super) fn one_by_one(
         "bytes_stored": stored,
         "bytes_decoded": job.decode.then_some(samples * 2),
         "needed_bytes": needed,
-        // Each waits for the one before it, the first one for the header.
+        // Each request waits for its predecessor, the first one for the header.
         "requests": ids.len(),
         "dependent_requests": ids.len() as u64 + file.header_requests(),
         "sum": job.decode.then_some(sums.sum),

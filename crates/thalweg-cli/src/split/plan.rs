@@ -1,4 +1,4 @@
-//! Which read goes into which file: found by a scan, before anything is written.
+//! Decides which read goes into which file, from a scan, before anything is written.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,40 +11,42 @@ use thalweg::reads::{FILE_COLUMN, ReadSet, ScanOptions, Selection};
 
 use crate::common::Failure;
 
-/// What makes files of reads.
+/// How reads are distributed over files.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// The value of a column or attribute.
+    /// A file for each value of this column or attribute.
     Value(String),
-    /// So many reads after each other.
+    /// A file for each so many consecutive reads.
     Reads(u64),
 }
 
-/// One file to make.
+/// A file to write.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct SplitPart {
     /// Its name without an ending.
     pub(super) name: String,
+    /// The value that its reads have, if the rule is about a value.
     pub(super) value: Option<String>,
-    /// The read groups of the merged header that its reads have.
+    /// The read groups of its reads, by their numbers in the merged header.
     pub(super) groups: BTreeSet<u32>,
 }
 
-/// A read, and the part it goes into.
+/// A read, and the number of the part that it goes into.
 #[derive(Debug)]
 pub(super) struct Assigned {
     pub(super) id: Box<str>,
     pub(super) part: u32,
 }
 
-/// Parts, and the reads of each file in its order. About 60 bytes a read.
+/// All parts, and all reads. Takes about 60 bytes a read.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<SplitPart>,
+    /// The reads of each file of the data set, in its order.
     files: Vec<Vec<Assigned>>,
 }
 
-/// Longest name that is made of a value.
+/// Longer values are cut where they become names of files.
 const NAME_CHARACTERS: usize = 100;
 
 impl Plan {
@@ -56,9 +58,10 @@ impl Plan {
             columns.push(name.clone());
         }
         let options = ScanOptions { columns, ..ScanOptions::default() };
-        let mut makers = Makers { rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
+        let mut maker =
+            PartMaker { rule, known: HashMap::new(), names: HashSet::new(), assigned: 0 };
         for batch in set.scan(&Selection::All, &options)? {
-            plan.batch(&batch?, merged, &mut makers)?;
+            plan.batch(&batch?, merged, &mut maker)?;
         }
         Ok(plan)
     }
@@ -68,16 +71,17 @@ impl Plan {
         self.files.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Assigns the reads of a batch of the scan.
     fn batch(
         &mut self,
         batch: &RecordBatch,
         merged: &Merged,
-        makers: &mut Makers<'_>,
+        maker: &mut PartMaker<'_>,
     ) -> Result<(), Failure> {
         let ids = batch.column(0).as_string::<i32>();
         let groups = batch.column(1).as_primitive::<UInt32Type>();
         let files = batch.column(2).as_dictionary::<Int32Type>().keys();
-        let by_group = matches!(makers.rule, Rule::Value(name) if name == "read_group");
+        let by_group = matches!(maker.rule, Rule::Value(name) if name == "read_group");
         let options = FormatOptions::new();
         let failed = |e: arrow_schema::ArrowError| Failure::Said(e.to_string());
         let values = batch
@@ -88,14 +92,14 @@ impl Plan {
         let values = values.map_err(failed)?;
         for row in 0..batch.num_rows() {
             let file = files.value(row) as usize;
-            // A read group is a number within its file: the merged one means the same in all.
+            // The number of a read group is valid within its file; the merged number, in all files.
             let group = merged.group(file, groups.value(row));
             let value = match &values {
                 Some(_) if by_group => group.map(|group| group.to_string()),
                 Some(values) => Some(values.value(row).try_to_string().map_err(failed)?),
                 None => None,
             };
-            let part = makers.part(value, &mut self.parts);
+            let part = maker.part(value, &mut self.parts);
             if let Some(part) = self.parts.get_mut(part as usize) {
                 part.groups.extend(group);
             }
@@ -107,51 +111,64 @@ impl Plan {
     }
 }
 
-/// Finds or makes parts.
-struct Makers<'a> {
+/// Finds the part of a read, or makes a new one.
+struct PartMaker<'a> {
     rule: &'a Rule,
+    /// The number of the part for each value.
     known: HashMap<String, u32>,
+    /// The names of all parts, in lower case.
     names: HashSet<String>,
-    /// Reads so far.
-    before: u64,
+    /// Reads that were assigned so far by a rule about their number.
+    assigned: u64,
 }
 
-impl Makers<'_> {
-    fn part(&mut self, value: Option<String>, parts: &mut Vec<Part>) -> u32 {
-        self.before += 1;
-        let (value, stem) = match (self.rule, value) {
-            (Rule::Reads(reads), _) => {
-                let number = (self.before - 1) / reads;
+impl PartMaker<'_> {
+    /// The number of the part for the next read, which has this value.
+    fn part(&mut self, value: Option<String>, parts: &mut Vec<SplitPart>) -> u32 {
+        let (value, stem) = match self.rule {
+            Rule::Reads(reads) => {
+                let number = self.assigned / reads;
+                self.assigned += 1;
                 if number < parts.len() as u64 {
                     return number as u32;
                 }
                 (None, format!("part-{number:05}"))
             }
-            (Rule::Value(name), value) => {
+            Rule::Value(name) => {
                 let value = value.unwrap_or_default();
                 if let Some(&part) = self.known.get(&value) {
                     return part;
                 }
                 self.known.insert(value.clone(), parts.len() as u32);
-                let stem =
-                    if value.is_empty() { format!("no-{}", plain(name)) } else { plain(&value) };
+                let stem = if value.is_empty() {
+                    format!("no-{}", file_name(name))
+                } else {
+                    file_name(&value)
+                };
                 (Some(value), stem)
             }
         };
-        let mut name = stem.clone();
-        let mut again = 1;
-        // Two values may look the same on a file system that does not tell cases apart.
-        while !self.names.insert(name.to_lowercase()) {
-            again += 1;
-            name = format!("{stem}-{again}");
-        }
-        parts.push(Part { name, value, groups: BTreeSet::new() });
+        let name = self.unused_name(&stem);
+        parts.push(SplitPart { name, value, groups: BTreeSet::new() });
         (parts.len() - 1) as u32
+    }
+
+    /// The stem, or with a number behind it if the stem is in use. Some file systems ignore case,
+    /// so names that differ in case only count as equal.
+    fn unused_name(&mut self, stem: &str) -> String {
+        let mut name = stem.to_owned();
+        let mut number = 1;
+        while !self.names.insert(name.to_lowercase()) {
+            number += 1;
+            name = format!("{stem}-{number}");
+        }
+        name
     }
 }
 
-/// A value as the name of a file: no folders, no hidden files, nothing that a shell minds.
-fn plain(value: &str) -> String {
+/// A value as the name of a file: without folders, a leading dot, or characters that are special in
+/// a shell.
+fn file_name(value: &str) -> String {
     let allowed =
         |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let name: String = value.chars().take(NAME_CHARACTERS).map(allowed).collect();
@@ -164,19 +181,19 @@ mod tests {
 
     #[test]
     fn values_become_harmless_names() {
-        let names = ["a-1.b", "../../etc/passwd", ".", "-rf", "a b\tc"].map(plain);
+        let names = ["a-1.b", "../../etc/passwd", ".", "-rf", "a b\tc"].map(file_name);
         assert_eq!(names, ["a-1.b", "_.._.._etc_passwd", "_.", "_-rf", "a_b_c"]);
-        assert_eq!(plain(&"x".repeat(500)).len(), NAME_CHARACTERS);
+        assert_eq!(file_name(&"x".repeat(500)).len(), NAME_CHARACTERS);
     }
 
     #[test]
     fn names_are_distinct() {
         let rule = Rule::Value("run_id".into());
-        let mut makers =
-            Makers { rule: &rule, known: HashMap::new(), names: HashSet::new(), before: 0 };
+        let mut maker =
+            PartMaker { rule: &rule, known: HashMap::new(), names: HashSet::new(), assigned: 0 };
         let mut parts = Vec::new();
         for value in ["a/b", "a_b", "A_B", "a/b", ""] {
-            makers.part(Some(value.into()), &mut parts);
+            maker.part(Some(value.into()), &mut parts);
         }
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, ["a_b", "a_b-2", "A_B-3", "no-run_id"]);

@@ -47,7 +47,7 @@ pub(super) fn write(
     let mut out = NeuroglialWriter::create(path, &network)?;
     let bar = super::bar(network.bytes());
     let make = || |number| network.piece(number);
-    super::in_order(network.pieces(), make, stopped, |piece| {
+    super::in_order(path, network.pieces(), make, stopped, |piece| {
         out.push(&piece)?;
         bar.inc(piece.bytes());
         Ok(())

@@ -44,7 +44,7 @@ pub(super) struct NexusArgs {
     /// What event_time_zero holds: seconds (float64), or nanoseconds (uint64)
     #[arg(long, value_name = "UNIT", default_value = "seconds", help_heading = HEADING)]
     pulse_times: PulseTimes,
-    /// Events that a pulse brings, on average
+    /// The mean number of events of a pulse
     #[arg(long, value_name = "N", default_value_t = 20_000.0, help_heading = HEADING)]
     events_per_pulse: f64,
 }
@@ -99,7 +99,7 @@ pub(super) fn write(
             })
         }
     };
-    super::in_order(run.piece_count(), make, stopped, |encoded| {
+    super::in_order(path, run.piece_count(), make, stopped, |encoded| {
         let encoded = encoded.map_err(failed)?;
         if let Some(piece) = order.next() {
             bar.inc(run.piece_bytes(piece));

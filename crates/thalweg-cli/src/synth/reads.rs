@@ -38,7 +38,7 @@ pub(super) fn signal(
             Ok::<_, Fault>((read.samples.len(), encoder.encode(target, &record, &read.samples)?))
         }
     };
-    in_order(synth.recipe().reads, make, stopped, |made| {
+    in_order(path, synth.recipe().reads, make, stopped, |made| {
         let (samples, read) = made.map_err(failed)?;
         out.push(read)?;
         bar.inc(samples as u64 * 2);
@@ -82,7 +82,7 @@ pub(super) fn fastq(
             (text, done.map(|()| packed))
         }
     };
-    in_order(calls.reads.div_ceil(RECORDS_PER_MEMBER), make, stopped, |(text, packed)| {
+    in_order(path, calls.reads.div_ceil(RECORDS_PER_MEMBER), make, stopped, |(text, packed)| {
         let packed = packed
             .map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
         out.push(if gzip { &packed } else { &text })?;

@@ -9,7 +9,7 @@ use thalweg::write::Coding;
 use crate::arrays;
 use crate::common::Failure;
 
-/// What ONT's own tools compress with.
+/// The level that ONT's own tools compress with.
 const FAST5_GZIP_LEVEL: i32 = 1;
 
 /// How reads are stored, for every verb that writes them.
@@ -22,15 +22,15 @@ pub(crate) struct CodingArgs {
     /// zlib or vbz
     #[arg(long, value_name = "NAME")]
     signal: Option<SignalPress>,
-    /// BLOW5: allow compressions that no released reader knows (svb16-zd)
+    /// BLOW5: allow compressions that no released reader supports (svb16-zd)
     #[arg(long)]
     experimental: bool,
     /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22))]
     #[arg(allow_negative_numbers = true)]
     level: Option<i32>,
-    /// POD5: samples of a row of the Signal table at most. Signal from POD5 is copied as it is,
-    /// unless this, --signal or --level asks for it to be encoded anew
+    /// POD5: the most samples in a row of the Signal table. Signal from POD5 is copied as it is,
+    /// unless this option, --signal or --level is given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     row_samples: Option<u32>,
     /// POD5: rows of a batch of the Signal table
@@ -66,7 +66,7 @@ impl CodingArgs {
         }
     }
 
-    /// Whether signals have to be encoded anew, even from a file of the same coding.
+    /// Whether signals must be encoded again, even from a file of the same coding.
     pub(crate) fn recodes(&self) -> bool {
         self.signal.is_some() || self.level.is_some() || self.row_samples.is_some()
     }

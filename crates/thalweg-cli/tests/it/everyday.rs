@@ -270,7 +270,8 @@ fn merged_reads_are_those_of_all_files_with_their_run() {
     assert_eq!(ids(&folder, "all.blow5"), ids(&folder, "in"));
     assert_eq!(folder.json(&["info", "--json", "all.blow5"])[0]["read_groups"], 2);
     // Row by row the same, but for the number of the read group and the file.
-    let columns = "read_id,digitisation,offset,range,sampling_rate,samples,channel_number,start_time,end_reason,run_id";
+    let columns = "read_id,digitisation,offset,range,sampling_rate,samples,channel_number,\
+                   start_time,end_reason,run_id";
     let rows = |path: &str| folder.ok(&["scan", path, "--columns", columns]);
     assert_eq!(rows("all.blow5"), rows("in"));
     folder.ok(&["check", "all.blow5"]);

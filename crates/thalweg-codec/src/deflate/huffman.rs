@@ -39,7 +39,8 @@ pub(super) fn codes<const N: usize>(counts: &[u32; N], most: u32) -> [Code; N] {
 fn depths(a: &mut [u32]) {
     let n = a.len();
     // Weights of inner nodes, each replaced by its parent's place once it has one.
-    let (mut leaf, mut root) = (0, 0);
+    let mut leaf = 0;
+    let mut root = 0;
     for next in 0..n - 1 {
         let mut weight = 0;
         for _ in 0..2 {
@@ -59,7 +60,10 @@ fn depths(a: &mut [u32]) {
         a[i] = a[a[i] as usize] + 1;
     }
     // Depths of leaves: what inner nodes leave of each level.
-    let (mut places, mut depth, mut inner, mut leaf) = (1, 0, n - 1, n);
+    let mut places = 1;
+    let mut depth = 0;
+    let mut inner = n - 1;
+    let mut leaf = n;
     while places > 0 {
         let nodes = a[..inner].iter().rev().take_while(|&&at| at == depth).count();
         inner -= nodes;
@@ -112,10 +116,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn codes_are_complete_and_no_longer_than_allowed(counts in proptest::array::uniform32(0_u32..1 << 20), most in 5_u32..15, skew in 0_u32..20) {
+        fn codes_are_complete_and_no_longer_than_allowed(
+            counts in proptest::array::uniform32(0_u32..1 << 20),
+            most in 5_u32..15, skew in 0_u32..20,
+        ) {
             let counts = counts.map(|count| count >> (count % (skew + 1)));
             let code = codes(&counts, most);
-            let share: u64 = code.iter().filter(|code| code.len > 0).map(|code| 1 << (most - code.len)).sum();
+            let used = code.iter().filter(|code| code.len > 0);
+            let share: u64 = used.map(|code| 1 << (most - code.len)).sum();
             prop_assert_eq!(share, 1 << most);
             for (code, count) in code.iter().zip(counts) {
                 prop_assert!(code.len <= most && (count == 0 || code.len > 0));

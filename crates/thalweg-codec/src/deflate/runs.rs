@@ -90,7 +90,8 @@ impl Compressor {
         let mut bits = BitWriter { out, at: 2, waiting: 0, count: 0 };
         let mut start = 0;
         self.runs.clear();
-        let (mut block, mut first_run) = (Counts::default(), 0);
+        let mut block = Counts::default();
+        let mut first_run = 0;
         for from in (0..plain.len()).step_by(PIECE) {
             let to = plain.len().min(from + PIECE);
             let run = self.runs.len();
@@ -462,7 +463,7 @@ mod tests {
         assert!(proved(&vec![0; 200_000]).len() < 1000);
     }
 
-    /// As coded signal: keys, nearly all the same, then noise.
+    /// Like coded signal: keys, nearly all alike, then noise.
     #[test]
     fn parts_that_differ_get_codes_of_their_own() {
         let keys: Vec<u8> =
@@ -474,7 +475,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_come_back(parts in prop::collection::vec((any::<u8>(), 1..600_usize, 1..257_u64, any::<u64>()), 0..60)) {
+        fn any_bytes_come_back(parts in prop::collection::vec(
+            (any::<u8>(), 1..600_usize, 1..257_u64, any::<u64>()), 0..60,
+        )) {
             let parts = parts.into_iter().map(|(byte, len, values, seed)| {
                 if seed % 2 == 0 { vec![byte; len] } else { noise(len * 20, values, seed) }
             });

@@ -86,7 +86,9 @@ unsafe impl Lanes for Neon {
     #[inline(always)]
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
         const WEIGHTS: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-        let (mut all, mut at, mut wrapped) = (0, 0, false);
+        let mut all = 0;
+        let mut at = 0;
+        let mut wrapped = false;
         for i in 0..4 {
             // SAFETY: the contract is the loads'; eight words start 48 bytes in at most, and 16
             // bytes are stored.

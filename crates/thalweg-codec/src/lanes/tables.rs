@@ -29,7 +29,8 @@ const fn shuffles(kind: Lane) -> [[u8; 16]; 256] {
     let mut table = [[ZERO; 16]; 256];
     let mut flags = 0;
     while flags < 256 {
-        let (mut lane, mut from) = (0, 0);
+        let mut lane = 0;
+        let mut from = 0;
         while lane < 8 {
             let set = flags >> lane & 1 == 1;
             let width = match (kind, set) {
@@ -54,7 +55,8 @@ const fn narrowing() -> [[u8; 16]; 256] {
     let mut table = [[ZERO; 16]; 256];
     let mut flags = 0;
     while flags < 256 {
-        let (mut lane, mut to) = (0, 0);
+        let mut lane = 0;
+        let mut to = 0;
         while lane < 8 {
             table[flags][to] = 2 * lane;
             to += 1;

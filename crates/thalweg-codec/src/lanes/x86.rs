@@ -43,7 +43,8 @@ unsafe fn above_a_byte(words: __m128i) -> u32 {
 /// SSSE3 must be available, and 64 bytes writable at `data`.
 #[inline(always)]
 unsafe fn narrow(zigzag: [__m128i; 4], data: *mut u8) -> u32 {
-    let (mut all, mut at) = (0, 0);
+    let mut all = 0;
+    let mut at = 0;
     for (i, words) in zigzag.into_iter().enumerate() {
         // SAFETY: eight words start 48 bytes in at most, and 16 bytes are stored.
         unsafe {

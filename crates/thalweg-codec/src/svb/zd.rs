@@ -8,7 +8,8 @@
 //! ```
 //! use thalweg_codec::svb::zd;
 //!
-//! let (mut coded, mut samples) = (Vec::new(), Vec::new());
+//! let mut coded = Vec::new();
+//! let mut samples = Vec::new();
 //! zd::encode(&[500, 503, 498], &mut coded)?;
 //! assert_eq!(coded, [3, 0, 0, 0, 0b000001, 0xe8, 0x03, 6, 9]);
 //! zd::decode(&coded, &mut samples)?;
@@ -72,7 +73,7 @@ fn decode_exact_with(
     let spare = &mut out.spare_capacity_mut()[..samples];
     let mut at = Progress::default();
     while at.samples < samples {
-        at = kernel.svb_zd(keys, data, spare, at);
+        at = kernel.decode_svb_zd(keys, data, spare, at);
         // Where the kernel stops is a block with a long code, or the end.
         let until =
             if kernel == Kernel::Scalar { samples } else { samples.min(at.samples + BLOCK) };

@@ -76,14 +76,17 @@ proptest! {
         let mut chunk = Vec::new();
         Compressor::new(level).unwrap().chunk(&samples, &mut chunk).unwrap();
         let params = Params { level: level as u32, ..Params::SIGNAL };
-        let (mut vbz, mut got, mut bytes) = (Decompressor::default(), Vec::new(), Vec::new());
+        let mut vbz = Decompressor::default();
+        let mut got = Vec::new();
+        let mut bytes = Vec::new();
         vbz.samples(params, &chunk, samples.len() * 2, &mut got).unwrap();
         prop_assert_eq!(&got, &samples);
         vbz.bytes(params, &chunk, samples.len() * 2, &mut bytes).unwrap();
         let plain: Vec<u8> = samples.iter().flat_map(|s| s.to_le_bytes()).collect();
         prop_assert_eq!(bytes, plain);
         if chunk.len() > 5 {
-            vbz.samples(params, &chunk[..chunk.len() - 1], samples.len() * 2, &mut got).unwrap_err();
+            let cut = &chunk[..chunk.len() - 1];
+            vbz.samples(params, cut, samples.len() * 2, &mut got).unwrap_err();
         }
     }
 }

@@ -55,7 +55,8 @@ mod zstd {
 
         #[test]
         fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), magic in any::<bool>()) {
-            let bytes = if magic { [&[0x28, 0xb5, 0x2f, 0xfd][..], &bytes].concat() } else { bytes };
+            let start: &[u8] = if magic { &[0x28, 0xb5, 0x2f, 0xfd] } else { &[] };
+            let bytes = [start, &bytes].concat();
             let (mut codec, mut out) = (Decompressor::new(), Vec::new());
             if codec.decompress(&bytes, &mut out, 1 << 20).is_err() {
                 prop_assert!(out.is_empty());
@@ -147,7 +148,8 @@ mod deflate {
                     prop_assert!(out.is_empty());
                     prop_assert!(codec.decompress_exact(&coded, &mut vec![0; less]).is_err());
                 }
-                prop_assert!(codec.decompress_exact(&coded, &mut vec![0; plain.len() + 1]).is_err());
+                let mut longer = vec![0; plain.len() + 1];
+                prop_assert!(codec.decompress_exact(&coded, &mut longer).is_err());
                 let mut exact = vec![0; plain.len()];
                 codec.decompress_exact(&coded, &mut exact).unwrap();
                 prop_assert_eq!(&exact, &plain);

@@ -52,7 +52,11 @@ fn signal() -> impl Strategy<Value = Vec<i16>> {
     let step = prop_oneof![80 => -60..60_i16, 10 => -600..600_i16, 1 => any::<i16>()];
     prop_oneof![
         4 => prop::collection::vec(step, 0..700).prop_map(|steps| {
-            steps.into_iter().scan(400_i16, |at, step| { *at = at.wrapping_add(step); Some(*at) }).collect()
+            let add = |at: &mut i16, step| {
+                *at = at.wrapping_add(step);
+                Some(*at)
+            };
+            steps.into_iter().scan(400_i16, add).collect()
         }),
         1 => prop::collection::vec(any::<i16>(), 0..300),
         1 => prop::collection::vec(prop_oneof![Just(i16::MIN), Just(i16::MAX), Just(0)], 0..300),
@@ -161,7 +165,9 @@ mod svb_zd {
         }
 
         #[test]
-        fn values_round_trip(values in prop::collection::vec(any::<u32>().prop_flat_map(|v| (0..32_u32).prop_map(move |s| v >> s)), 0..100)) {
+        fn values_round_trip(values in prop::collection::vec(
+            any::<u32>().prop_flat_map(|v| (0..32_u32).prop_map(move |s| v >> s)), 0..100,
+        )) {
             let (mut coded, mut back) = (Vec::new(), Vec::new());
             svb::encode_u32(&values, &mut coded);
             svb::decode_u32(&coded, values.len(), &mut back).unwrap();
@@ -234,12 +240,16 @@ mod svb_16 {
     proptest! {
         #[test]
         fn round_trip(samples in signal()) {
-            prop_assert_eq!(same_by_all(&coded(&samples), svb16::decode_prefixed_with).unwrap(), samples);
+            let decoded = same_by_all(&coded(&samples), svb16::decode_prefixed_with).unwrap();
+            prop_assert_eq!(decoded, samples);
         }
 
         #[test]
         fn any_bytes(count in 0..300_usize, rest in prop::collection::vec(any::<u8>(), 0..600)) {
-            let _ = same_by_all(&rest, |kernel, rest, out| svb16::decode_with(kernel, rest, count, out));
+            let decode = |kernel, rest: &[u8], out: &mut Vec<i16>| {
+                svb16::decode_with(kernel, rest, count, out)
+            };
+            let _ = same_by_all(&rest, decode);
         }
     }
 }
@@ -364,7 +374,10 @@ mod ex_zd_0 {
         }
 
         #[test]
-        fn any_bytes(n in 0..300_u64, exceptions in 0..20_u32, rest in prop::collection::vec(0..40_u8, 0..400)) {
+        fn any_bytes(
+            n in 0..300_u64, exceptions in 0..20_u32,
+            rest in prop::collection::vec(0..40_u8, 0..400),
+        ) {
             let mut bytes = vec![0];
             bytes.extend(n.to_le_bytes());
             bytes.extend([0, 1, 2]);

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use thalweg_io::pool;
 use thalweg_io::store::throttled::Limits;
 use thalweg_io::store::{AlignedBuf, FileStore, Store, ThrottledStore};
 
@@ -249,33 +250,22 @@ fn window(
     let first = (place * shape.blocks as f64) as u64;
     let next = AtomicU64::new(0);
     let bytes = AtomicU64::new(0);
-    let ready = Barrier::new(shape.depth);
     let len = usize::try_from(shape.block_bytes)
         .map_err(|_| Error::Usage("a block larger than memory".into()))?;
-    let times = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..shape.depth)
-            .map(|_| {
-                scope.spawn(|| -> Result<(Instant, Instant)> {
-                    let mut buffer = AlignedBuf::new(len);
-                    ready.wait();
-                    let start = Instant::now();
-                    loop {
-                        let offset = shape.offset(first, next.fetch_add(1, Ordering::Relaxed));
-                        store.read_at(offset, &mut buffer)?;
-                        bytes.fetch_add(shape.block_bytes, Ordering::Relaxed);
-                        let now = Instant::now();
-                        if now - start >= time {
-                            return Ok((start, now));
-                        }
-                    }
-                })
-            })
-            .collect();
-        let join = |w: std::thread::ScopedJoinHandle<'_, _>| {
-            w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        workers.into_iter().map(join).collect::<Result<Vec<_>>>()
-    })?;
+    let read = |mut buffer: AlignedBuf| -> Result<(Instant, Instant)> {
+        let start = Instant::now();
+        loop {
+            let offset = shape.offset(first, next.fetch_add(1, Ordering::Relaxed));
+            store.read_at(offset, &mut buffer)?;
+            bytes.fetch_add(shape.block_bytes, Ordering::Relaxed);
+            let now = Instant::now();
+            if now - start >= time {
+                return Ok((start, now));
+            }
+        }
+    };
+    let times = pool::together(store.name(), shape.depth, || AlignedBuf::new(len), read)?;
+    let times = times.into_iter().collect::<Result<Vec<_>>>()?;
     let start = times.iter().map(|t| t.0).min();
     let last = times.iter().map(|t| t.1).max();
     // A window that ends as it starts would make an infinite rate.
@@ -339,22 +329,16 @@ fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
-            let ready = Barrier::new(threads);
-            let rates: Vec<f64> = std::thread::scope(|scope| {
-                let workers: Vec<_> =
-                    (0..threads).map(|_| scope.spawn(|| copy_rate(time, &ready))).collect();
-                workers.into_iter().filter_map(|w| w.join().ok()).collect()
-            });
+            // Written once here, so that no page fault falls into the timed part.
+            let buffers = || (vec![1; COPY_BYTES], vec![2; COPY_BYTES]);
+            let copy = |(from, to)| copy_rate(time, from, to);
+            let rates = pool::together(&"memory".into(), threads, buffers, copy)?;
             Ok(MemoryPoint { threads, bytes_per_s: rates.iter().sum() })
         })
         .collect()
 }
 
-fn copy_rate(time: Duration, ready: &Barrier) -> f64 {
-    let from = vec![1_u8; COPY_BYTES];
-    // Written once here, so that no page fault falls into the timed part.
-    let mut to = vec![2_u8; COPY_BYTES];
-    ready.wait();
+fn copy_rate(time: Duration, from: Vec<u8>, mut to: Vec<u8>) -> f64 {
     let start = Instant::now();
     let mut bytes = 0_u64;
     while start.elapsed() < time {

@@ -5,6 +5,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use thalweg_io::pool::Background;
+
+use crate::Result;
+
 /// The last bytes that a child writes to a pipe.
 pub(super) struct Tail {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -12,12 +16,19 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads `pipe` until it closes, and keeps the last `most` bytes.
-    pub(super) fn of(pipe: Option<impl Read + Send + 'static>, most: usize) -> Self {
+    /// Reads `pipe` until it closes, and keeps the last `most` bytes. `name` is the child's.
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::Error::Store) if the system gives no thread.
+    pub(super) fn of(
+        name: &Arc<str>,
+        pipe: Option<impl Read + Send + 'static>,
+        most: usize,
+    ) -> Result<Self> {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (tell, ended) = channel();
         let keep = Arc::clone(&kept);
-        std::thread::spawn(move || {
+        let read = move || {
             let mut buffer = [0; 16 << 10];
             let mut pipe = pipe;
             while let Some(n) =
@@ -32,8 +43,10 @@ impl Tail {
                 }
             }
             let _ = tell.send(());
-        });
-        Self { kept, ended }
+        };
+        // A descendant of the child may hold the pipe open: nobody waits for the thread.
+        drop(Background::start("thalweg-tail", name, read)?);
+        Ok(Self { kept, ended })
     }
 
     /// The kept bytes, once the pipe has closed, or after `patience` (a descendant may hold the

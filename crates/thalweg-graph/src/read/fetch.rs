@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thalweg_io::control::Control;
-use thalweg_io::engine::{Decoder, Delivery, Run, Shape};
+use thalweg_io::engine::{Decoder, Delivery, Run};
 use thalweg_io::extent::{Group, Source, Wanted};
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::{Budget, Load};
+use thalweg_io::plan::{Budget, GapRule};
 use thalweg_io::{Result, plan};
 
 use crate::storage::segment::PAGE;
@@ -15,13 +15,6 @@ use crate::storage::segment_reader::SegmentReader;
 
 /// Fewer pages than this are as quickly read where they are used.
 const FEW: u64 = 8;
-
-/// What is read and not wanted fills the page cache, and takes others' share of the store: worth so
-/// many times the time.
-const LEAN: f64 = 1.25;
-
-/// The most requests that are in flight where they are small, and the fewest.
-const DEPTH: (usize, usize) = (4, 32);
 
 /// If so many are in the page cache already, nearly all of them are.
 const SAMPLES: usize = 64;
@@ -67,17 +60,12 @@ impl Fetcher {
                 _ => ranges.push(start..end),
             }
         }
-        let block = self.model.block;
-        let gap = plan::lean_gap(&ranges, &self.model, block, LEAN);
-        let load = Load::of(&ranges, gap, block);
-        let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
-        let depth =
-            self.model.depth.max((block * self.model.depth / usual).clamp(DEPTH.0, DEPTH.1));
-        let shape = plan::shape(&StoreModel { depth, ..self.model }, self.budget, Delivery::Worker);
+        // Pages that are read and not wanted fill the page cache.
+        let rule = GapRule::new(&self.model).lean();
+        let shape = plan::listed(&ranges, &rule, self.budget, Delivery::Worker, 0).shape;
         let wanted =
             ranges.into_iter().zip(0..).map(|(range, ordinal)| Wanted { range, ordinal }).collect();
-        let source = Source::Planned(Box::new(plan::in_order(wanted, gap, shape.block)));
-        let shape = Shape { usual: Some(usual), ..shape };
+        let source = Source::Planned(Box::new(plan::in_order(wanted, &rule, shape.block)));
         Run::start(
             reader.plain.clone(),
             source,

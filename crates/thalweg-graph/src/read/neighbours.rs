@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{LargeListArray, UInt64Array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, InFile, Result, pool};
 
 use self::combine::MergeBuffers;
 use self::locate::LocatedLists;
@@ -95,24 +95,24 @@ impl Network {
         if threads == 1 {
             return self.fill(&found, 0..vertices.len(), &out.offsets, &mut out.ids);
         }
-        std::thread::scope(|scope| {
-            let (mut rest, mut first, mut done) = (out.ids.as_mut_slice(), 0, 0);
-            let mut jobs = Vec::new();
-            for thread in 1..=threads {
-                let until = total as u64 * thread as u64 / threads as u64;
-                let last = if thread == threads {
-                    vertices.len()
-                } else {
-                    out.offsets.partition_point(|o| *o < until).clamp(first, vertices.len())
-                };
-                let end = out.offsets[last] as usize;
-                let (here, more) = rest.split_at_mut(end - done);
-                let (range, offsets, found) = (first..last, &out.offsets, &found);
-                jobs.push(scope.spawn(move || self.fill(found, range, offsets, here)));
-                (rest, first, done) = (more, last, end);
-            }
-            jobs.into_iter().map(joined).collect::<Result<Vec<_>>>()
-        })?;
+        let mut rest = out.ids.as_mut_slice();
+        let mut first = 0;
+        let mut done = 0;
+        let mut parts = Vec::with_capacity(threads);
+        for thread in 1..=threads {
+            let until = total as u64 * thread as u64 / threads as u64;
+            let last = if thread == threads {
+                vertices.len()
+            } else {
+                out.offsets.partition_point(|o| *o < until).clamp(first, vertices.len())
+            };
+            let end = out.offsets[last] as usize;
+            let (here, more) = rest.split_at_mut(end - done);
+            parts.push((first..last, here));
+            (rest, first, done) = (more, last, end);
+        }
+        let offsets = &out.offsets;
+        pool::try_map(threads, parts, |(range, ids)| self.fill(&found, range, offsets, ids))?;
         Ok(())
     }
 
@@ -146,25 +146,19 @@ impl Network {
             self.show(&found, range, &mut visitor)?;
             Ok(visitor)
         };
-        std::thread::scope(|scope| {
-            let (mut first, mut jobs) = (0, Vec::new());
-            for thread in 1..=threads {
-                let until = total * thread as u64 / threads as u64;
-                let last = if thread == threads {
-                    vertices.len()
-                } else {
-                    ends.partition_point(|end| *end <= until).max(first)
-                };
-                let (range, show) = (first..last, &show);
-                first = last;
-                if thread < threads {
-                    jobs.push(Err(scope.spawn(move || show(range))));
-                } else {
-                    jobs.push(Ok(show(range)));
-                }
-            }
-            jobs.into_iter().map(|job| job.unwrap_or_else(joined)).collect()
-        })
+        let mut first = 0;
+        let mut parts = Vec::with_capacity(threads);
+        for thread in 1..=threads {
+            let until = total * thread as u64 / threads as u64;
+            let last = if thread == threads {
+                vertices.len()
+            } else {
+                ends.partition_point(|end| *end <= until).max(first)
+            };
+            parts.push(first..last);
+            first = last;
+        }
+        pool::try_map(threads, parts, show)
     }
 
     /// Passes the neighbours of a range of the vertices to a visitor.
@@ -321,8 +315,4 @@ impl Network {
         }
         Ok(())
     }
-}
-
-fn joined<T>(job: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

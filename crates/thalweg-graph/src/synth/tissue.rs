@@ -7,7 +7,7 @@
 
 use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::Result;
-use thalweg_io::chance::{hash01, quantile};
+use thalweg_io::random::{hash01, quantile};
 
 use super::Recipe;
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
+use thalweg_io::pool::Background;
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use crate::read::attributes::interleave_rows;
@@ -296,7 +296,7 @@ impl EndsWriter {
 
 /// A compaction on a thread of its own. Meanwhile the writer adds to the log.
 pub(crate) struct BackgroundCompaction {
-    pub(crate) thread: JoinHandle<Result<SegmentEntry>>,
+    pub(crate) thread: Background<Result<SegmentEntry>>,
     /// The file of the new segment.
     pub(crate) file: String,
     /// How many segments it replaces, from the oldest on.
@@ -308,7 +308,7 @@ impl BackgroundCompaction {
     /// Stops the compaction, and removes its file.
     pub(crate) fn stop(self, disk: &dyn Disk) {
         self.control.cancel();
-        let _ = self.thread.join();
+        self.thread.wait();
         let _ = disk.remove(&self.file);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use thalweg_io::Result;
 use thalweg_io::control::Control;
-use thalweg_io::{Error, Result};
+use thalweg_io::pool::Background;
 
 use crate::read::memtable::Memtable;
 use crate::read::snapshot::Snapshot;
@@ -21,9 +22,9 @@ impl Writer {
     pub(crate) fn advance_compaction(&mut self) -> Result<()> {
         if let Some(done) = self.background.take_if(|background| background.thread.is_finished()) {
             let part = match done.thread.join() {
-                Ok(Ok(part)) => part,
+                Ok(part) => part,
                 // The network stays as it is; the next compaction may succeed.
-                Ok(Err(_)) | Err(_) => {
+                Err(_) => {
                     let _ = self.network.disk.remove(&done.file);
                     return Ok(());
                 }
@@ -49,9 +50,7 @@ impl Writer {
             };
             merged.write(&*disk, &name)
         };
-        let thread = std::thread::Builder::new().name("thalweg-compact".into()).spawn(job);
-        let thread =
-            thread.map_err(|e| Error::io(self.network.disk.name(), "starting a thread for", e))?;
+        let thread = Background::start("thalweg-compact", self.network.disk.name(), job)?;
         self.background = Some(BackgroundCompaction { thread, file, count, control });
         Ok(())
     }

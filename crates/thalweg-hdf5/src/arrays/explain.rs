@@ -3,8 +3,9 @@
 use thalweg_io::Result;
 use thalweg_io::engine::{Delivery, Shape};
 use thalweg_io::model::StoreModel;
+use thalweg_io::plan;
 
-use super::fill::{fetches, whole, window};
+use super::fill::{whole, window};
 use super::window::Window;
 use super::{ArrayFile, Dataset};
 
@@ -35,11 +36,12 @@ impl ArrayFile {
         let first = parts.first().map_or_else(Window::new, |parts| window(&subjects, parts, piece));
         let shape = self.shape(&first, model, Delivery::AsTheyCome);
         let mut requests = Requests { count: 0, fetched: 0, wanted: 0, jumps: 0, shape };
+        let rule = self.gap_rule(model);
         let (align, mut end) = (self.store.alignment() as u64, None);
         for (number, parts) in parts.iter().enumerate() {
             let window = window(&subjects, parts, piece);
             requests.wanted += window.stored();
-            for fetch in fetches(&window, number, self.options.gap, model, shape.block) {
+            for fetch in plan::in_order(window.wanted(number), &rule, shape.block) {
                 // As the engine does: from the aligned offset on.
                 let start = fetch.range.start / align * align;
                 requests.count += 1;

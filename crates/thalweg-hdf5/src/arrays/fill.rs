@@ -4,16 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thalweg_io::engine::{Clocks, Delivery, Run, Shape};
-use thalweg_io::extent::{Fetch, Source, Wanted};
+use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::Load;
+use thalweg_io::plan::GapRule;
 use thalweg_io::{Error, Result, plan};
 
 use super::grid::Grid;
 use super::row_bands::{self, ElementRange};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
-use super::window::{Filler, Subject, Target, Window, Windows, ordinal};
+use super::window::{Filler, Subject, Target, Window, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, Found, Node, Place};
 
@@ -38,11 +38,6 @@ pub struct Summary {
     /// Where the time went. Nothing, where nothing had to be fetched.
     pub clocks: Clocks,
 }
-
-/// The most requests that are in flight where they are small.
-const MOST_SMALL: usize = 32;
-/// Fewer leave a store idle that does not read ahead.
-const LEAST_DEPTH: usize = 4;
 
 /// What can be had in parts is not had in smaller ones.
 const LEAST_PIECE: u64 = 256 << 10;
@@ -143,7 +138,7 @@ impl ArrayFile {
             return Ok(summary);
         }
         let shape = self.shape(&window, &model, Delivery::Worker);
-        let windows = Arc::new(Windows::of(window, self.options.control.clone()));
+        let windows = Arc::new(Windows::of(window));
         let run = self.start(&windows, 1, model, shape)?;
         summary.clocks = run.finish()?.clocks;
         Ok(summary)
@@ -194,12 +189,10 @@ impl ArrayFile {
         if parts.is_empty() {
             return Ok(summary);
         }
-        let windows = Arc::new(Windows::new(make, control.clone()));
+        let windows = Arc::new(Windows::new(make));
         let shape = self.shape(&windows.get(0), &model, Delivery::AsTheyCome);
         let mut run =
             self.start(&windows, parts.len(), model, Shape { batches: MOST_BATCHES, ..shape })?;
-        // Before the run, which waits for workers that wait for their window's turn.
-        let _over = Over(&windows);
         let mut filled = vec![0; parts.len()];
         for number in 0..parts.len() {
             let window = windows.get(number);
@@ -224,6 +217,7 @@ impl ArrayFile {
                 }
                 Ok(spare)
             })?;
+            run.extend(windows.horizon());
             if control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -240,7 +234,7 @@ impl ArrayFile {
         self.each(&[dataset], &mut |_, bytes| f(bytes)).map(drop)
     }
 
-    pub(super) fn model(&self) -> StoreModel {
+    pub(crate) fn model(&self) -> StoreModel {
         self.options.model.unwrap_or(StoreModel::MEMORY)
     }
 
@@ -262,31 +256,26 @@ impl ArrayFile {
         shape: Shape,
     ) -> Result<Run<Filler>> {
         let fetches = {
-            let (windows, gap) = (windows.clone(), self.options.gap);
-            (0..count).flat_map(move |number| {
-                fetches(&windows.get(number), number, gap, &model, shape.block)
-            })
+            let windows = windows.clone();
+            let rule = self.gap_rule(&model);
+            (0..count).flat_map(move |number| windows.fetches(number, &rule, shape.block))
         };
         let decoder = Filler { windows: windows.clone(), limit: self.options.budget.memory };
         let source = Source::Planned(Box::new(fetches));
-        Run::start(self.store.clone(), source, decoder, shape, self.options.control.clone())
+        let control = self.options.control.clone();
+        Run::start_below(self.store.clone(), source, decoder, shape, control, windows.horizon())
     }
 
     /// The sizes of a run with such windows.
     pub(super) fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
-        let ranges = ranges(window);
-        let longest =
-            ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
-        // A chunk that is longer than a block would get a buffer of its own each time.
-        let most = self.options.budget.memory / 16;
-        let block = model.block.max(longest.min(most)) + self.store.alignment();
-        let load = Load::of(&ranges, plan::gap(&ranges, model, self.options.gap, block), block);
-        let usual = (load.bytes / load.requests.max(1)).max(1) as usize;
-        let small = model.block * model.depth / usual;
-        let depth = model.depth.max(small.clamp(LEAST_DEPTH, MOST_SMALL));
-        let shape =
-            plan::shape(&StoreModel { block, depth, ..*model }, self.options.budget, delivery);
-        Shape { usual: Some(usual), ..shape }
+        let rule = self.gap_rule(model);
+        let alignment = self.store.alignment();
+        plan::listed(&ranges(window), &rule, self.options.budget, delivery, alignment).shape
+    }
+
+    /// Which gaps between chunks are read.
+    pub(crate) fn gap_rule(&self, model: &StoreModel) -> GapRule {
+        GapRule::new(model).or_given(self.options.gap)
     }
 
     /// Fills what does not come through the engine: what stands in the file's metadata, and what
@@ -339,15 +328,6 @@ impl ArrayFile {
     }
 }
 
-/// Tells the workers that nobody waits for more.
-struct Over<'a>(&'a Windows);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
 /// The window of these parts.
 pub(super) fn window(subjects: &[Subject], parts: &[ElementRange], piece: u64) -> Window {
     let mut window = Window::new();
@@ -364,23 +344,6 @@ fn ranges(window: &Window) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = window.entries.iter().map(|(_, entry)| entry.stored.clone()).collect();
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges
-}
-
-/// The requests for a window.
-pub(super) fn fetches(
-    window: &Window,
-    number: usize,
-    gap: Option<u64>,
-    model: &StoreModel,
-    block: usize,
-) -> impl Iterator<Item = Fetch> + Send + use<> {
-    let gap = plan::gap(&ranges(window), model, gap, block);
-    let entries = (0..).zip(&window.entries);
-    let wanted = entries.map(|(place, (_, entry))| Wanted {
-        range: entry.stored.clone(),
-        ordinal: ordinal(number, place),
-    });
-    plan::in_order(wanted.collect(), gap, block)
 }
 
 /// All elements of each.

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use thalweg_io::control::Control;
 use thalweg_io::engine::Decoder;
-use thalweg_io::extent::{Extent, Group};
+use thalweg_io::extent::{Extent, Fetch, Group, Wanted};
+use thalweg_io::plan::{self, GapRule};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::LIKELY_RATIO;
@@ -16,9 +15,6 @@ use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
 use crate::filter::Contexts;
 use crate::libhdf5::{Array, Place};
-
-/// How often a worker that waits looks whether it was cancelled.
-const POLL: Duration = Duration::from_millis(100);
 
 /// A dataset, as far as its values need it.
 #[derive(Debug, Clone)]
@@ -81,6 +77,17 @@ impl Window {
     /// Bytes that have to be fetched.
     pub(super) fn stored(&self) -> u64 {
         self.entries.iter().map(|(_, entry)| entry.stored.end - entry.stored.start).sum()
+    }
+
+    /// The extents of all entries.
+    pub(super) fn wanted(&self, number: usize) -> Vec<Wanted> {
+        let entries = (0..).zip(&self.entries);
+        entries
+            .map(|(place, (_, entry))| Wanted {
+                range: entry.stored.clone(),
+                ordinal: ordinal(number, place),
+            })
+            .collect()
     }
 
     /// Adds a target.
@@ -153,8 +160,6 @@ impl Target {
 pub(super) struct Windows {
     make: Box<dyn Fn(usize) -> Window + Send + Sync>,
     state: Mutex<State>,
-    turned: Condvar,
-    control: Control,
 }
 
 #[derive(Debug, Default)]
@@ -162,27 +167,18 @@ struct State {
     open: BTreeMap<usize, Arc<Window>>,
     /// The one that the caller waits for, or has.
     head: usize,
-    is_over: bool,
     /// Memory for reuse.
     spare: Vec<Vec<u8>>,
 }
 
 impl Windows {
-    pub(super) fn new(
-        make: impl Fn(usize) -> Window + Send + Sync + 'static,
-        control: Control,
-    ) -> Self {
-        Self {
-            make: Box::new(make),
-            state: Mutex::new(State::default()),
-            turned: Condvar::new(),
-            control,
-        }
+    pub(super) fn new(make: impl Fn(usize) -> Window + Send + Sync + 'static) -> Self {
+        Self { make: Box::new(make), state: Mutex::new(State::default()) }
     }
 
     /// A run of one window.
-    pub(super) fn of(window: Window, control: Control) -> Self {
-        let windows = Self::new(|_| Window::new(), control);
+    pub(super) fn of(window: Window) -> Self {
+        let windows = Self::new(|_| Window::new());
         windows.lock().open.insert(0, Arc::new(window));
         windows
     }
@@ -193,18 +189,6 @@ impl Windows {
 
     pub(super) fn get(&self, number: usize) -> Arc<Window> {
         self.lock().open.entry(number).or_insert_with(|| Arc::new((self.make)(number))).clone()
-    }
-
-    /// Waits until the window is the caller's next but one: earlier, its memory would be too much.
-    fn admit(&self, number: usize) -> Result<()> {
-        let mut state = self.lock();
-        while number > state.head + 1 {
-            if state.is_over || self.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            state = self.turned.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        Ok(())
     }
 
     /// The target's memory, taken from what is spare.
@@ -220,31 +204,52 @@ impl Windows {
         })
     }
 
+    /// The requests for a window. They are made while the windows are locked, so that the caller
+    /// and the workers that fill a window are the only ones that hold it.
+    pub(super) fn fetches(
+        &self,
+        number: usize,
+        rule: &GapRule,
+        block: usize,
+    ) -> impl Iterator<Item = Fetch> + Send + use<> {
+        let mut state = self.lock();
+        // A window without entries may have been delivered already.
+        let window = (number >= state.head)
+            .then(|| state.open.entry(number).or_insert_with(|| Arc::new((self.make)(number))));
+        let wanted = window.map_or_else(Vec::new, |window| window.wanted(number));
+        drop(state);
+        plan::in_order(wanted, rule, block)
+    }
+
+    /// The ordinal from which on nothing may be decoded yet: the head and the window after it are
+    /// filled; more would take too much memory.
+    pub(super) fn horizon(&self) -> u64 {
+        ordinal(self.lock().head + 2, 0)
+    }
+
     /// Takes out the head, which is complete, and makes the next one the head once `f` is done with
-    /// it.
+    /// it. Workers let go of a window before they tell that its last entry is filled, so that the
+    /// caller, who has counted them all, owns it.
     pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
         let window = {
             let mut state = self.lock();
             let head = state.head;
             state.open.remove(&head)
         };
-        let spare = match window.and_then(Arc::into_inner) {
-            Some(window) => f(window)?,
-            None => Vec::new(),
+        let spare = match window.map(Arc::try_unwrap) {
+            Some(Ok(window)) => f(window)?,
+            // Values that nobody saw would be lost without a word.
+            Some(Err(_)) | None => return Err(Error::Usage(STILL_FILLED.into())),
         };
         let mut state = self.lock();
         state.spare.extend(spare);
         state.head += 1;
-        self.turned.notify_all();
         Ok(())
     }
-
-    /// Nobody waits for more.
-    pub(super) fn end(&self) {
-        self.lock().is_over = true;
-        self.turned.notify_all();
-    }
 }
+
+/// What is wrong if a window is delivered too early; it never is.
+const STILL_FILLED: &str = "a window of values is delivered while it is still being filled";
 
 /// How many entries a window may have: their numbers share a `u64` with the window's.
 const ENTRY_BITS: u32 = 40;
@@ -350,7 +355,6 @@ impl Decoder for Filler {
             let window = match &hand.window {
                 Some((known, window)) if *known == number => window.clone(),
                 _ => {
-                    self.windows.admit(number)?;
                     let window = self.windows.get(number);
                     hand.window = Some((number, window.clone()));
                     window
@@ -363,7 +367,7 @@ impl Decoder for Filler {
             }
             *next += 1;
         }
-        // Whoever delivers the window must be the last to have it.
+        // The caller owns the window once its last entry is filled.
         hand.window = None;
         Ok(())
     }

@@ -17,9 +17,6 @@ use crate::arrays::Want;
 /// as fit into a sixteenth.
 const EVENT_BYTES: usize = 64;
 
-/// Events that are read rather than left out between others: a request takes longer than so many.
-const GAP: u64 = 4096;
-
 /// A part of a bank's arrays.
 pub(super) struct BankPiece {
     bank: usize,
@@ -48,15 +45,16 @@ pub(super) struct EventWindow {
 }
 
 impl EventWindow {
-    /// Adds events of a bank, which come after those that it has.
+    /// Adds events of a bank, which come after those that it has. Up to `gap` events between them
+    /// are read, too.
     pub(super) fn add(
         &mut self,
         place: usize,
         bank: &Bank,
         pulses: &Arc<Pulses>,
         part: Range<u64>,
+        gap: u64,
     ) {
-        let gap = bank.chunk().max(GAP);
         let last = self.last.get(&place).and_then(|&at| self.pieces.get_mut(at));
         match last {
             // What lies between is in chunks that are needed anyway.

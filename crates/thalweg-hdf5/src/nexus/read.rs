@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::thread;
 
-use thalweg_io::{Error, Result};
+use thalweg_io::{Error, Result, pool};
 
 use super::columns::Pending;
 use super::defects::{Defect, Finding, finding};
@@ -103,20 +102,17 @@ impl Nexus<'_> {
         let pulses = banks.iter().map(|&at| self.banks[at].pulses() * PULSE_BYTES).sum::<u64>();
         let all_at_once = order == Order::AsStored
             && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
-        summary.findings = thread::scope(|scope| {
+        summary.findings = pool::scope(|threads| {
             let (ask, asked) = sync_channel::<(EventWindow, Values)>(1);
             let (answer, answers) = sync_channel(1);
-            let reader = thread::Builder::new().name("thalweg-events".into()).spawn_scoped(
-                scope,
-                move || {
-                    for (window, spare) in asked {
-                        let values = self.values_of(&window, spare);
-                        if answer.send((window, values)).is_err() {
-                            return;
-                        }
+            let reader = threads.start("thalweg-events", move || {
+                for (window, spare) in asked {
+                    let values = self.values_of(&window, spare);
+                    if answer.send((window, values)).is_err() {
+                        return;
                     }
-                },
-            );
+                }
+            });
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
             let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
             let mut turns = EventWindows {
@@ -160,7 +156,7 @@ impl Nexus<'_> {
                     turns.next(Some(std::mem::take(&mut window)))?;
                     held = 0;
                 }
-                window.add(place, bank, &pulses, part);
+                window.add(place, bank, &pulses, part, self.gap(bank));
             }
             held += bytes;
         }
@@ -195,7 +191,8 @@ impl Nexus<'_> {
             if window.bytes >= room {
                 turns.next(Some(std::mem::take(&mut window)))?;
             }
-            window.add(place, &self.banks[place], &pulses, part);
+            let bank = &self.banks[place];
+            window.add(place, bank, &pulses, part, self.gap(bank));
         }
         turns.next(Some(window))?;
         turns.next(None)?;
@@ -205,6 +202,13 @@ impl Nexus<'_> {
     /// Bytes of a window.
     fn room(&self) -> u64 {
         (self.file.options().budget.memory / SHARE) as u64
+    }
+
+    /// Events of a bank that are read rather than left out between others: those of a chunk, which
+    /// is read whole anyway, or as many as a request costs.
+    fn gap(&self, bank: &Bank) -> u64 {
+        let rule = self.file.gap_rule(&self.file.model());
+        bank.chunk().max(rule.break_even() / bank.event_bytes())
     }
 
     /// The pulses of a bank, and which of its events are wanted.

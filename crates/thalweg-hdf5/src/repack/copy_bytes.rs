@@ -9,7 +9,7 @@ use thalweg_io::control::Control;
 use thalweg_io::engine::{Decoder, Delivery, Run};
 use thalweg_io::extent::{Group, Source};
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::Budget;
+use thalweg_io::plan::{Budget, GapRule};
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result, plan};
 
@@ -61,7 +61,7 @@ pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, output: &Output) -
     }
     let listed = moves.clone();
     let ranges = (0..moves.len()).map(move |i| listed[i].from..listed[i].from + listed[i].len);
-    let fetches = plan::gather(ranges, output.model.gap_bytes(), block, WINDOW);
+    let fetches = plan::gather(ranges, GapRule::new(&output.model), block, WINDOW);
     let slots = SlotWriter::new(&output.path, &moves, (memory / 2) as u64);
     let carrier = Carrier { moves, slots, output: output.clone() };
     let source = Source::Planned(Box::new(fetches));

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_io::engine::{Decoder, Delivery, Run};
 use thalweg_io::extent::{Extent, Group, Source};
+use thalweg_io::plan::GapRule;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
@@ -152,7 +153,7 @@ pub(super) fn recode(
             let chunk = known[job as usize].stored[place as usize];
             chunk.offset..chunk.offset + chunk.size
         });
-        let fetches = plan::gather(ranges, output.model.gap_bytes(), block, WINDOW);
+        let fetches = plan::gather(ranges, GapRule::new(&output.model), block, WINDOW);
         let recoder = Recoder {
             file: store.name().clone(),
             jobs: jobs.clone(),

@@ -1,7 +1,7 @@
 //! Where neutrons are counted, and when: a powder in a time-of-flight diffractometer.
 
 use thalweg_codec::splitmix::mix;
-use thalweg_io::chance::Chance;
+use thalweg_io::random::Chance;
 
 use super::Recipe;
 

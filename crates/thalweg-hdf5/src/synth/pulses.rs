@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use thalweg_codec::splitmix::mix;
-use thalweg_io::chance::{Chance, hash01};
+use thalweg_io::random::{Chance, hash01};
 
 use super::{PulseTimes, Recipe, Run};
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thalweg_codec::splitmix::mix;
 use thalweg_io::Fault;
-use thalweg_io::chance::Chance;
+use thalweg_io::random::Chance;
 
 use super::Run;
 

@@ -179,7 +179,8 @@ proptest! {
 
     #[test]
     fn near_conditions_parse_or_not(words in prop::collection::vec(prop::sample::select(vec![
-        "samples", "reason", "and", "or", "not", "in", "is", "missing", "(", ")", ",", "==", "<", "5", "'a b'", "unknown",
+        "samples", "reason", "and", "or", "not", "in", "is", "missing", "(", ")", ",", "==", "<",
+        "5", "'a b'", "unknown",
     ]), 0..12)) {
         if let Ok(condition) = Condition::parse(&words.join(" ")) {
             let _ = condition.bind(&table().schema()).map(|bound| bound.holds(&table()));

@@ -46,6 +46,8 @@ struct State<B> {
     spare: Vec<Vec<Place>>,
     next_group: u64,
     decoding: usize,
+    /// Groups whose first extent has this ordinal, or a greater one, are not taken yet.
+    horizon: u64,
     /// Empty batches for reuse.
     batches: Vec<B>,
     /// Batches with a worker, in the outbox, or with the consumer.
@@ -81,6 +83,12 @@ impl<B> State<B> {
             && (self.input.is_done() || self.failed.is_some())
     }
 
+    /// Whether the next group must wait until the caller extends the horizon.
+    fn is_beyond_horizon(&self) -> bool {
+        let first = self.ready.front().and_then(|group| group.places.first());
+        first.is_some_and(|place| place.ordinal >= self.horizon)
+    }
+
     fn free(&mut self, block: Block) {
         match block.data {
             Data::Buf(buf) => {
@@ -104,6 +112,7 @@ impl<D: Decoder> Shared<D> {
         decoder: D,
         shape: Shape,
         control: Control,
+        horizon: u64,
     ) -> Self {
         let state = State {
             input: Input::new(source),
@@ -116,6 +125,7 @@ impl<D: Decoder> Shared<D> {
             spare: Vec::new(),
             next_group: 0,
             decoding: 0,
+            horizon,
             batches: Vec::with_capacity(shape.batches),
             batches_out: 0,
             outbox: VecDeque::new(),
@@ -319,8 +329,10 @@ impl<D: Decoder> Shared<D> {
                 state.clocks.fetch.exposed += waited;
                 continue;
             }
+            let is_beyond = state.is_beyond_horizon();
             let seq = state.next_group;
-            let Some(batch) = self.batch(&mut state, seq) else {
+            let batch = if is_beyond { None } else { self.batch(&mut state, seq) };
+            let Some(batch) = batch else {
                 state = self.wait(&self.can_decode, state);
                 state.clocks.deliver.exposed += waiting.elapsed();
                 continue;
@@ -432,6 +444,13 @@ impl<D: Decoder> Shared<D> {
         state.clocks.decode.busy += busy;
         state.clocks.decode.bytes += bytes;
         state.clocks.wall = state.started.elapsed();
+    }
+
+    /// Lets workers take groups up to a later ordinal.
+    pub(super) fn extend(&self, horizon: u64) {
+        let mut state = self.lock();
+        state.horizon = state.horizon.max(horizon);
+        self.can_decode.notify_all();
     }
 
     pub(super) fn clocks(&self) -> Clocks {

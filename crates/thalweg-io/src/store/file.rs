@@ -22,7 +22,7 @@ pub struct FileStore {
     direct: Option<Direct>,
 }
 
-/// The same file, opened with O_DIRECT.
+/// A file that is open already, opened once more with O_DIRECT.
 #[derive(Debug)]
 pub(super) struct Direct {
     pub(super) file: File,

@@ -1,5 +1,6 @@
 //! A local file mapped into memory: no copy and no buffers, at a price.
-#![allow(unsafe_code)] // Mapping a file and dropping pages of the map; each block states its contract.
+// Mapping a file and dropping pages of the map; each block states its contract.
+#![allow(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -53,7 +53,7 @@ impl UringStore {
         &self.file
     }
 
-    /// The same store as if io_uring were forbidden, for tests where it is not.
+    /// This store as if io_uring were forbidden, for tests where it is not.
     #[doc(hidden)]
     #[must_use]
     pub fn pretend_refused(mut self) -> Self {
@@ -67,9 +67,13 @@ fn why_refused(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring".into(),
         Some(libc::EPERM | libc::EACCES) => {
-            "io_uring is forbidden here, by kernel.io_uring_disabled or by the container's seccomp profile".into()
+            "io_uring is forbidden here, by kernel.io_uring_disabled or by the container's \
+             seccomp profile"
+                .into()
         }
-        Some(libc::ENOMEM) => "the limit of locked memory (ulimit -l) leaves no room for io_uring".into(),
+        Some(libc::ENOMEM) => {
+            "the limit of locked memory (ulimit -l) leaves no room for io_uring".into()
+        }
         _ => format!("io_uring cannot be set up: {error}"),
     }
 }

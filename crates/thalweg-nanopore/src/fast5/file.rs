@@ -43,12 +43,7 @@ pub(crate) enum Fast5File {
 pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<file::Opened<Fast5File>> {
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let memory = options.budget.memory / TABLE_SHARE;
-    let opened = open::open(open::OpenContext {
-        store,
-        control: &options.control,
-        depth: model.depth,
-        memory,
-    })?;
+    let opened = open::open(open::OpenContext { store, control: &options.control, model, memory })?;
     let (file, header, requests) = match opened {
         Opened::Stream(stream) => {
             let (header, requests) = (stream.first_header().clone(), stream.requests());

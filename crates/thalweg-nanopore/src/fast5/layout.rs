@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thalweg_hdf5::filter::{Contexts, Pipeline};
 use thalweg_hdf5::types::{Chunk, Dataset, Storage};
 use thalweg_io::extent::Extent;
+use thalweg_io::plan::is_one_extent;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result};
 
@@ -17,10 +18,6 @@ use crate::record::{
 
 /// Bytes of a sample.
 const SAMPLE: usize = 2;
-
-/// Chunks of one read are fetched together if what lies between them is no more than this, or than
-/// they themselves.
-const GAP: u64 = 64 << 10;
 
 /// A file's header and reads.
 #[derive(Debug)]
@@ -90,7 +87,7 @@ impl Signal {
                     .max()
                     .unwrap_or(first.offset);
                 let own: u64 = chunks.iter().fold(0, |sum, chunk| sum.saturating_add(chunk.size));
-                if (end - start).saturating_sub(own) <= own.max(GAP) {
+                if is_one_extent(own, end - start) {
                     start..end
                 } else {
                     first.offset..first.offset + first.size

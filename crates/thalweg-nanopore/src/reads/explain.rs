@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use thalweg_io::engine::{Delivery, Shape};
 use thalweg_io::model::{Origin, StoreModel};
+use thalweg_io::plan::{GapRule, Load};
 use thalweg_io::{Error, Result, plan};
 
 use super::{ReadFile, Selection};
@@ -19,7 +20,8 @@ pub struct Explained {
     pub origin: Origin,
     /// The sizes of the run.
     pub shape: Shape,
-    /// Reads closer together than this are fetched in one request.
+    /// What one more request costs the store, in bytes. Gaps between reads are fetched where they are
+    /// about this wide or narrower; [`GapRule`] says exactly.
     pub gap_bytes: u64,
     /// Where the memory goes.
     pub shares: Shares,
@@ -86,7 +88,7 @@ impl ReadFile {
             model: self.file.model,
             origin: self.origin,
             shape,
-            gap_bytes: self.file.model.gap_bytes(),
+            gap_bytes: GapRule::new(&self.file.model).break_even(),
             shares: Shares {
                 total_bytes: budget.memory,
                 buffers_bytes,
@@ -98,7 +100,7 @@ impl ReadFile {
             requests,
             fetched_bytes,
             wanted_bytes,
-            predicted: self.file.model.predict(requests, fetched_bytes),
+            predicted: Load { requests, bytes: fetched_bytes }.predicted(&self.file.model),
         })
     }
 }

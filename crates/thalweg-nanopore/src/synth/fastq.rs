@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use thalweg_codec::splitmix::mix;
-use thalweg_io::chance::Chance;
+use thalweg_io::random::Chance;
 use thalweg_io::{Error, Result};
 
 /// What a synthetic basecalled run looks like. The defaults imitate nanopore reads of R10.4.1

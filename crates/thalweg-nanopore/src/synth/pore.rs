@@ -1,6 +1,6 @@
 //! What the pore does: the current of every 9-mer, its noise, and how long a base stays.
 
-use thalweg_io::chance::{hash01, quantile};
+use thalweg_io::random::{hash01, quantile};
 
 use super::Recipe;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use thalweg_codec::splitmix::mix;
-use thalweg_io::chance::{Chance, hash01};
+use thalweg_io::random::{Chance, hash01};
 
 use super::Recipe;
 

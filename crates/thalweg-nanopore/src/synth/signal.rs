@@ -1,7 +1,7 @@
 //! The samples of one read: bases pass, each holds the current at its word's level for a while, and
 //! noise comes on top.
 
-use thalweg_io::chance::Chance;
+use thalweg_io::random::Chance;
 
 use super::Recipe;
 use super::pore::{QUANTILES, Tables, WORD_MASK};

@@ -320,6 +320,44 @@ fn stops_when_cancelled_or_dropped() {
 }
 
 #[test]
+fn nothing_beyond_the_horizon_is_decoded() {
+    let (bytes, ranges) = records(&[1000; 400]);
+    let store = Arc::new(MemoryStore::new("records", bytes));
+    let shape = Shape {
+        threads: 3,
+        depth: 2,
+        max_depth: 3,
+        block: 4096,
+        usual: None,
+        headroom: 4096,
+        buffers: 8,
+        group: 1000,
+        batches: 1000,
+        delivery: Delivery::AsTheyCome,
+    };
+    let wanted = (0..).zip(ranges);
+    let fetches = wanted.map(|(ordinal, range)| Fetch {
+        range: range.clone(),
+        extents: vec![Wanted { range, ordinal }],
+    });
+    let source = Source::Planned(Box::new(fetches));
+    let copy = Copy { limit: 10, poison: u64::MAX };
+    let mut run = Run::start_below(store, source, copy, shape, Control::new(), 20).unwrap();
+    let mut seen = 0;
+    for horizon in [20, 40, 41, 400] {
+        run.extend(horizon);
+        while seen < horizon {
+            for (ordinal, _, _) in run.next().unwrap().unwrap() {
+                assert!(ordinal < horizon, "{ordinal} of {horizon}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(run.next().is_none());
+    run.finish().unwrap();
+}
+
+#[test]
 fn a_file_that_shrinks_is_an_error() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (bytes, _) = records(&[1000; 50]);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thalweg::Error;
 use thalweg::engine::Delivery;
 use thalweg::model::{Origin, StoreModel};
-use thalweg::plan::Budget;
+use thalweg::plan::{Budget, Load};
 use thalweg::reads::{Options, Read, ReadFile, Selection, StoreKind, Visitor};
 use thalweg::synth::Recipe;
 use thalweg::write::save_index;
@@ -68,7 +68,8 @@ fn a_run_makes_the_requests_that_were_explained() {
                 );
                 assert_eq!(plan.origin, Origin::Given);
                 assert_eq!(plan.gap_bytes, gap as u64);
-                assert_eq!(plan.predicted, model.predict(plan.requests, plan.fetched_bytes));
+                let load = Load { requests: plan.requests, bytes: plan.fetched_bytes };
+                assert_eq!(plan.predicted, load.predicted(&model));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Events and logs as Arrow columns.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number
 
 use super::super::table::numbers;
 use super::{is_npy, npy, table};
-use crate::common::{Failure, Outcome, complain};
-use crate::table_sink::Sink;
+use crate::common::{Failure, VerbResult, complain};
+use crate::table_sink::TableSink;
 
-/// UTC as an offset: Arrow needs a table of time zones for names.
+/// UTC as an offset: names of time zones would need a table of them.
 const UTC: &str = "+00:00";
 
 fn failed(error: arrow_schema::ArrowError) -> Failure {
@@ -34,7 +35,7 @@ fn times(times: impl Iterator<Item = i64>) -> ArrayRef {
     Arc::new(known.collect::<TimestampNanosecondArray>().with_timezone(UTC))
 }
 
-/// Strings of which few are different.
+/// The type of columns of strings that have few distinct values.
 fn name_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
@@ -44,12 +45,12 @@ pub(super) struct Events {
     schema: SchemaRef,
     names: Arc<StringArray>,
     keys: HashMap<String, i32>,
-    /// The types of what events have, in the order of [`Column::ALL`].
+    /// The number type of each column, in the order of [`Column::ALL`]; `None` if no bank has it.
     numbers: [Option<Number>; 3],
 }
 
 impl Events {
-    /// The columns that these banks have in common.
+    /// A table with every column that a bank has. Fails if banks differ in the type of a column.
     pub(super) fn new(banks: &[&Bank], file: &str) -> Result<Self, Failure> {
         let mut numbers = [None; 3];
         let mut fields = vec![Field::new("bank", name_type(), false)];
@@ -80,12 +81,10 @@ impl Events {
     pub(super) fn batch(&self, bank: &Bank, batch: &Batch<'_>) -> Result<RecordBatch, Failure> {
         let rows = batch.pulses.len();
         let key = self.keys.get(bank.path()).copied().unwrap_or(0);
-        let keys = Int32Array::from(vec![key; rows]);
-        let bank_column =
-            DictionaryArray::<Int32Type>::try_new(keys, self.names.clone()).map_err(failed)?;
+        let bank_column = names_column(vec![key; rows].into(), &self.names)?;
         let pulses: Int64Array =
             batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(bank_column)];
+        let mut columns = vec![bank_column];
         for ((column, number), bytes) in
             Column::ALL.into_iter().zip(self.numbers).zip(batch.columns)
         {
@@ -100,7 +99,8 @@ impl Events {
     }
 }
 
-/// The value that all banks agree on which have one. A failure if two banks differ.
+/// The value that all banks with a value share; fails if two banks differ. Banks without a value
+/// do not count.
 fn common<T: PartialEq + Copy + std::fmt::Debug>(
     banks: &[&Bank],
     file: &str,
@@ -124,10 +124,11 @@ fn common<T: PartialEq + Copy + std::fmt::Debug>(
     Ok(known.map(|(own, _)| own))
 }
 
-/// Rows of a log that go into a batch.
-const BATCH: usize = 1 << 16;
+/// Rows of a log in one record batch.
+const LOG_BATCH_ROWS: usize = 1 << 16;
 
-/// What a log holds, if that can be told; others may still be read.
+/// Reads a log. Warns about a log of a kind that is not supported, and returns `None`: the other
+/// logs can still be read.
 pub(super) fn read(nexus: &Nexus<'_>, log: &Log) -> Result<Option<LogValues>, Failure> {
     match nexus.log(log) {
         Ok(read) => Ok(Some(read)),
@@ -139,13 +140,37 @@ pub(super) fn read(nexus: &Nexus<'_>, log: &Log) -> Result<Option<LogValues>, Fa
     }
 }
 
-/// Seconds since a log's start; NaN for what is no time.
+/// Seconds since a log's start; NaN if the time is not known.
 pub(super) fn seconds(time: i64, start: Option<i64>) -> f64 {
     if time == NO_TIME { f64::NAN } else { time.saturating_sub(start.unwrap_or(0)) as f64 / 1e9 }
 }
 
-/// Writes logs as a table, or as arrays.
-pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outcome {
+/// Writes the logs whose path or name matches a pattern, as a table or as arrays.
+pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> VerbResult {
+    let logs = matching_logs(nexus, pattern)?;
+    if let Some(to) = to.filter(|to| is_npy(to)) {
+        return npy::logs(nexus, &logs, to);
+    }
+    let columns = LogColumns::new(&logs);
+    let mut sink = match to {
+        Some(to) => {
+            let (path, kind) = table(to)?;
+            TableSink::create(&path, kind, &columns.schema)?
+        }
+        None => TableSink::stdout(b',', &columns.schema)?,
+    };
+    for (key, log) in (0..).zip(&logs) {
+        let Some(read) = read(nexus, log)? else { continue };
+        for from in (0..read.times.len()).step_by(LOG_BATCH_ROWS) {
+            let rows = from..(from + LOG_BATCH_ROWS).min(read.times.len());
+            sink.push(&columns.batch(key, log, &read, rows)?)?;
+        }
+    }
+    sink.finish()
+}
+
+/// The logs whose path, or a name in it, matches a pattern; fails if there is none.
+fn matching_logs<'a>(nexus: &'a Nexus<'_>, pattern: &str) -> Result<Vec<&'a Log>, Failure> {
     let text = pattern.trim_start_matches('/');
     let pattern = Pattern::new(text)
         .map_err(|e| Failure::Usage(format!("{pattern:?} is no pattern: {e}")))?;
@@ -153,73 +178,89 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> Outco
         let path = log.path().trim_start_matches('/');
         pattern.matches(path) || path.split('/').any(|name| pattern.matches(name))
     };
-    let wanted: Vec<&Log> = nexus.logs().iter().filter(matches).collect();
-    let name = nexus.file().store().name();
-    if wanted.is_empty() {
+    let logs: Vec<&Log> = nexus.logs().iter().filter(matches).collect();
+    if logs.is_empty() {
+        let name = nexus.file().store().name();
         let count = nexus.logs().len();
         return Err(Failure::Said(format!(
             "{name}: found none of its {count} logs that matches {text:?}; \
              `thalweg info` lists them"
         )));
     }
-    if let Some(to) = to.filter(|to| is_npy(to)) {
-        return npy::logs(nexus, &wanted, to);
-    }
-    let schema = Arc::new(Schema::new(vec![
-        Field::new("log", name_type(), false),
-        Field::new("time", time_type(), true),
-        Field::new("seconds", DataType::Float64, true),
-        Field::new("value", DataType::Float64, true),
-        Field::new("text", DataType::Utf8, true),
-        Field::new("units", name_type(), true),
-    ]));
-    let paths: Arc<StringArray> = Arc::new(wanted.iter().map(|log| Some(log.path())).collect());
-    let units: Arc<StringArray> =
-        Arc::new(wanted.iter().map(|log| Some(log.units().unwrap_or_default())).collect());
-    let mut sink = match to {
-        Some(to) => {
-            let (path, kind) = table(to)?;
-            Sink::create(&path, kind, &schema)?
+    Ok(logs)
+}
+
+/// A table of logs.
+struct LogColumns {
+    schema: SchemaRef,
+    /// The path and the units of each log; its number is the key in the dictionary columns.
+    paths: Arc<StringArray>,
+    units: Arc<StringArray>,
+}
+
+impl LogColumns {
+    fn new(logs: &[&Log]) -> Self {
+        let schema = Schema::new(vec![
+            Field::new("log", name_type(), false),
+            Field::new("time", time_type(), true),
+            Field::new("seconds", DataType::Float64, true),
+            Field::new("value", DataType::Float64, true),
+            Field::new("text", DataType::Utf8, true),
+            Field::new("units", name_type(), true),
+        ]);
+        let units = logs.iter().map(|log| Some(log.units().unwrap_or_default()));
+        Self {
+            schema: Arc::new(schema),
+            paths: Arc::new(logs.iter().map(|log| Some(log.path())).collect()),
+            units: Arc::new(units.collect()),
         }
-        None => Sink::stdout(b',', &schema)?,
-    };
-    for (key, log) in (0..).zip(&wanted) {
-        let Some(read) = read(nexus, log)? else { continue };
+    }
+
+    /// Rows of the log with number `key`.
+    fn batch(
+        &self,
+        key: i32,
+        log: &Log,
+        read: &LogValues,
+        rows: Range<usize>,
+    ) -> Result<RecordBatch, Failure> {
+        let count = rows.len();
         let start = log.start();
-        for from in (0..read.times.len()).step_by(BATCH) {
-            let rows = from..(from + BATCH).min(read.times.len());
-            let some = read.times.get(rows.clone()).unwrap_or_default();
-            let at = times(some.iter().map(|&time| if start.is_some() { time } else { NO_TIME }));
-            let seconds = |&time: &i64| (time != NO_TIME).then(|| seconds(time, start));
-            let (value, text): (ArrayRef, ArrayRef) = match &read.values {
-                Values::Numbers(numbers) => (
-                    Arc::new(Float64Array::from(
-                        numbers.get(rows.clone()).unwrap_or_default().to_vec(),
-                    )),
-                    new_null_array(&DataType::Utf8, rows.len()),
-                ),
-                Values::Text(text) => (
-                    new_null_array(&DataType::Float64, rows.len()),
-                    Arc::new(StringArray::from_iter_values(
-                        text.get(rows.clone()).unwrap_or_default(),
-                    )),
-                ),
-            };
-            let named = |keys: Int32Array, names: &Arc<StringArray>| -> Result<ArrayRef, Failure> {
-                Ok(Arc::new(
-                    DictionaryArray::<Int32Type>::try_new(keys, names.clone()).map_err(failed)?,
-                ))
-            };
-            let columns = vec![
-                named(vec![key; rows.len()].into(), &paths)?,
-                at,
-                Arc::new(some.iter().map(seconds).collect::<Float64Array>()),
-                value,
-                text,
-                named(std::iter::repeat_n(log.units().map(|_| key), rows.len()).collect(), &units)?,
-            ];
-            sink.push(&RecordBatch::try_new(schema.clone(), columns).map_err(failed)?)?;
+        let row_times = read.times.get(rows.clone()).unwrap_or_default();
+        let absolute = row_times.iter().map(|&time| if start.is_some() { time } else { NO_TIME });
+        let relative =
+            row_times.iter().map(|&time| (time != NO_TIME).then(|| seconds(time, start)));
+        let (value, text) = value_and_text(&read.values, rows);
+        let unit_keys = std::iter::repeat_n(log.units().map(|_| key), count).collect();
+        let columns = vec![
+            names_column(vec![key; count].into(), &self.paths)?,
+            times(absolute),
+            Arc::new(relative.collect::<Float64Array>()),
+            value,
+            text,
+            names_column(unit_keys, &self.units)?,
+        ];
+        RecordBatch::try_new(self.schema.clone(), columns).map_err(failed)
+    }
+}
+
+/// The columns `value` and `text` of some rows; one of them is empty.
+fn value_and_text(values: &Values, rows: Range<usize>) -> (ArrayRef, ArrayRef) {
+    let count = rows.len();
+    match values {
+        Values::Numbers(numbers) => {
+            let numbers = numbers.get(rows).unwrap_or_default().to_vec();
+            (Arc::new(Float64Array::from(numbers)), new_null_array(&DataType::Utf8, count))
+        }
+        Values::Text(text) => {
+            let text = StringArray::from_iter_values(text.get(rows).unwrap_or_default());
+            (new_null_array(&DataType::Float64, count), Arc::new(text))
         }
     }
-    sink.finish()
+}
+
+/// A column of names, by their places in `names`.
+fn names_column(keys: Int32Array, names: &Arc<StringArray>) -> Result<ArrayRef, Failure> {
+    let column = DictionaryArray::<Int32Type>::try_new(keys, names.clone()).map_err(failed)?;
+    Ok(Arc::new(column))
 }

@@ -7,7 +7,7 @@ use thalweg::new_file::{NpyArray, NpyFolder};
 use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
 
 use super::columns::{read, seconds};
-use crate::common::Outcome;
+use crate::common::VerbResult;
 
 /// numpy's name of a type of numbers.
 fn descr(number: Number) -> String {
@@ -19,27 +19,30 @@ fn descr(number: Number) -> String {
     format!("{}{kind}{}", if number.size() == 1 { '|' } else { '<' }, number.size())
 }
 
-/// Banks whose arrays are written side by side: each takes up to five open files.
+/// More banks are written one after the other: each takes up to five open files.
 pub(super) const MOST_OPEN: usize = 128;
 
-/// Folders of arrays that are being written: all banks side by side, or where these are too many
-/// one after the other.
+/// Folders of arrays that are being written: all banks at the same time, or one after the other if
+/// there are too many.
 pub(super) struct Arrays {
     folder: NpyFolder,
-    /// By the bank's path.
-    open: HashMap<String, Columns>,
+    /// The open arrays of each bank, by its path.
+    open: HashMap<String, BankColumns>,
+    /// How many banks may be open.
     most: usize,
+    /// The paths of banks that are finished.
     done: Vec<String>,
 }
 
-struct Columns {
+/// The arrays of a bank that are being written.
+struct BankColumns {
     /// In the order of [`Column::ALL`].
     own: [Option<NpyArray>; 3],
     times: NpyArray,
     pulses: NpyArray,
 }
 
-impl Columns {
+impl BankColumns {
     fn create(folder: &NpyFolder, bank: &Bank) -> thalweg::Result<Self> {
         let array = |name: &str, descr: &str, size| {
             folder.array(&format!("{}/{name}", bank.name()), descr, size, &[])
@@ -53,7 +56,7 @@ impl Columns {
         }
         Ok(Self {
             own,
-            // What is not known is NaT.
+            // Times that are not known are NaT.
             times: array("pulse_time", "<M8[ns]", size_of::<i64>())?,
             pulses: array("pulse", "<i8", size_of::<i64>())?,
         })
@@ -78,21 +81,22 @@ fn little_endian(numbers: &[i64]) -> Vec<u8> {
 }
 
 impl Arrays {
-    /// Arrays of so many banks side by side.
+    /// Creates the folder. At most `most` banks are written at the same time.
     pub(super) fn create(path: &Path, most: usize) -> thalweg::Result<Self> {
         Ok(Self { folder: NpyFolder::create(path)?, open: HashMap::new(), most, done: Vec::new() })
     }
 
     pub(super) fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> thalweg::Result<()> {
-        self.turn_to(bank)?.push(batch)
+        self.columns_of(bank)?.push(batch)
     }
 
-    fn turn_to(&mut self, bank: &Bank) -> thalweg::Result<&mut Columns> {
+    /// The arrays of a bank. Opens them, and closes all others first if too many are open.
+    fn columns_of(&mut self, bank: &Bank) -> thalweg::Result<&mut BankColumns> {
         if !self.open.contains_key(bank.path()) {
             if self.open.len() >= self.most {
                 self.close()?;
             }
-            self.open.insert(bank.path().to_owned(), Columns::create(&self.folder, bank)?);
+            self.open.insert(bank.path().to_owned(), BankColumns::create(&self.folder, bank)?);
         }
         let missing = || thalweg::Error::Usage("a bank without arrays".into());
         self.open.get_mut(bank.path()).ok_or_else(missing)
@@ -110,7 +114,7 @@ impl Arrays {
         self.close()?;
         for bank in banks {
             if !self.done.iter().any(|path| path == bank.path()) {
-                self.turn_to(bank)?;
+                self.columns_of(bank)?;
             }
         }
         self.close()?;
@@ -120,7 +124,7 @@ impl Arrays {
 
 /// Writes logs: `time` (NaT where it is not known), `seconds` since the start, and `value` or
 /// `text`.
-pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> Outcome {
+pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> VerbResult {
     let folder = NpyFolder::create(to)?;
     for log in logs {
         let Some(read) = read(nexus, log)? else { continue };

@@ -1,4 +1,4 @@
-//! `thalweg info` of the events of a NeXus file: banks, pulses, times, and what is wrong with them.
+//! `thalweg info` of the events of a NeXus file: banks, pulses, times, and defects.
 
 use serde_json::{Value, json};
 use thalweg::Error;
@@ -9,7 +9,7 @@ use thalweg_gauge::units::digits;
 use super::super::events::finding_as_json;
 use crate::common::Failure;
 
-/// What a file has of events and logs.
+/// A description of a file's events and logs.
 pub(super) struct EventSummary {
     /// Lines of a description: a name, which may be empty, and a value.
     pub(super) lines: Vec<(&'static str, String)>,
@@ -18,8 +18,8 @@ pub(super) struct EventSummary {
 
 const NS: f64 = 1e9;
 
-/// Looks at the pulses of every bank; `None` where there are neither banks nor logs. An error about
-/// events becomes a line, so that the rest of the file is described, too.
+/// Describes the banks and logs of a file; `None` if there are neither. An error about events
+/// becomes a line, so that the rest of the file is still described.
 pub(super) fn look(file: &ArrayFile) -> Result<Option<EventSummary>, Failure> {
     match found(file) {
         Err(Error::Cancelled) => Err(Error::Cancelled.into()),
@@ -46,20 +46,21 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     let from = spans.iter().flatten().map(|span| span.0).min();
     let to = spans.iter().flatten().map(|span| span.1).max();
     let span = from.zip(to);
-    let found = Found { nexus, findings, spans, span };
+    let found = EventsFound { nexus, findings, spans, span };
     Ok(Some(EventSummary { lines: found.lines(), json: found.json() }))
 }
 
-/// What was found in a file.
-struct Found<'a> {
+/// The events and logs of a file.
+struct EventsFound<'a> {
     nexus: Nexus<'a>,
     findings: Vec<Finding>,
-    /// The first and the last pulse of each bank, and of all.
+    /// The times of the first and the last pulse of each bank.
     spans: Vec<Option<(i64, i64)>>,
+    /// The times of the first and the last pulse of all banks.
     span: Option<(i64, i64)>,
 }
 
-impl Found<'_> {
+impl EventsFound<'_> {
     fn banks(&self) -> impl Iterator<Item = (&Bank, Option<(i64, i64)>)> {
         self.nexus.banks().iter().zip(self.spans.iter().copied())
     }
@@ -97,7 +98,7 @@ impl Found<'_> {
     fn lines(&self) -> Vec<(&'static str, String)> {
         let count = self.nexus.banks().len();
         let plural = if count == 1 { "" } else { "s" };
-        let all = format!("{} of {count} bank{plural}{}", self.events(), words(self.span));
+        let all = format!("{} of {count} bank{plural}{}", self.events(), span_in_words(self.span));
         let mut lines = vec![("events", all)];
         lines.extend(self.banks().map(|(bank, span)| {
             let weights = if weighted(bank) { " with weights" } else { "" };
@@ -107,7 +108,7 @@ impl Found<'_> {
                 bank.events(),
                 bank.pulses(),
                 bank.unit(),
-                words(span)
+                span_in_words(span)
             );
             ("", words)
         }));
@@ -131,7 +132,7 @@ fn seconds(span: (i64, i64)) -> f64 {
     (i128::from(span.1) - i128::from(span.0)) as f64 / NS
 }
 
-fn words(span: Option<(i64, i64)>) -> String {
+fn span_in_words(span: Option<(i64, i64)>) -> String {
     span.map(|span| format!(", pulses from {} on for {} s", iso(span.0), digits(seconds(span))))
         .unwrap_or_default()
 }

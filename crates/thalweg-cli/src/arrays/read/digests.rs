@@ -11,11 +11,11 @@ use super::super::ranks::ReadTally;
 use super::super::select::Select;
 use super::super::shape_in_words;
 use super::{ReadJob, array, timed};
-use crate::common::{Failure, Outcome, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
 use crate::digest::hex;
 
 /// Prints a row for each dataset: path, shape, type, SHA-256 of the values.
-pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
+pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> VerbResult {
     let together = hashes_together(file, datasets)?;
     let mut out = output();
     let mut failed = None;
@@ -31,11 +31,11 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
                 print_row(&mut out, dataset.path(), &array.shape, array, &hash)?;
             }
             (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
-            // What libhdf5 cannot do is no defect of the file.
+            // A file has no defect only because libhdf5 cannot read it.
             (Err(error), Some(why)) => {
                 complain(&format!("{}: not read: {why}; {error}", dataset.path()));
             }
-            // The other datasets get their digests although this one has a defect.
+            // A defect in one dataset does not prevent the digests of the others.
             (Err(error), None) => {
                 if let Some(before) = failed.replace(error) {
                     complain(&before);
@@ -47,8 +47,8 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> Outcome {
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// The hashes of all datasets, read together, because they may lie side by side. `None` where one
-/// of them fails, or is read by libhdf5: then each is read alone.
+/// The hashes of all datasets, which are read together because their chunks may be interleaved.
+/// `None` if one of them cannot be read, or is read by libhdf5: then each is read alone.
 fn hashes_together(file: &ArrayFile, datasets: &[Dataset]) -> thalweg::Result<Option<Vec<Sha256>>> {
     let all: Vec<&Dataset> = datasets.iter().collect();
     if all.iter().any(|dataset| array(dataset).is_some_and(|array| array.library().is_some())) {
@@ -84,8 +84,8 @@ fn print_row(
     writeln!(out, "{path}\t{}\t{}\t{hash}", shape_in_words(shape), array.dtype)
 }
 
-/// A part of an array.
-struct Pick<'a> {
+/// The selected part of an array.
+struct SelectedPart<'a> {
     dataset: &'a Dataset,
     array: &'a Array,
     selection: Selection,
@@ -100,19 +100,19 @@ pub(super) fn selected(
     datasets: &[Dataset],
     select: &Select,
     job: &ReadJob<'_>,
-) -> Outcome {
-    let mut picks = Vec::new();
+) -> VerbResult {
+    let mut parts = Vec::new();
     let mut values = Vec::new();
     for (dataset, array) in datasets.iter().filter_map(|dataset| Some((dataset, array(dataset)?))) {
         let (selection, shape) = select.of(dataset.path(), &array.shape)?;
         let count = selection.count(&array.shape).map_err(Failure::Usage)?;
         values.push(Memory::new(count as usize * array.dtype.size())?);
-        picks.push(Pick { dataset, array, selection, shape });
+        parts.push(SelectedPart { dataset, array, selection, shape });
     }
-    let mut wants: Vec<Want<'_>> = picks
+    let mut wants: Vec<Want<'_>> = parts
         .iter()
         .zip(&mut values)
-        .map(|(pick, out)| Want { dataset: pick.dataset, selection: pick.selection.clone(), out })
+        .map(|(part, out)| Want { dataset: part.dataset, selection: part.selection.clone(), out })
         .collect();
     let summary = file.read(&mut wants)?;
     drop(wants);
@@ -128,7 +128,7 @@ pub(super) fn selected(
         return timed::print(file, &tally, job, 1, Some(&summary.clocks));
     }
     let mut out = output();
-    for (Pick { dataset, array, shape, .. }, bytes) in picks.iter().zip(&values) {
+    for (SelectedPart { dataset, array, shape, .. }, bytes) in parts.iter().zip(&values) {
         print_row(&mut out, dataset.path(), shape, array, &hex(&Sha256::digest(&**bytes)))?;
     }
     Ok(out.flush()?)

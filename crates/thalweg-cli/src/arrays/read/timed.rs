@@ -12,17 +12,17 @@ use thalweg::hdf5::libhdf5::Array;
 use super::super::checksum::WordSum;
 use super::super::ranks::{Ranks, ReadTally, SliceNumber};
 use super::{ReadJob, array};
-use crate::common::{Failure, Outcome, output};
+use crate::common::{Failure, VerbResult, output};
 use crate::timing::{Started, stages, with_build};
 
-/// Reads this process's slice of the datasets, and sums the values as each arm of a benchmark does.
-/// Prints how long that took, for all processes together.
+/// Reads this process's slice of the datasets, and sums the values, which every arm of a benchmark
+/// does. Prints how long that took, for all processes together.
 pub(super) fn run(
     file: &ArrayFile,
     datasets: &[Dataset],
     job: &ReadJob<'_>,
     ranks: &Ranks,
-) -> Outcome {
+) -> VerbResult {
     let all: Vec<&Dataset> = datasets.iter().collect();
     let SliceNumber { rank, size } = ranks.own();
     let elements = if size > 1 {
@@ -40,8 +40,8 @@ pub(super) fn run(
     ranks.barrier()?;
     let (between, _) = begun.seconds();
     let (seconds, cpu) = job.started.seconds();
-    // The sum is what the consumer did, as that of peers; the checksum is for comparing, and not
-    // timed.
+    // The consumer's work is the sum, as in the peers' programs. The checksum is only for comparing
+    // what was read, and is not timed.
     let sums = read.checksums(&all, &elements);
     let tally = ReadTally::new(&read.summary, sums, (seconds, cpu, between));
     match ranks.together(tally)? {
@@ -75,7 +75,7 @@ fn width(dataset: &Dataset) -> u64 {
     array(dataset).map_or(0, |array| array.dtype.size() as u64)
 }
 
-/// Checksums that start where the elements of each dataset do.
+/// Empty checksums, which start at the first of the elements of each dataset.
 fn empty_sums(all: &[&Dataset], elements: &[Range<u64>]) -> Vec<WordSum> {
     let start = |(dataset, elements): (&&Dataset, &Range<u64>)| {
         WordSum::from(elements.start * width(dataset))
@@ -83,7 +83,7 @@ fn empty_sums(all: &[&Dataset], elements: &[Range<u64>]) -> Vec<WordSum> {
     all.iter().zip(elements).map(start).collect()
 }
 
-/// Looks at every value, as a consumer does.
+/// Sums every value: the work of a consumer.
 pub(super) fn consume(values: &[Memory]) {
     let sum = |sum: u64, values: &Memory| sum.wrapping_add(WordSum::sum(values));
     std::hint::black_box(values.iter().fold(0, sum));
@@ -148,7 +148,7 @@ pub(super) fn print(
     job: &ReadJob<'_>,
     ranks: usize,
     clocks: Option<&Clocks>,
-) -> Outcome {
+) -> VerbResult {
     let mut out = output();
     if job.as_json {
         let mut report = json!({

@@ -46,16 +46,16 @@ pub(in crate::arrays) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
     }
 }
 
-/// Elements that lie as Arrow has them.
+/// Elements that are stored in Arrow's layout.
 fn fixed<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
-    // A buffer of one's own is aligned for every type.
+    // `Buffer::from` copies the bytes into a buffer that is aligned for every type.
     Arc::new(PrimitiveArray::<T>::new(Buffer::from(bytes).into(), None))
 }
 
-/// What the elements of a column are.
+/// The type of a column.
 pub(super) struct Element {
     kind: ElementKind,
-    /// Dimensions of each row.
+    /// The shape of a row.
     inner: Vec<i32>,
 }
 
@@ -63,14 +63,14 @@ enum ElementKind {
     Number(Number),
     Half,
     Boolean,
-    /// Bytes up to those that are zero.
+    /// Strings of this size; zero bytes at their ends are left out.
     Text(usize),
     Bytes(i32),
     Complex(Number),
 }
 
 impl Element {
-    /// What Arrow can hold; else nothing.
+    /// The type of an array; `None` if Arrow cannot hold it.
     pub(super) fn new(array: &Array) -> Option<Self> {
         let name = array.dtype.to_string();
         let size = array.dtype.size();

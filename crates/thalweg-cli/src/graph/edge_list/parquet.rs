@@ -1,4 +1,4 @@
-//! Edges of a Parquet file: a row each.
+//! Edges of a Parquet file: a row is an edge.
 
 use std::fs::File;
 use std::ops::Range;
@@ -18,19 +18,21 @@ use thalweg::{Error, Fault, InFile, Result};
 use super::EdgeListArgs;
 
 /// Rows that are read at a time.
-const PIECE: usize = 1 << 15;
+const BATCH_ROWS: usize = 1 << 15;
 
-/// Edges of a file.
+/// The edges of a Parquet file.
 pub(super) struct ParquetEdges {
     population: Population,
     reader: ParquetRecordBatchReader,
     name: Arc<str>,
-    /// The columns of the ends, and of the attributes.
+    /// The numbers of the columns with the ids of sources and targets.
     ends: [usize; 2],
-    others: Vec<usize>,
+    /// The numbers of the columns with attributes.
+    attributes: Vec<usize>,
     total: u64,
     /// Rows that were read.
     row: u64,
+    /// Edges that leave other vertices are left out.
     wanted: Range<u64>,
 }
 
@@ -56,11 +58,11 @@ impl ParquetEdges {
             let fault = Fault::new(0, found, "a source, a target, and attributes, if any");
             return Err(fault.in_file(name, 0, "columns"));
         }
-        if let Some(again) = super::twice(&names) {
+        if let Some(again) = super::repeated_name(&names) {
             let fault = Fault::new(0, format!("{again:?} twice"), "a name of its own for each");
             return Err(fault.in_file(name, 0, "columns"));
         }
-        let ends = super::ends(&names);
+        let ends = super::end_columns(&names);
         for end in ends {
             let field = schema.field(end);
             if !field.data_type().is_integer() {
@@ -69,28 +71,40 @@ impl ParquetEdges {
                 return Err(fault.in_file(name, 0, format!("column {:?}", field.name())));
             }
         }
-        let others: Vec<usize> = (0..names.len()).filter(|column| !ends.contains(column)).collect();
-        let mut fields = Vec::new();
-        for column in &others {
-            let field = schema.field(*column);
-            let kind = match field.data_type() {
-                DataType::Dictionary(_, values) => values.as_ref(),
-                kind => kind,
-            };
-            if kind.is_nested() {
-                let what = format!("column {:?} of type {kind}", field.name()).into();
-                let advice = "attributes are numbers, truths, times, strings or bytes".into();
-                return Err(Error::Unsupported { file: name.clone(), what, advice });
-            }
-            fields.push(Field::new(field.name(), kind.clone(), field.is_nullable()));
-        }
-        let reader = builder.with_batch_size(PIECE).build().map_err(|e| failed(e.to_string()))?;
-        let population = args.population(path, Arc::new(Schema::new(fields)));
-        let wanted = options.sources.clone();
-        Ok(Self { population, reader, name: name.clone(), ends, others, total, row: 0, wanted })
+        let attributes: Vec<usize> =
+            (0..names.len()).filter(|column| !ends.contains(column)).collect();
+        let fields = attributes
+            .iter()
+            .map(|column| attribute_field(name, schema.field(*column)))
+            .collect::<Result<Vec<_>>>()?;
+        let reader =
+            builder.with_batch_size(BATCH_ROWS).build().map_err(|e| failed(e.to_string()))?;
+        Ok(Self {
+            population: args.population(path, Arc::new(Schema::new(fields))),
+            reader,
+            name: name.clone(),
+            ends,
+            attributes,
+            total,
+            row: 0,
+            wanted: options.sources.clone(),
+        })
     }
 
-    /// The ids of an end.
+    /// The next rows; `None` at the end of the file.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        match self.reader.next() {
+            None if self.row == self.total => Ok(None),
+            None => {
+                let found = format!("{} rows", self.row);
+                let expected = format!("{}, as the file says", self.total);
+                Err(Fault::new(0, found, expected).in_file(&self.name, 0, "Parquet"))
+            }
+            Some(batch) => batch.map(Some).map_err(|e| self.failed(&e)),
+        }
+    }
+
+    /// The ids of the sources (`end` 0) or targets (`end` 1).
     fn ids(&self, batch: &RecordBatch, end: usize) -> Result<UInt64Array> {
         let column = batch.column(self.ends[end]);
         let options = CastOptions { safe: true, ..CastOptions::default() };
@@ -116,6 +130,20 @@ impl ParquetEdges {
     }
 }
 
+/// The field of the store for an attribute. A dictionary is stored as its values.
+fn attribute_field(file: &Arc<str>, field: &Field) -> Result<Field> {
+    let data_type = match field.data_type() {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        data_type => data_type,
+    };
+    if data_type.is_nested() {
+        let what = format!("column {:?} of type {data_type}", field.name()).into();
+        let advice = "attributes are numbers, truths, times, strings or bytes".into();
+        return Err(Error::Unsupported { file: file.clone(), what, advice });
+    }
+    Ok(Field::new(field.name(), data_type.clone(), field.is_nullable()))
+}
+
 impl EdgeSource for ParquetEdges {
     fn population(&self) -> &Population {
         &self.population
@@ -127,18 +155,7 @@ impl EdgeSource for ParquetEdges {
 
     fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
-        let batch = match self.reader.next() {
-            None if self.row == self.total => return Ok(false),
-            None => {
-                let fault = Fault::new(
-                    0,
-                    format!("{} rows", self.row),
-                    format!("{}, as the file says", self.total),
-                );
-                return Err(fault.in_file(&self.name, 0, "Parquet"));
-            }
-            Some(batch) => batch.map_err(|e| self.failed(&e))?,
-        };
+        let Some(batch) = self.next_batch()? else { return Ok(false) };
         let mut ends = [self.ids(&batch, 0)?, self.ids(&batch, 1)?];
         let schema = &self.population.attributes;
         let column = |(column, field): (&usize, &Arc<Field>)| -> Result<ArrayRef> {
@@ -147,7 +164,7 @@ impl EdgeSource for ParquetEdges {
                 .map_err(|e| self.failed(&e))
         };
         let columns =
-            self.others.iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>()?;
+            self.attributes.iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>()?;
         let mut attributes = match columns.is_empty() {
             true => None,
             false => {
@@ -172,7 +189,7 @@ impl EdgeSource for ParquetEdges {
         }
         self.row += batch.num_rows() as u64;
         edges.targets.extend_from_slice(ends[1].values());
-        super::runs(ends[0].values(), edges);
+        super::push_runs(ends[0].values(), edges);
         edges.attributes = attributes;
         Ok(true)
     }

@@ -102,7 +102,7 @@ impl StoredArray {
     /// Fills a window as a run does, the last entry first.
     fn filled(&self, mut window: Window) -> Vec<u16> {
         let entries = window.entries.clone();
-        let windows = Arc::new(Windows::of(Window::new(), Control::new()));
+        let windows = Arc::new(Windows::of(Window::new()));
         let filler = Filler { windows: windows.clone(), limit: 1 << 20 };
         let mut hand = Hand::default();
         for (place, (_, entry)) in entries.iter().enumerate().rev() {

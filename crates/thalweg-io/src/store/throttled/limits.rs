@@ -160,7 +160,7 @@ fn quantity(text: &str, units: Units) -> Option<f64> {
     number.parse::<f64>().ok().map(|n| n * factor).filter(|n| n.is_finite() && *n > 0.0)
 }
 
-/// As [`Limits::from_str`] reads it; what does not limit is left out.
+/// Writes what [`Limits::from_str`] reads; what does not limit is left out.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |name: &str, t: Duration| {

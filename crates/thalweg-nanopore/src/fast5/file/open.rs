@@ -1,13 +1,14 @@
 //! From a store to what is known of its reads; and all reads' metadata, parsed by many at a time.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::Refused;
 use thalweg_io::control::Control;
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::{GapRule, side_threads};
 use thalweg_io::store::Store;
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, InFile, Result, pool};
 
 use super::pages::Pages;
 use super::stream::Stream;
@@ -15,6 +16,9 @@ use crate::fast5::{Found, HAS_LIBHDF5, Layout, Root, Walk};
 
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
+
+/// Strides that a thread may be ahead.
+const AHEAD: usize = 2;
 
 /// Threads, at most: they wait for the store most of the time.
 const THREADS: usize = 16;
@@ -24,15 +28,16 @@ const THREADS: usize = 16;
 pub(super) struct OpenContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) control: &'a Control,
-    /// Requests in flight.
-    pub(super) depth: usize,
+    /// What the store can do.
+    pub(super) model: StoreModel,
     /// Bytes that are known of all reads.
     pub(super) memory: usize,
 }
 
 impl OpenContext<'_> {
     fn pages(&self) -> Pages {
-        Pages::new(self.store, self.control, self.depth.clamp(1, THREADS))
+        let depth = side_threads(&self.model, THREADS);
+        Pages::new(self.store, self.control, GapRule::new(&self.model).lean(), depth)
     }
 }
 
@@ -114,8 +119,9 @@ pub(super) fn all(
     context: OpenContext<'_>,
     take: &mut dyn FnMut(meta::Result<Found>) -> Result<bool>,
 ) -> Result<()> {
-    let OpenContext { store, control, depth, .. } = context;
-    let threads = depth.clamp(1, THREADS).min(root.len().div_ceil(STRIDE));
+    let OpenContext { store, control, model, .. } = context;
+    let rule = GapRule::new(&model).lean();
+    let threads = side_threads(&model, THREADS).min(root.len().div_ceil(STRIDE));
     if threads <= 1 {
         let pages = context.pages();
         for number in 0..root.len() {
@@ -128,37 +134,24 @@ pub(super) fn all(
         }
         return Ok(());
     }
-    std::thread::scope(|scope| {
-        let mut receivers = Vec::with_capacity(threads);
-        for thread in 0..threads {
-            // None goes further ahead than this.
-            let (sender, receiver) = sync_channel(2);
-            receivers.push(receiver);
-            let parse = move || {
-                let pages = Pages::new(store, control, 1);
-                for first in (0..root.len()).step_by(STRIDE).skip(thread).step_by(threads) {
-                    let reads = first..root.len().min(first + STRIDE);
-                    let parsed: Vec<_> = reads.map(|number| root.read(&pages, number)).collect();
-                    if sender.send(parsed).is_err() {
-                        break;
-                    }
-                }
-            };
-            let started =
-                std::thread::Builder::new().name("thalweg-scan".into()).spawn_scoped(scope, parse);
-            started.map_err(|e| Error::io(store.name(), "starting a thread for", e))?;
+    let maker = || {
+        let pages = Pages::new(store, control, rule, 1);
+        move |stride: u64| {
+            let first = stride as usize * STRIDE;
+            let reads = first..root.len().min(first + STRIDE);
+            reads.map(|number| root.read(&pages, number)).collect::<Vec<_>>()
         }
-        for (_, receiver) in (0..root.len()).step_by(STRIDE).zip(receivers.iter().cycle()) {
-            let parsed = receiver.recv().map_err(|_| Error::Cancelled)?;
-            if control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            for found in parsed {
-                if !take(found)? {
-                    return Ok(());
-                }
+    };
+    let strides = root.len().div_ceil(STRIDE) as u64;
+    pool::in_order(store.name(), threads, AHEAD, strides, maker, |parsed| {
+        if control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        for found in parsed {
+            if !take(found)? {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     })
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use thalweg_hdf5::metadata::Source;
 use thalweg_io::control::Control;
+use thalweg_io::extent::Wanted;
+use thalweg_io::plan::{self, GapRule};
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
 use thalweg_io::{Error, Result};
@@ -16,8 +18,6 @@ use thalweg_io::{Error, Result};
 pub(super) const WINDOW: u64 = 6 << 10;
 const KEPT: usize = 8;
 
-/// Expected bytes that lie closer than this are fetched in one request.
-const GAP: u64 = 4 << 10;
 /// Bytes fetched ahead at a time.
 const AHEAD: u64 = 32 << 20;
 
@@ -25,6 +25,8 @@ const AHEAD: u64 = 32 << 20;
 pub(super) struct Pages {
     store: Arc<dyn Store>,
     control: Control,
+    /// Which gaps between expected bytes are read.
+    rule: GapRule,
     /// Requests in flight while something is expected.
     depth: usize,
     /// The latest last: where it starts, its bytes.
@@ -35,10 +37,21 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(store: &Arc<dyn Store>, control: &Control, depth: usize) -> Self {
-        let (windows, ahead) = (RefCell::default(), RefCell::default());
-        let (store, control) = (store.clone(), control.clone());
-        Self { store, control, depth, windows, ahead, requests: Cell::new(0) }
+    pub(super) fn new(
+        store: &Arc<dyn Store>,
+        control: &Control,
+        rule: GapRule,
+        depth: usize,
+    ) -> Self {
+        Self {
+            store: store.clone(),
+            control: control.clone(),
+            rule,
+            depth,
+            windows: RefCell::default(),
+            ahead: RefCell::default(),
+            requests: Cell::new(0),
+        }
     }
 
     /// Requests made, each after the other; those for what was expected are one.
@@ -98,20 +111,14 @@ impl Source for Pages {
         Ok(Cow::Owned(wanted))
     }
 
-    fn expect(&self, mut ranges: Vec<Range<u64>>) -> Result<()> {
+    fn expect(&self, ranges: Vec<Range<u64>>) -> Result<()> {
         if self.store.bytes().is_some() {
             return Ok(());
         }
-        ranges.sort_unstable_by_key(|range| range.start);
-        let mut merged: Vec<Range<u64>> = Vec::new();
-        for range in ranges {
-            match merged.last_mut() {
-                Some(last) if range.start <= last.end.saturating_add(GAP) => {
-                    last.end = last.end.max(range.end);
-                }
-                _ => merged.push(range),
-            }
-        }
+        let wanted = (0..).zip(ranges).map(|(ordinal, range)| Wanted { range, ordinal }).collect();
+        let block = self.rule.model().block;
+        let mut merged: Vec<Range<u64>> =
+            plan::in_order(wanted, &self.rule, block).map(|fetch| fetch.range).collect();
         // What does not fit is fetched when it is asked for.
         let mut room = AHEAD;
         merged.retain(|range| match room.checked_sub(range.end - range.start) {

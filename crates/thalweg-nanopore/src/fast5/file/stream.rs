@@ -20,6 +20,8 @@ use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::{Refused, Source};
 use thalweg_io::control::Control;
 use thalweg_io::extent::Extent;
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::GapRule;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
@@ -46,7 +48,7 @@ const MOST: u64 = 32 << 20;
 pub(crate) struct Stream {
     store: Arc<dyn Store>,
     control: Control,
-    depth: usize,
+    model: StoreModel,
     memory: usize,
     root: Root,
     reach: Reach,
@@ -137,7 +139,7 @@ impl Stream {
         Ok(Ok(Self {
             store,
             control,
-            depth: context.depth,
+            model: context.model,
             memory: context.memory,
             root,
             reach,
@@ -157,7 +159,7 @@ impl Stream {
         OpenContext {
             store: &self.store,
             control: &self.control,
-            depth: self.depth,
+            model: self.model,
             memory: self.memory,
         }
     }
@@ -185,7 +187,8 @@ impl Stream {
             return Ok(whole);
         }
         let mut known = self.root.known(self.store.name());
-        let pages = Pages::new(&self.store, &self.control, 1);
+        let rule = GapRule::new(&self.model).lean();
+        let pages = Pages::new(&self.store, &self.control, rule, 1);
         let mut library = None;
         all(&self.root, self.context(), &mut |found| {
             match found.and_then(|found| known.take(&pages, found)) {
@@ -319,7 +322,8 @@ enum Ready {
 
 impl StreamUnpacker {
     pub(super) fn new(stream: Arc<Stream>, rows: Rows) -> Self {
-        let pages = Pages::new(&stream.store, &stream.control, 1);
+        let rule = GapRule::new(&stream.model).lean();
+        let pages = Pages::new(&stream.store, &stream.control, rule, 1);
         let state = match stream.whole.get() {
             Some(Whole::Parsed(state)) => state.clone(),
             _ => stream.first.clone(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::Refused;
 use thalweg_io::control::Control;
+use thalweg_io::model::StoreModel;
 use thalweg_io::open::Options;
 use thalweg_io::store::{MemoryStore, Store};
 
@@ -42,7 +43,8 @@ fn store(bytes: Vec<u8>) -> Arc<dyn Store> {
 }
 
 fn ours(store: &Arc<dyn Store>, depth: usize) -> meta::Result<fast5::Layout> {
-    table_of(OpenContext { store, control: &Control::new(), depth, memory: 64 << 20 })
+    let model = StoreModel { depth, ..StoreModel::MEMORY };
+    table_of(OpenContext { store, control: &Control::new(), model, memory: 64 << 20 })
 }
 
 fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Layout> {

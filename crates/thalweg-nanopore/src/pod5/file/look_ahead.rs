@@ -7,8 +7,8 @@ use std::sync::{Arc, Weak};
 use thalweg_io::control::Control;
 use thalweg_io::engine::Shape;
 use thalweg_io::extent::{Fetch, Source, Wanted};
-use thalweg_io::plan::merge;
-use thalweg_io::{Error, Result};
+use thalweg_io::pool::Background;
+use thalweg_io::{Error, Result, plan};
 
 use super::lookup::{Lookup, MOST_BATCHES, Needed};
 use super::tables::{ReadsBatch, Tables};
@@ -79,13 +79,13 @@ pub(super) fn start(
         all_faults: purpose == ReadPurpose::Defects,
         next: 0,
     };
-    let thread = std::thread::Builder::new().name("thalweg-scout".into());
-    let failed = |e| Error::io(tables.name(), "starting a thread for", e);
-    thread.spawn(move || look_ahead.run(wanted)).map_err(failed)?;
+    let job = move || look_ahead.run(wanted);
+    let thread = Background::start("thalweg-look-ahead", tables.name(), job)?;
     let fetches = Fetches {
         tables: tables.clone(),
         control: control.clone(),
         receiver,
+        thread: Some(thread),
         current: Vec::new().into_iter(),
         queue: Arc::downgrade(&queue),
         next: 0,
@@ -99,6 +99,8 @@ struct Fetches {
     tables: Arc<Tables>,
     control: Control,
     receiver: Receiver<LookedUp>,
+    /// The thread that looks ahead, until it ended. It ends once nobody receives.
+    thread: Option<Background<()>>,
     current: std::vec::IntoIter<Fetch>,
     /// Nobody decodes in a run that only fetches; then nothing is kept for the decoders.
     queue: Weak<WorkQueue>,
@@ -141,6 +143,8 @@ impl Iterator for Fetches {
                     if word.is_ok() {
                         return None;
                     }
+                    // If it panicked, so does this.
+                    self.thread.take().map(Background::join);
                     self.broken_off()
                 }
             };
@@ -359,8 +363,9 @@ impl LookAhead {
     }
 
     fn cut(&self, sorted: &mut Vec<Wanted>, fetches: &mut Vec<Fetch>) {
-        sorted.sort_unstable_by_key(|w| std::cmp::Reverse((w.range.start, w.range.end, w.ordinal)));
-        while let Some(mut fetch) = merge(sorted, self.lookup.gap, self.lookup.block, MOST_READS) {
+        let block = self.lookup.block;
+        let gap = plan::sort(sorted, &self.lookup.gaps, block as usize);
+        while let Some(mut fetch) = plan::merge(sorted, gap, block, MOST_READS) {
             if fetch.range.is_empty() {
                 // A request is for at least one byte.
                 let start =

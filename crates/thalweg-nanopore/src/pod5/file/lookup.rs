@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_io::control::Control;
+use thalweg_io::plan::GapRule;
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::tables::{ReadsBatch, SignalBatch, SignalRowPlace, Tables, owner};
@@ -20,8 +21,8 @@ const MOST_OF_READ: usize = 1 << 14;
 pub(super) struct Lookup {
     pub(super) tables: Arc<Tables>,
     pub(super) control: Control,
-    /// Signal rows so far apart are fetched together.
-    pub(super) gap: u64,
+    /// Which gaps between signal rows are read.
+    pub(super) gaps: GapRule,
     /// In a pass over all reads, those of one read up to this many bytes are, too.
     pub(super) block: u64,
     pub(super) in_order: bool,
@@ -34,11 +35,11 @@ pub(super) struct Lookup {
 
 impl Lookup {
     pub(super) fn new(tables: Arc<Tables>, control: Control) -> Self {
-        let gap = tables.model.gap_bytes();
+        let gaps = GapRule::new(&tables.model);
         Self {
             tables,
             control,
-            gap,
+            gaps,
             block: 0,
             in_order: false,
             signal: true,
@@ -191,11 +192,12 @@ impl Lookup {
     /// closely. A pass over all reads fetches what lies between for other reads anyway.
     fn near(&self, pieces: &[SignalRowPlace]) -> usize {
         let Some(first) = pieces.first() else { return 0 };
+        let most = self.gaps.break_even();
         let follows = |pair: &[SignalRowPlace]| {
             let end = pair[0].offset + pair[0].len;
             let gap = pair[1].offset.checked_sub(end);
             gap.is_some_and(|gap| {
-                gap <= self.gap
+                gap <= most
                     || self.in_order && pair[1].offset + pair[1].len - first.offset <= self.block
             })
         };

@@ -7,7 +7,7 @@ use thalweg_io::arrow_ipc::Head;
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::Options;
-use thalweg_io::plan::Budget;
+use thalweg_io::plan::{Budget, side_depth};
 use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
@@ -25,6 +25,9 @@ use crate::pod5::{
 
 /// First guess at how many bytes at the end of a table, and of the file, hold all footers.
 const END_GUESS: u64 = 64 << 10;
+
+/// Dictionaries that are fetched at a time: a Reads table has fewer.
+const MOST_DICTIONARIES: usize = 8;
 
 /// Caches and single batches of metadata are at most this part of the memory budget.
 const METADATA_SHARE: usize = 8;
@@ -305,7 +308,8 @@ impl<'a> Opening<'a> {
         if !ranges.is_empty() {
             self.requests += 1;
         }
-        let fetched = read_many(self.store, &ranges, model.depth.clamp(1, 8), control)?;
+        let fetched =
+            read_many(self.store, &ranges, side_depth(model, MOST_DICTIONARIES), control)?;
         for (block, bytes) in footer.dictionaries.iter().zip(fetched) {
             let at = |fault: Fault| {
                 fault.in_file(

@@ -9,7 +9,7 @@ use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
-use thalweg_io::{Error, Fault, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::cache::Cache;
 use crate::pod5::{Batch, Block, ReadsTable, SignalCoding, SignalLayout, UUID_BYTES};
@@ -90,9 +90,6 @@ const HEADS: usize = 256;
 /// Most small requests in flight.
 const MOST_DEPTH: usize = 32;
 
-/// A store this quick answers before a thread has started.
-const QUICK_S: f64 = 20e-6;
-
 impl Tables {
     pub(super) fn name(&self) -> &Arc<str> {
         self.store.name()
@@ -104,7 +101,7 @@ impl Tables {
 
     /// Small requests to keep in flight.
     pub(super) fn depth(&self) -> usize {
-        if self.model.latency_s < QUICK_S { 1 } else { (self.model.depth * 4).min(MOST_DEPTH) }
+        plan::side_depth(&self.model, MOST_DEPTH)
     }
 
     fn reads_fault(&self, index: usize, fault: Fault) -> Error {

@@ -49,7 +49,8 @@ fn read(text: &[u8]) -> Result<Found, String> {
 
 #[test]
 fn columns_have_the_type_of_all_their_values() {
-    let text = "w,target,name,source,is_on,whole,code,none,large\n0.5,2,\"a, \"\"b\"\"\",1,true,-3,007,,18446744073709551615\n\
+    let text = "w,target,name,source,is_on,whole,code,none,large\n\
+                0.5,2,\"a, \"\"b\"\"\",1,true,-3,007,,18446744073709551615\n\
                 7,3,c,1,False,4,12,,1\n,1,,2,,,,,\n";
     let (edges, kinds, values) = read(text.as_bytes()).unwrap();
     assert_eq!(edges, [(1, 2), (1, 3), (2, 1)]);

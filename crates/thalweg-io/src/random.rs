@@ -1,4 +1,5 @@
-//! Random numbers that are the same everywhere, and the normal distribution.
+//! Random draws for synthetic data: the same for a seed on every machine, and the normal
+//! distribution. They lie here because the crates of all formats make synthetic files.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
@@ -13,7 +14,7 @@ fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The stream of random numbers of one read.
+/// The stream of random numbers of one item: a read, a bank, a block of pulses.
 #[derive(Debug)]
 pub struct Chance(Xoshiro256PlusPlus);
 

@@ -1,0 +1,116 @@
+//! What a store has to do, and how long that takes.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::model::StoreModel;
+
+/// The part of the shorter of two overlapping stages that is seen in the time: one waits for the
+/// other at the start, at the end, and between. Measured with `thalweg doctor --measure`
+/// (docs/doctor.md, "Predicted and measured").
+const NOT_HIDDEN: f64 = 0.125;
+
+/// What a store has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes, those of gaps that are read included.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// The load of `ranges`, which are in offset order, if gaps up to `gap` bytes are read and no
+    /// request is longer than `block` bytes: what [`gather`](super::gather) makes of them.
+    pub fn of<'a>(
+        ranges: impl IntoIterator<Item = &'a Range<u64>>,
+        gap: u64,
+        block: usize,
+    ) -> Self {
+        let mut load = Self { requests: 0, bytes: 0 };
+        let mut here: Option<Range<u64>> = None;
+        for range in ranges {
+            match &mut here {
+                Some(here)
+                    if range.end <= here.end
+                        || range.start <= here.end.saturating_add(gap)
+                            && range.end - here.start <= block as u64 =>
+                {
+                    let end = here.end.max(range.end);
+                    load.bytes += end - here.end;
+                    here.end = end;
+                }
+                _ => {
+                    load.requests += 1;
+                    load.bytes += range.end - range.start;
+                    here = Some(range.clone());
+                }
+            }
+        }
+        load
+    }
+
+    /// Bytes of a usual request: the mean, at least 1.
+    pub fn usual(self) -> usize {
+        (self.bytes / self.requests.max(1)).max(1) as usize
+    }
+
+    /// Seconds that the bytes alone take: bytes over bandwidth.
+    pub fn transfer_s(self, model: &StoreModel) -> f64 {
+        self.bytes as f64 / model.bandwidth.max(1.0)
+    }
+
+    /// Seconds that the requests alone take: requests over request rate.
+    pub fn requests_s(self, model: &StoreModel) -> f64 {
+        self.requests as f64 / model.request_rate.max(1.0)
+    }
+
+    /// The predicted time of a store that has many requests in flight: its latency, the longer of
+    /// transfer and requests, and an eighth of the shorter. Nothing, if there is nothing to do.
+    ///
+    /// This is the store's share; [`overlapped`] adds the processor's.
+    ///
+    /// ```
+    /// use thalweg_io::model::StoreModel;
+    /// use thalweg_io::plan::Load;
+    ///
+    /// let model =
+    ///     StoreModel { latency_s: 0.5, bandwidth: 1e9, request_rate: 1e3, ..StoreModel::LOCAL };
+    /// let load = Load { requests: 800, bytes: 2_000_000_000 };
+    /// assert_eq!(load.predicted(&model).as_secs_f64(), 0.5 + 2.0 + 0.8 / 8.0);
+    /// ```
+    pub fn predicted(self, model: &StoreModel) -> Duration {
+        if self.requests == 0 {
+            return Duration::ZERO;
+        }
+        let busy_s = overlapped(self.transfer_s(model), self.requests_s(model));
+        Duration::try_from_secs_f64(model.latency_s + busy_s).unwrap_or(Duration::MAX)
+    }
+
+    /// Seconds that decide between gaps: the longer of transfer and requests, and half of the
+    /// shorter. Each request and each byte takes the processor's time too, whether or not the store
+    /// hides it.
+    pub(super) fn worth_s(self, model: &StoreModel) -> f64 {
+        /// Chosen by the sweep of docs/formats/hdf5.md, "Which gaps are read".
+        const PROCESSOR_SHARE: f64 = 0.5;
+        let transfer_s = self.transfer_s(model);
+        let requests_s = self.requests_s(model);
+        transfer_s.max(requests_s) + transfer_s.min(requests_s) * PROCESSOR_SHARE
+    }
+}
+
+/// Seconds that two stages take which work at the same time: the longer, and an eighth of the
+/// shorter.
+///
+/// ```
+/// assert_eq!(thalweg_io::plan::overlapped(2.0, 0.8), 2.1);
+/// ```
+pub fn overlapped(a_s: f64, b_s: f64) -> f64 {
+    a_s.max(b_s) + a_s.min(b_s) * NOT_HIDDEN
+}
+
+/// Seconds that `requests` take which a reader makes one after the other: each waits for the
+/// latency, and for its turn where the store answers fewer a second.
+pub fn in_turn(requests: u64, model: &StoreModel) -> f64 {
+    requests as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0))
+}

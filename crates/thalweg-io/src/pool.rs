@@ -1,0 +1,361 @@
+//! Threads for everyone: outside of this module, the engine and the stores, no code of thalweg
+//! starts one.
+//!
+//! | work | function |
+//! |---|---|
+//! | a value of each item, results in order | [`map`], [`try_map`] |
+//! | many values in order, few in memory | [`in_order`] |
+//! | one measurement on many threads at once | [`together`] |
+//! | threads that talk to each other, for the length of a call | [`scope`] |
+//! | one job beside the caller, for longer | [`Background`] |
+//!
+//! A panic in a thread reaches the caller with its own payload. Threads that are borrowed for a
+//! call have ended when it returns; what cancels them is the error of the caller's closure.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{Builder, JoinHandle, ScopedJoinHandle};
+
+use crate::error::{Error, Result};
+
+/// Threads that end before [`scope`] returns.
+#[derive(Debug)]
+pub struct Threads<'scope, 'env: 'scope>(&'scope std::thread::Scope<'scope, 'env>);
+
+/// A thread of [`Threads`].
+#[derive(Debug)]
+pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, T>);
+
+impl<'scope> Threads<'scope, '_> {
+    /// Starts a thread with a name, which debuggers show.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn start<T: Send + 'scope>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'scope,
+    ) -> io::Result<Worker<'scope, T>> {
+        Builder::new().name(name.into()).spawn_scoped(self.0, job).map(Worker)
+    }
+}
+
+impl<T> Worker<'_, T> {
+    /// Waits for the thread's result.
+    ///
+    /// # Panics
+    /// With the thread's panic, if it panicked.
+    pub fn join(self) -> T {
+        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// Runs `f`, which may start threads that borrow from the caller. All have ended when it returns;
+/// it panics if one that was not joined did.
+///
+/// ```
+/// use thalweg_io::pool::scope;
+///
+/// let words = ["deepest", "line", "of", "a", "valley"];
+/// let longest = scope(|threads| {
+///     let worker = threads.start("longest", || words.iter().max_by_key(|word| word.len()))?;
+///     Ok::<_, std::io::Error>(worker.join())
+/// })?;
+/// assert_eq!(longest, Some(&"deepest"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn scope<'env, T>(f: impl for<'scope> FnOnce(&Threads<'scope, 'env>) -> T) -> T {
+    std::thread::scope(|scope| f(&Threads(scope)))
+}
+
+/// `f` of each of `items`, in their order, on up to `threads` threads; the caller's is one of them.
+///
+/// ```
+/// assert_eq!(thalweg_io::pool::map(4, 1..=5, |n| n * n), [1, 4, 9, 16, 25]);
+/// ```
+pub fn map<T: Send, R: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    f: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let mapped = try_map(threads, items, |item| Ok::<R, std::convert::Infallible>(f(item)));
+    match mapped {
+        Ok(mapped) => mapped,
+        Err(never) => match never {},
+    }
+}
+
+/// `f` of each of `items`, in their order, on up to `threads` threads; the caller's is one of them.
+/// After an error no thread begins with another item.
+///
+/// # Errors
+/// The first error of `f`, in the order of the items, among those that were begun.
+pub fn try_map<T: Send, R: Send, E: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    f: impl Fn(T) -> std::result::Result<R, E> + Sync,
+) -> std::result::Result<Vec<R>, E> {
+    let items = items.into_iter();
+    let others = threads.min(items.size_hint().1.unwrap_or(threads)).saturating_sub(1);
+    let items = Mutex::new(items.enumerate());
+    let is_over = AtomicBool::new(false);
+    let work = || {
+        // Also if `f` panics: the others need not go on.
+        let stop = Raise(&is_over);
+        let mut done = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            let Some((place, item)) = items.lock().unwrap_or_else(PoisonError::into_inner).next()
+            else {
+                break;
+            };
+            let result = f(item);
+            let has_failed = result.is_err();
+            done.push((place, result));
+            if has_failed {
+                return done;
+            }
+        }
+        std::mem::forget(stop);
+        done
+    };
+    let mut all = scope(|pool| {
+        // Where the system gives fewer threads, those that there are do it all.
+        let workers: Vec<_> =
+            (0..others).map_while(|_| pool.start("thalweg-map", work).ok()).collect();
+        let mut all = work();
+        workers.into_iter().for_each(|worker| all.extend(worker.join()));
+        all
+    });
+    all.sort_unstable_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Sets a flag when it is dropped.
+struct Raise<'a>(&'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes values 0 to `count` on `threads` threads, and gives them to `take` in their order. Each
+/// thread makes values with a closure of `maker`'s, at most `ahead` before they are taken. It goes
+/// on while `take` says `true`. `name` is what errors are about.
+///
+/// ```
+/// use thalweg_io::pool::in_order;
+///
+/// let mut taken = Vec::new();
+/// in_order(&"squares".into(), 2, 4, 100, || |n| n * n, |square| {
+///     taken.push(square);
+///     Ok::<_, thalweg_io::Error>(square < 16)
+/// })?;
+/// assert_eq!(taken, [0, 1, 4, 9, 16]);
+/// # Ok::<(), thalweg_io::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of `take`, which end the threads; [`Error::Io`] if the system gives no thread.
+pub fn in_order<T: Send, M: FnMut(u64) -> T + Send, E: From<Error>>(
+    name: &Arc<str>,
+    threads: usize,
+    ahead: usize,
+    count: u64,
+    maker: impl Fn() -> M,
+    mut take: impl FnMut(T) -> std::result::Result<bool, E>,
+) -> std::result::Result<(), E> {
+    let threads = threads.max(1);
+    scope(|pool| {
+        // Thread t makes every threads-th value from t on, so that taking turns restores the order.
+        let mut turns = Vec::with_capacity(threads);
+        for first in 0..threads as u64 {
+            let (sender, receiver) = sync_channel(ahead);
+            let mut make = maker();
+            let job = move || {
+                let mut own = (first..count).step_by(threads);
+                // Nobody receives once `take` has ended it.
+                while own.next().is_some_and(|i| sender.send(make(i)).is_ok()) {}
+            };
+            let worker = pool.start("thalweg-make", job);
+            let worker = worker.map_err(|e| Error::io(name, "starting a thread for", e))?;
+            turns.push((Some(worker), receiver));
+        }
+        for i in 0..count {
+            let (worker, receiver) = &mut turns[(i % threads as u64) as usize];
+            let Ok(value) = receiver.recv() else {
+                // It ended early, so it panicked.
+                worker.take().map(Worker::join);
+                return Err(Error::Cancelled.into());
+            };
+            if !take(value)? {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Runs `job` on exactly `threads` threads at the same time. Each thread first makes what its job
+/// needs with `prepare`; the jobs begin when all threads have done that. `name` is what errors are
+/// about.
+///
+/// ```
+/// use thalweg_io::pool::together;
+///
+/// let sums = together(&"sums".into(), 3, || vec![1; 1 << 10], |v| v.iter().sum::<u32>())?;
+/// assert_eq!(sums, [1 << 10; 3]);
+/// # Ok::<(), thalweg_io::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Io`] if the system gives fewer threads; then no job begins.
+pub fn together<P, T: Send>(
+    name: &Arc<str>,
+    threads: usize,
+    prepare: impl Fn() -> P + Sync,
+    job: impl Fn(P) -> T + Sync,
+) -> Result<Vec<T>> {
+    // Threads wait to read it for as long as the caller holds it for writing.
+    let may_begin = RwLock::new(false);
+    let (is_ready, ready) = sync_channel(threads);
+    let work = |is_ready: SyncSender<()>| {
+        let prepared = prepare();
+        drop(is_ready);
+        may_begin.read().unwrap_or_else(PoisonError::into_inner).then(|| job(prepared))
+    };
+    scope(|pool| {
+        let mut begin = may_begin.write().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = Vec::with_capacity(threads);
+        for _ in 0..threads {
+            let is_ready = is_ready.clone();
+            let worker = pool.start("thalweg-together", || work(is_ready));
+            workers.push(worker.map_err(|e| Error::io(name, "starting a thread for", e))?);
+        }
+        drop(is_ready);
+        // Nothing is sent. This returns when the last thread has dropped its sender.
+        let _ = ready.recv();
+        *begin = true;
+        drop(begin);
+        Ok(workers.into_iter().filter_map(Worker::join).collect())
+    })
+}
+
+/// One job on a thread of its own, which may outlive the call that started it. Dropping it lets the
+/// job go on.
+#[derive(Debug)]
+pub struct Background<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> Background<T> {
+    /// Starts a job on a thread with a name, which debuggers show.
+    ///
+    /// # Errors
+    /// [`Error::Io`] about `what`, if the system gives no thread.
+    pub fn start(
+        name: &str,
+        what: &Arc<str>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Self> {
+        let thread = Builder::new().name(name.into()).spawn(job);
+        thread.map(Self).map_err(|e| Error::io(what, "starting a thread for", e))
+    }
+
+    /// Whether [`Background::join`] would not wait.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits for the job's result.
+    ///
+    /// # Panics
+    /// With the job's panic, if it panicked.
+    pub fn join(self) -> T {
+        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Waits for the end of a job whose result is of no use.
+    pub fn wait(self) {
+        let _ = self.0.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicUsize;
+
+    fn panic_of(f: impl FnOnce()) -> Option<&'static str> {
+        let panic = catch_unwind(AssertUnwindSafe(f)).err()?;
+        panic.downcast_ref::<&'static str>().copied()
+    }
+
+    #[test]
+    fn values_come_in_order() {
+        for threads in [0, 1, 2, 7, 100] {
+            let expected: Vec<u64> = (0..50).map(|i| i * 3).collect();
+            assert_eq!(map(threads, 0..50, |i| i * 3), expected);
+            let mut taken = Vec::new();
+            let all = in_order(
+                &"test".into(),
+                threads,
+                1,
+                50,
+                || |i| i * 3,
+                |value| {
+                    taken.push(value);
+                    Ok::<_, Error>(true)
+                },
+            );
+            assert!(all.is_ok());
+            assert_eq!(taken, expected);
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_the_others() {
+        for threads in [1, 3] {
+            let error = try_map(threads, 0..1_000_000, |i| if i < 10 { Ok(i) } else { Err(i) });
+            assert_eq!(error, Err(10));
+        }
+        let made = AtomicBool::new(false);
+        let make = || {
+            |i| {
+                if i > 1000 {
+                    made.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        let ended = in_order(&"test".into(), 2, 2, u64::MAX, make, |()| Err(Error::Cancelled));
+        assert!(matches!(ended, Err(Error::Cancelled)));
+        assert!(!made.load(Ordering::Relaxed), "threads end soon after the caller's error");
+    }
+
+    #[test]
+    fn jobs_begin_when_all_are_prepared() {
+        let prepared = AtomicUsize::new(0);
+        for threads in [0, 1, 5] {
+            prepared.store(0, Ordering::SeqCst);
+            let prepare = || {
+                prepared.fetch_add(1, Ordering::SeqCst);
+            };
+            let seen =
+                together(&"test".into(), threads, prepare, |()| prepared.load(Ordering::SeqCst));
+            assert_eq!(seen.ok(), Some(vec![threads; threads]));
+        }
+    }
+
+    #[test]
+    fn panics_reach_the_caller() {
+        let fail = |i: u64| assert!(i != 5, "of a worker");
+        assert_eq!(panic_of(|| drop(map(3, 0..10, fail))), Some("of a worker"));
+        let all = || in_order(&"test".into(), 3, 1, 10, || fail, |()| Ok::<_, Error>(true));
+        assert_eq!(panic_of(|| drop(all())), Some("of a worker"));
+        let job = || Background::start("test", &"test".into(), move || fail(5));
+        assert_eq!(panic_of(|| drop(job().map(Background::join))), Some("of a worker"));
+        assert!(job().map(Background::wait).is_ok());
+    }
+}
